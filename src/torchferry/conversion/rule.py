@@ -105,7 +105,7 @@ _REGISTRY: dict[str, Rule] = {}
 
 
 def register(rule: Rule) -> Rule:
-    """Make a rule known; every module in `convert.rules` calls this when it is imported."""
+    """Make a rule known under its id."""
     if rule.id in _REGISTRY:
         raise ValueError(f"rule id {rule.id} is taken by {_REGISTRY[rule.id].name}")
     _REGISTRY[rule.id] = rule
@@ -119,10 +119,10 @@ def report_rule(rule_id: str, name: str, summary: Text) -> Rule:
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by id."""
+    """Every rule, by id: the `RULE` of each module in `conversion.rules`, and those under which others report."""
     package = importlib.import_module("torchferry.conversion.rules")
     for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+        register(importlib.import_module(f"{package.__name__}.{module.name}").RULE)
     return tuple(_REGISTRY[key] for key in sorted(_REGISTRY))
 
 

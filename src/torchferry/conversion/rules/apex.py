@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchferry.conversion.common_edits import add_argument
 from torchferry.conversion.program.slots import mentions
 from torchferry.conversion.renaming import find_rename
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import replacement_of, with_advice
 from torchferry.finding import Kind
@@ -117,20 +117,17 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         )
 
 
-RULE = register(
-    Rule(
-        id="TF302",
-        name="apex",
-        summary=Text(
-            "apex: fused layers and optimizers replaced, the rest reported",
-            "apex：替换融合层和优化器，其余报告",
-        ),
-        triggers=("apex",),
-        roots=("apex",),
-        nodes=(ast.Call,),
-        check=_check,
-        names=("apex.",),
-        rename=_rename,
-        is_local=True,  # what a module passes to a function decides
-    )
+RULE = Rule(
+    id="TF302",
+    name="apex",
+    summary=Text(
+        "apex: fused layers and optimizers replaced, the rest reported", "apex：替换融合层和优化器，其余报告"
+    ),
+    triggers=("apex",),
+    roots=("apex",),
+    nodes=(ast.Call,),
+    check=_check,
+    names=("apex.",),
+    rename=_rename,
+    is_local=True,  # what a module passes to a function decides
 )

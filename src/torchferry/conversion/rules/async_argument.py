@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.tokens import Token, tokens_of
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -74,16 +74,14 @@ def _repair(source: SourceText) -> Iterator[Proposal]:
         yield Proposal(Kind.CHANGE, start, end, _RENAMED, (Edit(start, end, _NEW),))
 
 
-RULE = register(
-    Rule(
-        id="TF115",
-        name="async-argument",
-        summary=Text(
-            "async= of copies to the device, from before Python 3.7, becomes non_blocking=",
-            "Python 3.7 之前向设备复制时的 async= 参数改为 non_blocking=",
-        ),
-        triggers=(_NAME,),
-        repair=_repair,
-        worth=lambda data: _AS_ARGUMENT.search(data) is not None,
-    )
+RULE = Rule(
+    id="TF115",
+    name="async-argument",
+    summary=Text(
+        "async= of copies to the device, from before Python 3.7, becomes non_blocking=",
+        "Python 3.7 之前向设备复制时的 async= 参数改为 non_blocking=",
+    ),
+    triggers=(_NAME,),
+    repair=_repair,
+    worth=lambda data: _AS_ARGUMENT.search(data) is not None,
 )

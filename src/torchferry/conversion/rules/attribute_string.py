@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import rewrite_inside
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.is_cuda import OWN, is_option
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import Site
@@ -91,16 +91,14 @@ def _member(site: Site[ast.Call], attribute: ast.expr) -> Iterator[Proposal]:
         yield site.change(_RENAMED.format(old=old, new=api.name), *edits, node=attribute)
 
 
-RULE = register(
-    Rule(
-        id="TF116",
-        name="attribute-string",
-        summary=Text(
-            "getattr(x, 'is_cuda') asks for the target's attribute; names under torch.cuda that are asked for by name",
-            "getattr(x, 'is_cuda') 改为查询目标设备的属性；按名称查询的 torch.cuda 接口",
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF116",
+    name="attribute-string",
+    summary=Text(
+        "getattr(x, 'is_cuda') asks for the target's attribute; names under torch.cuda that are asked for by name",
+        "getattr(x, 'is_cuda') 改为查询目标设备的属性；按名称查询的 torch.cuda 接口",
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Call,),
+    check=_check,
 )

@@ -11,7 +11,7 @@ from torchferry.conversion.common_edits import respell, rewrite_inside
 from torchferry.conversion.inference.evidence import RoleVerdict, Vocabulary
 from torchferry.conversion.inference.roles import left_because
 from torchferry.conversion.inference.uses import role_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
 from torchferry.finding import Kind
@@ -93,13 +93,11 @@ def _is_library_name(site: Site[ast.Constant]) -> bool:
     return bool(_LIBRARY_FUNCTION.search(called_name(site.parent)))
 
 
-RULE = register(
-    Rule(
-        id="TF201",
-        name="backend-string",
-        summary=Text("'nccl' becomes the target's communication backend", "'nccl' 换成目标设备的通信后端"),
-        triggers=("nccl", "NCCL"),
-        nodes=(ast.Constant,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF201",
+    name="backend-string",
+    summary=Text("'nccl' becomes the target's communication backend", "'nccl' 换成目标设备的通信后端"),
+    triggers=("nccl", "NCCL"),
+    nodes=(ast.Constant,),
+    check=_check,
 )

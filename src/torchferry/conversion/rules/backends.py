@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -62,16 +62,14 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(qualified, "", Kind.UNKNOWN, _UNKNOWN.format(**words))
 
 
-RULE = register(
-    Rule(
-        id="TF107",
-        name="cuda-backends",
-        summary=Text(
-            "settings of CUDA libraries under torch.backends: kept where harmless, reported where missing",
-            "torch.backends 下的 CUDA 库设置：无害的保留，缺失的报告",
-        ),
-        triggers=("cudnn", "backends.cuda"),
-        roots=("torch",),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF107",
+    name="cuda-backends",
+    summary=Text(
+        "settings of CUDA libraries under torch.backends: kept where harmless, reported where missing",
+        "torch.backends 下的 CUDA 库设置：无害的保留，缺失的报告",
+    ),
+    triggers=("cudnn", "backends.cuda"),
+    roots=("torch",),
+    rename=_rename,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.source.edits import Edit
 from torchferry.text import Text
@@ -25,14 +25,12 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
             yield site.change(_WAITS, Edit(start, end, "False"), node=keyword, needs_prelude=False)
 
 
-RULE = register(
-    Rule(
-        id="TF708",
-        name="blocking-copies",
-        summary=Text("copies to the device with non_blocking=False", "拷贝到设备时使用 non_blocking=False"),
-        triggers=("non_blocking",),
-        option="blocking_copies",
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF708",
+    name="blocking-copies",
+    summary=Text("copies to the device with non_blocking=False", "拷贝到设备时使用 non_blocking=False"),
+    triggers=("non_blocking",),
+    option="blocking_copies",
+    nodes=(ast.Call,),
+    check=_check,
 )

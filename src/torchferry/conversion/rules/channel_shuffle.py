@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -180,14 +180,12 @@ def _bound(statements: list[ast.stmt]) -> set[str]:
     }
 
 
-RULE = register(
-    Rule(
-        id="TF732",
-        name="channel-shuffle",
-        summary=Text("channels shuffled by a transpose, which copies", "用转置打乱通道，会产生拷贝"),
-        triggers=("transpose(", "permute("),
-        option="similar",
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF732",
+    name="channel-shuffle",
+    summary=Text("channels shuffled by a transpose, which copies", "用转置打乱通道，会产生拷贝"),
+    triggers=("transpose(", "permute("),
+    option="similar",
+    nodes=(ast.Call,),
+    check=_check,
 )

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from torchferry.conversion.program.blocks import add_imports, heads_of
 from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -379,14 +379,12 @@ def _before(data: bytes, position: int) -> bytes:
     return match.group() if match else b""
 
 
-RULE = register(
-    Rule(
-        id="TF701",
-        name="channels-last",
-        summary=Text("models and images in channels_last (NHWC)", "模型与图像使用 channels_last（NHWC）"),
-        triggers=(".cuda(", ".to("),
-        worth=moves_models_or_images,
-        option="channels_last",
-        restructure=_restructure,
-    )
+RULE = Rule(
+    id="TF701",
+    name="channels-last",
+    summary=Text("models and images in channels_last (NHWC)", "模型与图像使用 channels_last（NHWC）"),
+    triggers=(".cuda(", ".to("),
+    worth=moves_models_or_images,
+    option="channels_last",
+    restructure=_restructure,
 )

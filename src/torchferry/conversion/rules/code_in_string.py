@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from torchferry.conversion.program.slots import text_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -52,15 +52,13 @@ def _follows_c(site: Site[ast.expr]) -> bool:
     return any(text_of(before) == "-c" and after is site.node for before, after in pairwise(elements))
 
 
-RULE = register(
-    Rule(
-        id="TF113",
-        name="code-in-string",
-        summary=Text(
-            "code in strings that eval, exec or python -c run", "由 eval、exec 或 python -c 执行的字符串代码"
-        ),
-        triggers=("cuda", "nccl"),
-        nodes=(ast.Constant, ast.JoinedStr),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF113",
+    name="code-in-string",
+    summary=Text(
+        "code in strings that eval, exec or python -c run", "由 eval、exec 或 python -c 执行的字符串代码"
+    ),
+    triggers=("cuda", "nccl"),
+    nodes=(ast.Constant, ast.JoinedStr),
+    check=_check,
 )

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.tokens import names_of
 from torchferry.finding import Kind
 from torchferry.source.decode import UndecodableError, decode
@@ -51,16 +51,14 @@ def _repair(source: SourceText) -> Iterator[Proposal]:
             yield Proposal(Kind.CHANGE, start, end, _READ_AS.format(name=read), (edit,))
 
 
-RULE = register(
-    Rule(
-        id="TF114",
-        name="compatibility-names",
-        summary=Text(
-            "names in full-width or other letters that Python reads as ASCII, where they name something of CUDA",
-            "用全角等字符书写、但 Python 读作 ASCII 的 CUDA 相关名称",
-        ),
-        triggers=("",),
-        repair=_repair,
-        worth=_is_worth,
-    )
+RULE = Rule(
+    id="TF114",
+    name="compatibility-names",
+    summary=Text(
+        "names in full-width or other letters that Python reads as ASCII, where they name something of CUDA",
+        "用全角等字符书写、但 Python 读作 ASCII 的 CUDA 相关名称",
+    ),
+    triggers=("",),
+    repair=_repair,
+    worth=_is_worth,
 )

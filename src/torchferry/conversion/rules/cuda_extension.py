@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.conversion.target import with_advice
 from torchferry.finding import Kind
@@ -33,17 +33,15 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(qualified, "", Kind.TODO, message)
 
 
-RULE = register(
-    Rule(
-        id="TF601",
-        name="cuda-extension",
-        summary=Text(
-            "CUDAExtension, load and load_inline: kernels to be written anew",
-            "CUDAExtension、load、load_inline：需重写的内核",
-        ),
-        triggers=("cpp_extension",),
-        tracks=frozenset({"torch.utils.cpp_extension"}),
-        roots=("torch",),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF601",
+    name="cuda-extension",
+    summary=Text(
+        "CUDAExtension, load and load_inline: kernels to be written anew",
+        "CUDAExtension、load、load_inline：需重写的内核",
+    ),
+    triggers=("cpp_extension",),
+    tracks=frozenset({"torch.utils.cpp_extension"}),
+    roots=("torch",),
+    rename=_rename,
 )

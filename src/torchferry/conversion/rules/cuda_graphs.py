@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -31,14 +31,12 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     yield site.remark(Kind.RISK, text)
 
 
-RULE = register(
-    Rule(
-        id="TF503",
-        name="cuda-graphs",
-        summary=Text("CUDA graphs, and how far the vendor's go", "CUDA 图，以及厂商的支持程度"),
-        triggers=("cuda",),
-        nodes=(ast.Attribute, ast.Name),
-        check=_check,
-        names=("torch.cuda.",),
-    )
+RULE = Rule(
+    id="TF503",
+    name="cuda-graphs",
+    summary=Text("CUDA graphs, and how far the vendor's go", "CUDA 图，以及厂商的支持程度"),
+    triggers=("cuda",),
+    nodes=(ast.Attribute, ast.Name),
+    check=_check,
+    names=("torch.cuda.",),
 )

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import with_advice
 from torchferry.finding import Kind
@@ -103,19 +103,16 @@ def _is_imported(site: Site[ast.Constant]) -> bool:
     return bool(_IMPORTER.search(called_name(site.parent)))
 
 
-RULE = register(
-    Rule(
-        id="TF602",
-        name="cuda-libraries",
-        summary=Text(
-            "imports of CUDA-only libraries, with the vendor's equivalent",
-            "只支持 CUDA 的库，及厂商的替代方案",
-        ),
-        triggers=_WORDS,
-        imports=_PACKAGES,
-        roots=(*_PACKAGES, "torch"),
-        nodes=(ast.Constant,),
-        check=_check,
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF602",
+    name="cuda-libraries",
+    summary=Text(
+        "imports of CUDA-only libraries, with the vendor's equivalent", "只支持 CUDA 的库，及厂商的替代方案"
+    ),
+    triggers=_WORDS,
+    imports=_PACKAGES,
+    roots=(*_PACKAGES, "torch"),
+    nodes=(ast.Constant,),
+    check=_check,
+    rename=_rename,
 )

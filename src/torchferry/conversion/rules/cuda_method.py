@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site, enclosing_class
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -131,16 +131,14 @@ def _is_of_storage(site: Site[ast.Call]) -> bool:
     return any(isinstance(node, ast.keyword) and node.arg == "map_location" for node in site.place.upwards())
 
 
-RULE = register(
-    Rule(
-        id="TF103",
-        name="cuda-method",
-        summary=Text(
-            ".cuda() on tensors, modules and losses becomes the target's method",
-            "张量、模块和损失函数的 .cuda() 换成目标设备的方法",
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF103",
+    name="cuda-method",
+    summary=Text(
+        ".cuda() on tensors, modules and losses becomes the target's method",
+        "张量、模块和损失函数的 .cuda() 换成目标设备的方法",
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Call,),
+    check=_check,
 )

@@ -10,7 +10,7 @@ from torchferry.conversion.common_edits import respell
 from torchferry.conversion.program.callees import passed_to
 from torchferry.conversion.program.reads import reads_of
 from torchferry.conversion.program.slots import AnySite, Keys, Slot, is_self
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.cuda_method import reason_to_leave
 from torchferry.conversion.rules.is_cuda import is_option
 from torchferry.conversion.site import Site
@@ -139,16 +139,14 @@ def _at_string(site: Site[ast.expr], node: ast.Constant) -> Iterator[Proposal]:
         yield site.change(_CHANGED.format(device=site.target.device.word), *edits)
 
 
-RULE = register(
-    Rule(
-        id="TF112",
-        name="cuda-reference",
-        summary=Text(
-            "the method cuda that is kept in a variable, passed on or asked for by name, where it is called in the end",
-            "保存在变量中、作为参数传递或按名称取得，并最终被调用的 cuda 方法",
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Attribute, ast.Constant),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF112",
+    name="cuda-reference",
+    summary=Text(
+        "the method cuda that is kept in a variable, passed on or asked for by name, where it is called in the end",
+        "保存在变量中、作为参数传递或按名称取得，并最终被调用的 cuda 方法",
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Attribute, ast.Constant),
+    check=_check,
 )

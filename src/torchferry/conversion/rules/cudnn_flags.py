@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.program.blocks import indent_of, shares_its_line
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -80,17 +80,15 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
                 yield block
 
 
-RULE = register(
-    Rule(
-        id="TF709",
-        name="cudnn-flags",
-        summary=Text(
-            "settings of cuDNN and cuBLAS dropped where the device has neither",
-            "设备没有 cuDNN 和 cuBLAS 时删除其设置",
-        ),
-        triggers=("cudnn", "backends.cuda"),
-        option="drop_cudnn_flags",
-        nodes=(ast.Assign,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF709",
+    name="cudnn-flags",
+    summary=Text(
+        "settings of cuDNN and cuBLAS dropped where the device has neither",
+        "设备没有 cuDNN 和 cuBLAS 时删除其设置",
+    ),
+    triggers=("cudnn", "backends.cuda"),
+    option="drop_cudnn_flags",
+    nodes=(ast.Assign,),
+    check=_check,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -80,18 +80,16 @@ def _builds_one(site: Site[ast.expr]) -> bool:
     return isinstance(site.place.statement, ast.ClassDef)
 
 
-RULE = register(
-    Rule(
-        id="TF204",
-        name="data-parallel",
-        summary=Text(
-            "DataParallel, with the recipe for DistributedDataParallel",
-            "DataParallel 及其改为 DistributedDataParallel 的步骤",
-        ),
-        triggers=("DataParallel", "data_parallel"),
-        tracks=_NAMES,
-        nodes=(ast.Attribute, ast.Name),
-        check=_check,
-        names=("torch.nn.",),
-    )
+RULE = Rule(
+    id="TF204",
+    name="data-parallel",
+    summary=Text(
+        "DataParallel, with the recipe for DistributedDataParallel",
+        "DataParallel 及其改为 DistributedDataParallel 的步骤",
+    ),
+    triggers=("DataParallel", "data_parallel"),
+    tracks=_NAMES,
+    nodes=(ast.Attribute, ast.Name),
+    check=_check,
+    names=("torch.nn.",),
 )

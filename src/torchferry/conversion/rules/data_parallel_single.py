@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.program.blocks import add_imports, indent_of, on_next_line, shares_its_line
 from torchferry.conversion.program.module import PassModule, calls_in
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -91,13 +91,11 @@ def _definition(program: PassModule, mover: str) -> list[str]:
     return [*lines, f"{head}{newline}{body}{newline}"]
 
 
-RULE = register(
-    Rule(
-        id="TF711",
-        name="data-parallel-single",
-        summary=Text("DataParallel becomes the model on one card", "DataParallel 改为单卡上的模型"),
-        triggers=("DataParallel",),
-        option="data_parallel",
-        restructure=_restructure,
-    )
+RULE = Rule(
+    id="TF711",
+    name="data-parallel-single",
+    summary=Text("DataParallel becomes the model on one card", "DataParallel 改为单卡上的模型"),
+    triggers=("DataParallel",),
+    option="data_parallel",
+    restructure=_restructure,
 )

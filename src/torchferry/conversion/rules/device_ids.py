@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.source.edits import Edit
 from torchferry.text import Text
@@ -49,18 +49,16 @@ def _is_told(site: Site[ast.Call], value: ast.expr) -> bool:
     return helper is not None and site.module.segment(value).startswith(f"{helper.name}.")
 
 
-RULE = register(
-    Rule(
-        id="TF205",
-        name="device-ids",
-        summary=Text(
-            "device_ids that the CPU is not given, in code for every device",
-            "通用代码中，在 CPU 上不传 device_ids",
-        ),
-        triggers=("device_ids", "output_device"),
-        tracks=_NAMES,
-        nodes=(ast.Call,),
-        check=_check,
-        names=("torch.",),
-    )
+RULE = Rule(
+    id="TF205",
+    name="device-ids",
+    summary=Text(
+        "device_ids that the CPU is not given, in code for every device",
+        "通用代码中，在 CPU 上不传 device_ids",
+    ),
+    triggers=("device_ids", "output_device"),
+    tracks=_NAMES,
+    nodes=(ast.Call,),
+    check=_check,
+    names=("torch.",),
 )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Target
 from torchferry.source.edits import Edit
@@ -66,17 +66,15 @@ def _prepare(target: Target) -> Rule:
     return replace(RULE, triggers=words)
 
 
-RULE = register(
-    Rule(
-        id="TF122",
-        name="device-number",
-        summary=Text(
-            "portable code: numbers as devices, where there is an accelerator",
-            "可移植代码：仅在有加速卡时用数字表示设备",
-        ),
-        triggers=(),
-        nodes=(ast.Call,),
-        check=_check,
-        prepare=_prepare,
-    )
+RULE = Rule(
+    id="TF122",
+    name="device-number",
+    summary=Text(
+        "portable code: numbers as devices, where there is an accelerator",
+        "可移植代码：仅在有加速卡时用数字表示设备",
+    ),
+    triggers=(),
+    nodes=(ast.Call,),
+    check=_check,
+    prepare=_prepare,
 )

@@ -10,7 +10,7 @@ from torchferry.conversion.common_edits import respell
 from torchferry.conversion.inference.evidence import RoleVerdict, Vocabulary
 from torchferry.conversion.inference.roles import StringRole, left_because
 from torchferry.conversion.inference.uses import role_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.cuda_reference import names_called_method
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
@@ -230,16 +230,14 @@ def _written(spelling: Spelling) -> str:
     return spelling.word or spelling.expression
 
 
-RULE = register(
-    Rule(
-        id="TF105",
-        name="device-string",
-        summary=Text(
-            "strings that name a CUDA device become the target's, where they stand for a device",
-            "代表 CUDA 设备的字符串换成目标设备的名称",
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Constant, ast.JoinedStr),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF105",
+    name="device-string",
+    summary=Text(
+        "strings that name a CUDA device become the target's, where they stand for a device",
+        "代表 CUDA 设备的字符串换成目标设备的名称",
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Constant, ast.JoinedStr),
+    check=_check,
 )

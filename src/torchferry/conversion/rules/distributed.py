@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.text import Text
 
@@ -36,16 +36,14 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
         yield from plan_for(context, settings)
 
 
-RULE = register(
-    Rule(
-        id="TF710",
-        name="distributed",
-        summary=Text(
-            "a training script for one card becomes one for many, with DistributedDataParallel",
-            "单卡训练脚本改为多卡（DistributedDataParallel）",
-        ),
-        triggers=TRIGGERS,
-        option="distributed",
-        restructure=_restructure,
-    )
+RULE = Rule(
+    id="TF710",
+    name="distributed",
+    summary=Text(
+        "a training script for one card becomes one for many, with DistributedDataParallel",
+        "单卡训练脚本改为多卡（DistributedDataParallel）",
+    ),
+    triggers=TRIGGERS,
+    option="distributed",
+    restructure=_restructure,
 )

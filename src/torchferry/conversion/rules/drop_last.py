@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import set_argument
 from torchferry.conversion.loaders import DATA_LOADERS, LoaderUse, argument, makes_loader, use_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -52,15 +52,13 @@ def _others_make_batches(call: ast.Call) -> bool:
     )
 
 
-RULE = register(
-    Rule(
-        id="TF702",
-        name="drop-last",
-        summary=Text("DataLoader(drop_last=True) for training", "训练用 DataLoader(drop_last=True)"),
-        triggers=("DataLoader",),
-        option="drop_last",
-        tracks=DATA_LOADERS,
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF702",
+    name="drop-last",
+    summary=Text("DataLoader(drop_last=True) for training", "训练用 DataLoader(drop_last=True)"),
+    triggers=("DataLoader",),
+    option="drop_last",
+    tracks=DATA_LOADERS,
+    nodes=(ast.Call,),
+    check=_check,
 )

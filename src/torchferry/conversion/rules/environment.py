@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import rewrite_inside
 from torchferry.conversion.inference.roles import is_message
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Target
 from torchferry.finding import Kind
@@ -165,16 +165,14 @@ def mapped_variable(vendor: Vendor, name: str) -> str | None:
     return vendor.env_map.get(name)
 
 
-RULE = register(
-    Rule(
-        id="TF401",
-        name="environment",
-        summary=Text(
-            "CUDA_VISIBLE_DEVICES and its kin become the vendor's variables; NCCL's are reported",
-            "CUDA_VISIBLE_DEVICES 等变量换成厂商的变量；NCCL 变量会被报告",
-        ),
-        triggers=("CUDA", "NCCL", "CUBLAS_", "NVIDIA_", "CUDNN_"),
-        nodes=(ast.Constant, ast.keyword),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF401",
+    name="environment",
+    summary=Text(
+        "CUDA_VISIBLE_DEVICES and its kin become the vendor's variables; NCCL's are reported",
+        "CUDA_VISIBLE_DEVICES 等变量换成厂商的变量；NCCL 变量会被报告",
+    ),
+    triggers=("CUDA", "NCCL", "CUBLAS_", "NVIDIA_", "CUDNN_"),
+    nodes=(ast.Constant, ast.keyword),
+    check=_check,
 )

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -45,13 +45,11 @@ def _is_test(site: Site[ast.Constant]) -> bool:
     )
 
 
-RULE = register(
-    Rule(
-        id="TF403",
-        name="error-text",
-        summary=Text("CUDA errors recognised by their text", "按文字识别的 CUDA 错误"),
-        triggers=("CUDA", "cuda"),
-        nodes=(ast.Constant,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF403",
+    name="error-text",
+    summary=Text("CUDA errors recognised by their text", "按文字识别的 CUDA 错误"),
+    triggers=("CUDA", "cuda"),
+    nodes=(ast.Constant,),
+    check=_check,
 )

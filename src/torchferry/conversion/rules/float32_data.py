@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
@@ -112,24 +112,20 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
                 yield site.change(message, Edit(start, end, "float32"), node=node, needs_prelude=False)
 
 
-RULE = register(
-    Rule(
-        id="TF706",
-        name="float32-data",
-        summary=Text(
-            "float32 instead of float64 where the vendor limits it", "厂商限制 float64 时改用 float32"
-        ),
-        triggers=(
-            "float64",
-            "torch.double",
-            ".double()",
-            "DoubleTensor",
-        ),
-        tracks=frozenset({"torch", "numpy", *_TENSORS_OF_ARRAYS}),
-        roots=("torch",),
-        option="float32_data",
-        nodes=(ast.Call,),
-        check=_check,
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF706",
+    name="float32-data",
+    summary=Text("float32 instead of float64 where the vendor limits it", "厂商限制 float64 时改用 float32"),
+    triggers=(
+        "float64",
+        "torch.double",
+        ".double()",
+        "DoubleTensor",
+    ),
+    tracks=frozenset({"torch", "numpy", *_TENSORS_OF_ARRAYS}),
+    roots=("torch",),
+    option="float32_data",
+    nodes=(ast.Call,),
+    check=_check,
+    rename=_rename,
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from torchferry.conversion.common_edits import respell
 from torchferry.conversion.inference.evidence import RoleVerdict
 from torchferry.conversion.inference.uses import role_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.device_string import DEVICES
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -72,16 +72,14 @@ def _is_argument_of_torch(site: Site[ast.expr]) -> bool:
     )
 
 
-RULE = register(
-    Rule(
-        id="TF121",
-        name="gpu-string",
-        summary=Text(
-            'strings "gpu" and "gpu:0" that PyTorch would take for a device',
-            'PyTorch 会当作设备的字符串 "gpu" 和 "gpu:0"',
-        ),
-        triggers=('"gpu', "'gpu"),
-        nodes=(ast.Constant, ast.JoinedStr),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF121",
+    name="gpu-string",
+    summary=Text(
+        'strings "gpu" and "gpu:0" that PyTorch would take for a device',
+        'PyTorch 会当作设备的字符串 "gpu" 和 "gpu:0"',
+    ),
+    triggers=('"gpu', "'gpu"),
+    nodes=(ast.Constant, ast.JoinedStr),
+    check=_check,
 )

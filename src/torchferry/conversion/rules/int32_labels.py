@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torchferry.conversion.labels import LOSS_WORDS, find_labels
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -115,14 +115,12 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
     yield from found
 
 
-RULE = register(
-    Rule(
-        id="TF705",
-        name="int32-labels",
-        summary=Text("class labels as int32", "分类标签使用 int32"),
-        triggers=(*LOSS_WORDS, *_MOVES),
-        option="int32_labels",
-        restructure=_restructure,
-        worth=_moves_a_variable,
-    )
+RULE = Rule(
+    id="TF705",
+    name="int32-labels",
+    summary=Text("class labels as int32", "分类标签使用 int32"),
+    triggers=(*LOSS_WORDS, *_MOVES),
+    option="int32_labels",
+    restructure=_restructure,
+    worth=_moves_a_variable,
 )

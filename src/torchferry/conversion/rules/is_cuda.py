@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.program.callees import ProjectCallee, all_bases, class_around, class_of
 from torchferry.conversion.program.slots import is_self, scope_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -69,13 +69,11 @@ def _sets_it(callee: ProjectCallee) -> bool:
     return bool(_SET.search(module.data, module.start(callee.node), module.end(callee.node)))
 
 
-RULE = register(
-    Rule(
-        id="TF104",
-        name="is-cuda",
-        summary=Text("tensor.is_cuda becomes the target's attribute", "tensor.is_cuda 换成目标设备的属性"),
-        triggers=("is_cuda",),
-        nodes=(ast.Attribute,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF104",
+    name="is-cuda",
+    summary=Text("tensor.is_cuda becomes the target's attribute", "tensor.is_cuda 换成目标设备的属性"),
+    triggers=("is_cuda",),
+    nodes=(ast.Attribute,),
+    check=_check,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -28,19 +28,16 @@ def _imports_migration(context: FileContext) -> bool:
     )
 
 
-RULE = register(
-    Rule(
-        id="TF504",
-        name="jit-script",
-        summary=Text(
-            "torch.jit.script, which the vendor's adapter may turn off",
-            "厂商适配层可能关闭的 torch.jit.script",
-        ),
-        triggers=("jit.script", "torch.jit"),
-        tracks=frozenset({"torch.jit"}),
-        roots=("torch",),
-        rename=_rename,
-        is_local=True,
-        per_project=True,
-    )
+RULE = Rule(
+    id="TF504",
+    name="jit-script",
+    summary=Text(
+        "torch.jit.script, which the vendor's adapter may turn off", "厂商适配层可能关闭的 torch.jit.script"
+    ),
+    triggers=("jit.script", "torch.jit"),
+    tracks=frozenset({"torch.jit"}),
+    roots=("torch",),
+    rename=_rename,
+    is_local=True,
+    per_project=True,
 )

@@ -10,7 +10,7 @@ from typing import Any
 from torchferry.conversion import added
 from torchferry.conversion.common_edits import add_argument
 from torchferry.conversion.program.blocks import add_imports, lines_below
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -181,18 +181,16 @@ def _words() -> tuple[str, ...]:
     return tuple(sorted(words | {f"{name}{end}" for name in taught for end in (")", ".from_argparse_args(")}))
 
 
-RULE = register(
-    Rule(
-        id="TF610",
-        name="library-devices",
-        summary=Text(
-            "libraries that choose the device themselves (Lightning, timm, ultralytics, fastai ...)",
-            "自行选择设备的库（Lightning、timm、ultralytics、fastai 等）",
-        ),
-        triggers=_words(),
-        imports=tuple(sorted({call.partition(".")[0] for call in _by_call()})),
-        tracks=frozenset(part for call in _by_call() for part in _parts(call)),
-        nodes=(ast.Call, ast.Attribute, ast.Name),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF610",
+    name="library-devices",
+    summary=Text(
+        "libraries that choose the device themselves (Lightning, timm, ultralytics, fastai ...)",
+        "自行选择设备的库（Lightning、timm、ultralytics、fastai 等）",
+    ),
+    triggers=_words(),
+    imports=tuple(sorted({call.partition(".")[0] for call in _by_call()})),
+    tracks=frozenset(part for call in _by_call() for part in _parts(call)),
+    nodes=(ast.Call, ast.Attribute, ast.Name),
+    check=_check,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.source.edits import Edit
 from torchferry.text import Text
@@ -62,17 +62,15 @@ def _is_mask_of(site: Site[ast.Assign], node: ast.expr, tensor: str) -> bool:
     return site.qualified(node.func) in _TESTS and ast.unparse(node.args[0]) == tensor
 
 
-RULE = register(
-    Rule(
-        id="TF731",
-        name="masked-assignment",
-        summary=Text(
-            "assignments through a mask of the tensor itself as masked_fill_",
-            "对张量自身掩码的赋值改为 masked_fill_",
-        ),
-        triggers=tuple(sorted(_TESTS)),
-        option="similar",
-        nodes=(ast.Assign,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF731",
+    name="masked-assignment",
+    summary=Text(
+        "assignments through a mask of the tensor itself as masked_fill_",
+        "对张量自身掩码的赋值改为 masked_fill_",
+    ),
+    triggers=tuple(sorted(_TESTS)),
+    option="similar",
+    nodes=(ast.Assign,),
+    check=_check,
 )

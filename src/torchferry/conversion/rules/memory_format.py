@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -34,14 +34,12 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
             yield site.remark(Kind.UNSUPPORTED, _REFUSED.format(company=vendor.company_name, format=found))
 
 
-RULE = register(
-    Rule(
-        id="TF305",
-        name="memory-format",
-        summary=Text("memory formats that the vendor's plugin refuses", "厂商插件拒绝的内存格式"),
-        triggers=("channels_last",),
-        roots=("torch",),
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF305",
+    name="memory-format",
+    summary=Text("memory formats that the vendor's plugin refuses", "厂商插件拒绝的内存格式"),
+    triggers=("channels_last",),
+    roots=("torch",),
+    nodes=(ast.Call,),
+    check=_check,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.text import Text
 
@@ -28,17 +28,15 @@ def _is_worth(data: bytes) -> bool:
     return any(word.encode() in data for word in _MASKS) and _LARGE.search(data) is not None
 
 
-RULE = register(
-    Rule(
-        id="TF720",
-        name="mixed-precision",
-        summary=Text(
-            "autocast and GradScaler for training steps that have neither",
-            "为尚无混合精度的训练步加入 autocast 与 GradScaler",
-        ),
-        triggers=(*_STEPS, *_MASKS, ".state_dict("),
-        option="amp",
-        restructure=_restructure,
-        worth=_is_worth,
-    )
+RULE = Rule(
+    id="TF720",
+    name="mixed-precision",
+    summary=Text(
+        "autocast and GradScaler for training steps that have neither",
+        "为尚无混合精度的训练步加入 autocast 与 GradScaler",
+    ),
+    triggers=(*_STEPS, *_MASKS, ".state_dict("),
+    option="amp",
+    restructure=_restructure,
+    worth=_is_worth,
 )

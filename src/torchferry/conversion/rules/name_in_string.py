@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import rewrite_inside
 from torchferry.conversion.inference.roles import is_message
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -74,16 +74,14 @@ def _is_name(site: Site[ast.expr]) -> bool:
     return False
 
 
-RULE = register(
-    Rule(
-        id="TF106",
-        name="name-in-string",
-        summary=Text(
-            "'torch.cuda.FloatTensor' and other names under torch.cuda in strings that are looked up",
-            "字符串中的 'torch.cuda.FloatTensor' 等会被按名称查找的内容",
-        ),
-        triggers=("torch.cuda.",),
-        nodes=(ast.Constant, ast.JoinedStr),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF106",
+    name="name-in-string",
+    summary=Text(
+        "'torch.cuda.FloatTensor' and other names under torch.cuda in strings that are looked up",
+        "字符串中的 'torch.cuda.FloatTensor' 等会被按名称查找的内容",
+    ),
+    triggers=("torch.cuda.",),
+    nodes=(ast.Constant, ast.JoinedStr),
+    check=_check,
 )

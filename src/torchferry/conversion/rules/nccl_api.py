@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -57,19 +57,17 @@ def _backend(context: FileContext) -> str:
     return f'"{backend.word}"' if backend.word else backend.expression
 
 
-RULE = register(
-    Rule(
-        id="TF202",
-        name="nccl-api",
-        summary=Text(
-            "is_nccl_available() asks for the target's backend; classes of NCCL are reported",
-            "is_nccl_available() 改为查询目标后端；NCCL 专用类会被报告",
-        ),
-        triggers=("nccl", "NCCL"),
-        roots=("torch",),
-        nodes=(ast.Call,),
-        check=_check,
-        names=("torch.distributed.",),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF202",
+    name="nccl-api",
+    summary=Text(
+        "is_nccl_available() asks for the target's backend; classes of NCCL are reported",
+        "is_nccl_available() 改为查询目标后端；NCCL 专用类会被报告",
+    ),
+    triggers=("nccl", "NCCL"),
+    roots=("torch",),
+    nodes=(ast.Call,),
+    check=_check,
+    names=("torch.distributed.",),
+    rename=_rename,
 )

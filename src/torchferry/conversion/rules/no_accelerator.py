@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -112,17 +112,15 @@ def _is_conditional(site: Site[ast.Call]) -> bool:
     return False
 
 
-RULE = register(
-    Rule(
-        id="TF111",
-        name="no-accelerator",
-        summary=Text(
-            "calls that need an accelerator, skipped on the CPU in code for every device",
-            "通用代码中，在 CPU 上跳过需要加速卡的调用",
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Call,),
-        check=_check,
-        names=("torch.cuda.",),
-    )
+RULE = Rule(
+    id="TF111",
+    name="no-accelerator",
+    summary=Text(
+        "calls that need an accelerator, skipped on the CPU in code for every device",
+        "通用代码中，在 CPU 上跳过需要加速卡的调用",
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Call,),
+    check=_check,
+    names=("torch.cuda.",),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import set_argument
 from torchferry.conversion.loaders import DATA_LOADERS, makes_loader
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.text import Text
 
@@ -25,15 +25,13 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
             yield site.change(_CHANGED, *edits, needs_prelude=False)
 
 
-RULE = register(
-    Rule(
-        id="TF703",
-        name="no-pin-memory",
-        summary=Text("DataLoader(pin_memory=False)", "DataLoader(pin_memory=False)"),
-        triggers=("pin_memory",),
-        option="no_pin_memory",
-        tracks=DATA_LOADERS,
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF703",
+    name="no-pin-memory",
+    summary=Text("DataLoader(pin_memory=False)", "DataLoader(pin_memory=False)"),
+    triggers=("pin_memory",),
+    option="no_pin_memory",
+    tracks=DATA_LOADERS,
+    nodes=(ast.Call,),
+    check=_check,
 )

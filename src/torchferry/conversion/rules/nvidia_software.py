@@ -10,7 +10,7 @@ from torchferry.conversion.inference.roles import is_message
 from torchferry.conversion.program.callees import passed_to
 from torchferry.conversion.program.reads import reads_of
 from torchferry.conversion.program.slots import AnySite, Variable, around
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -116,16 +116,14 @@ def _decided_by_variable(site: AnySite) -> str:
     return names[0] if names and all(names) else ""
 
 
-RULE = register(
-    Rule(
-        id="TF604",
-        name="nvidia-software",
-        summary=Text(
-            "software for NVIDIA's GPUs that is named in strings, and conditions on CUDA that only choose it",
-            "字符串中出现的 NVIDIA GPU 专用软件，以及只用于选择它们的 CUDA 判断",
-        ),
-        triggers=(*_PROVIDERS, *_PACKAGES, *_KEYS),
-        nodes=(ast.Constant,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF604",
+    name="nvidia-software",
+    summary=Text(
+        "software for NVIDIA's GPUs that is named in strings, and conditions on CUDA that only choose it",
+        "字符串中出现的 NVIDIA GPU 专用软件，以及只用于选择它们的 CUDA 判断",
+    ),
+    triggers=(*_PROVIDERS, *_PACKAGES, *_KEYS),
+    nodes=(ast.Constant,),
+    check=_check,
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.inference.roles import is_message
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -33,13 +33,11 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         yield site.remark(Kind.TODO, _NONE.format(tool=tool.strip()))
 
 
-RULE = register(
-    Rule(
-        id="TF402",
-        name="nvidia-tools",
-        summary=Text("calls of nvidia-smi and other tools of NVIDIA's", "对 nvidia-smi 等 NVIDIA 工具的调用"),
-        triggers=("nvidia-smi", "nvcc", "nvprof", "nsys"),
-        nodes=(ast.Constant,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF402",
+    name="nvidia-tools",
+    summary=Text("calls of nvidia-smi and other tools of NVIDIA's", "对 nvidia-smi 等 NVIDIA 工具的调用"),
+    triggers=("nvidia-smi", "nvcc", "nvprof", "nsys"),
+    nodes=(ast.Constant,),
+    check=_check,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import Target
 from torchferry.finding import Kind
@@ -88,16 +88,14 @@ def _prepare(target: Target) -> Rule:
     )
 
 
-RULE = register(
-    Rule(
-        id="TF123",
-        name="old-names",
-        summary=Text("old names of the vendor's own plugin become today's", "厂商插件的旧名称改为现在的名称"),
-        triggers=(),
-        nodes=(ast.Call,),
-        check=_check,
-        rename=_rename,
-        is_local=True,  # so that it is asked before apex's
-        prepare=_prepare,
-    )
+RULE = Rule(
+    id="TF123",
+    name="old-names",
+    summary=Text("old names of the vendor's own plugin become today's", "厂商插件的旧名称改为现在的名称"),
+    triggers=(),
+    nodes=(ast.Call,),
+    check=_check,
+    rename=_rename,
+    is_local=True,  # so that it is asked before apex's
+    prepare=_prepare,
 )

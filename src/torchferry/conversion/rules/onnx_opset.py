@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -30,18 +30,16 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         yield site.remark(Kind.RISK, _OPSET.format(lowest=_LOWEST), opset)
 
 
-RULE = register(
-    Rule(
-        id="TF606",
-        name="onnx-opset",
-        summary=Text(
-            "torch.onnx.export with an opset that today's exporter does not write",
-            "torch.onnx.export 指定了当前导出器不直接生成的 opset",
-        ),
-        triggers=("onnx",),
-        tracks=frozenset({"torch.onnx.export"}),
-        nodes=(ast.Call,),
-        check=_check,
-        names=("torch.onnx.",),
-    )
+RULE = Rule(
+    id="TF606",
+    name="onnx-opset",
+    summary=Text(
+        "torch.onnx.export with an opset that today's exporter does not write",
+        "torch.onnx.export 指定了当前导出器不直接生成的 opset",
+    ),
+    triggers=("onnx",),
+    tracks=frozenset({"torch.onnx.export"}),
+    nodes=(ast.Call,),
+    check=_check,
+    names=("torch.onnx.",),
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.program.blocks import indent_of, on_next_line
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -57,16 +57,14 @@ def _at_name(
     return Proposal(kind, start, start + len(f"def {node.name}"), message, edits)
 
 
-RULE = register(
-    Rule(
-        id="TF108",
-        name="own-cuda-method",
-        summary=Text(
-            "a class with its own cuda() also gets the target's method name, so that renamed calls still reach it",
-            "自带 cuda() 的类同时获得目标设备的方法名，使改名后的调用仍然有效",
-        ),
-        triggers=("def cuda", "def is_cuda"),
-        finish=_finish,
-        follows=("TF103", "TF104"),
-    )
+RULE = Rule(
+    id="TF108",
+    name="own-cuda-method",
+    summary=Text(
+        "a class with its own cuda() also gets the target's method name, so that renamed calls still reach it",
+        "自带 cuda() 的类同时获得目标设备的方法名，使改名后的调用仍然有效",
+    ),
+    triggers=("def cuda", "def is_cuda"),
+    finish=_finish,
+    follows=("TF103", "TF104"),
 )

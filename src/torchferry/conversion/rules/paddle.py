@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -40,14 +40,12 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(qualified, "", Kind.TODO, message, once=True)
 
 
-RULE = register(
-    Rule(
-        id="TF605",
-        name="paddle",
-        summary=Text("PaddlePaddle programs, which are not converted", "不予转换的 PaddlePaddle 程序"),
-        triggers=("paddle",),
-        imports=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
-        roots=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF605",
+    name="paddle",
+    summary=Text("PaddlePaddle programs, which are not converted", "不予转换的 PaddlePaddle 程序"),
+    triggers=("paddle",),
+    imports=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
+    roots=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
+    rename=_rename,
 )

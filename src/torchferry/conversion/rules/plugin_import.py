@@ -15,7 +15,7 @@ from torchferry.conversion.program.blocks import (
 )
 from torchferry.conversion.python_config import is_python_config
 from torchferry.conversion.renaming import renamed
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.is_cuda import is_option
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
@@ -269,16 +269,14 @@ def _touches(context: FileContext, scope: Scope, said: list[Proposal]) -> bool:
     return any(start <= proposal.start < end for proposal in said if proposal.needs_prelude)
 
 
-RULE = register(
-    Rule(
-        id="TF101",
-        name="plugin-import",
-        summary=Text(
-            "the import of the vendor's plugin, once, where converted code needs it",
-            "在需要的文件中导入一次厂商插件",
-        ),
-        triggers=("torch.device(", ".to("),
-        worth=_may_be_told_its_device,
-        finish=_finish,
-    )
+RULE = Rule(
+    id="TF101",
+    name="plugin-import",
+    summary=Text(
+        "the import of the vendor's plugin, once, where converted code needs it",
+        "在需要的文件中导入一次厂商插件",
+    ),
+    triggers=("torch.device(", ".to("),
+    worth=_may_be_told_its_device,
+    finish=_finish,
 )

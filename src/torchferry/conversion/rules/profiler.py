@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -110,17 +110,15 @@ def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
         yield site.change(_USE_DEVICE, Edit(start, end, f"use_device={new}"), node=keyword)
 
 
-RULE = register(
-    Rule(
-        id="TF501",
-        name="profiler",
-        summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
-        triggers=("torch.profiler", "use_cuda", _TABLE),
-        roots=("torch",),
-        tracks=frozenset({"torch.profiler"}),
-        nodes=(ast.Call, ast.Attribute, ast.Constant),
-        check=_check,
-        rename=_rename,
-        is_local=True,
-    )
+RULE = Rule(
+    id="TF501",
+    name="profiler",
+    summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
+    triggers=("torch.profiler", "use_cuda", _TABLE),
+    roots=("torch",),
+    tracks=frozenset({"torch.profiler"}),
+    nodes=(ast.Call, ast.Attribute, ast.Constant),
+    check=_check,
+    rename=_rename,
+    is_local=True,
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from torchferry.conversion.python_config import is_python_config
 from torchferry.conversion.renaming import find_rename
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.names import last_name
@@ -112,16 +112,14 @@ _CHECKS: dict[str, Callable[[Site[ast.AST], ast.expr | None], Iterator[Proposal]
     "type": _check_type,
 }
 
-RULE = register(
-    Rule(
-        id="TF815",
-        name="python-config",
-        summary=Text(
-            "configurations written in Python (OpenMMLab): settings that mean something else, or nothing, on the target",
-            "用 Python 编写的配置（OpenMMLab）：在目标设备上含义不同或无效的设置",
-        ),
-        triggers=("cudnn_benchmark", "gpu_ids", "activity_with_cuda", _AMP, "custom_imports"),
-        nodes=(ast.keyword, ast.Assign, ast.Constant),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF815",
+    name="python-config",
+    summary=Text(
+        "configurations written in Python (OpenMMLab): settings that mean something else, or nothing, on the target",
+        "用 Python 编写的配置（OpenMMLab）：在目标设备上含义不同或无效的设置",
+    ),
+    triggers=("cudnn_benchmark", "gpu_ids", "activity_with_cuda", _AMP, "custom_imports"),
+    nodes=(ast.keyword, ast.Assign, ast.Constant),
+    check=_check,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.conversion.rule import Rule, register
+from torchferry.conversion.rule import Rule
 from torchferry.conversion.target import Target
 from torchferry.text import Text
 
@@ -13,16 +13,14 @@ def _prepare(target: Target) -> Rule:
     return with_table(RULE, target)
 
 
-RULE = register(
-    Rule(
-        id="TF730",
-        name="similar-api",
-        summary=Text(
-            "fused layers and optimizers, and missing operators, replaced by an equivalent",
-            "用等价写法替换融合层、融合优化器和缺失的算子",
-        ),
-        triggers=(),
-        option="similar",
-        prepare=_prepare,
-    )
+RULE = Rule(
+    id="TF730",
+    name="similar-api",
+    summary=Text(
+        "fused layers and optimizers, and missing operators, replaced by an equivalent",
+        "用等价写法替换融合层、融合优化器和缺失的算子",
+    ),
+    triggers=(),
+    option="similar",
+    prepare=_prepare,
 )

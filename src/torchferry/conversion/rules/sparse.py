@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import Target
 from torchferry.finding import Kind
@@ -63,15 +63,13 @@ def _is_sparse(call: ast.Call) -> bool:
     )
 
 
-RULE = register(
-    Rule(
-        id="TF304",
-        name="sparse",
-        summary=Text("sparse tensors, with what the vendor does", "稀疏张量，及厂商的处理方式"),
-        triggers=("sparse", "Sparse", "hspmm", "sspaddmm"),
-        roots=("torch",),
-        nodes=(ast.Call,),
-        check=_check,
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF304",
+    name="sparse",
+    summary=Text("sparse tensors, with what the vendor does", "稀疏张量，及厂商的处理方式"),
+    triggers=("sparse", "Sparse", "hspmm", "sspaddmm"),
+    roots=("torch",),
+    nodes=(ast.Call,),
+    check=_check,
+    rename=_rename,
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.program.blocks import indent_of
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -64,13 +64,11 @@ def _words(test: ast.expr) -> Iterator[str]:
             yield str(node.value)
 
 
-RULE = register(
-    Rule(
-        id="TF704",
-        name="specify-device",
-        summary=Text("the device chosen by the variable DEVICE_ID", "由环境变量 DEVICE_ID 选择设备"),
-        triggers=("cuda",),
-        option="specify_device",
-        finish=_finish,
-    )
+RULE = Rule(
+    id="TF704",
+    name="specify-device",
+    summary=Text("the device chosen by the variable DEVICE_ID", "由环境变量 DEVICE_ID 选择设备"),
+    triggers=("cuda",),
+    option="specify_device",
+    finish=_finish,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import add_argument
 from torchferry.conversion.renaming import renamed
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -70,17 +70,15 @@ def _call_edits(site: Site[ast.expr], call: ast.Call, name: str, device: str) ->
         yield Edit(start, start, f"{parameter}=")
 
 
-RULE = register(
-    Rule(
-        id="TF301",
-        name="torch-amp",
-        summary=Text(
-            "torch.cuda.amp calls get the device type that torch.amp asks for",
-            "torch.cuda.amp 的调用补上 torch.amp 所需的设备类型",
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Attribute, ast.Name),
-        check=_check,
-        names=("torch.cuda.amp",),
-    )
+RULE = Rule(
+    id="TF301",
+    name="torch-amp",
+    summary=Text(
+        "torch.cuda.amp calls get the device type that torch.amp asks for",
+        "torch.cuda.amp 的调用补上 torch.amp 所需的设备类型",
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Attribute, ast.Name),
+    check=_check,
+    names=("torch.cuda.amp",),
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import respell
-from torchferry.conversion.rule import Proposal, Rule, register
+from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
 from torchferry.source.edits import Edit
@@ -38,15 +38,13 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         yield site.change(_CHANGED, *edits, node=attribute)
 
 
-RULE = register(
-    Rule(
-        id="TF109",
-        name="torch-attribute-string",
-        summary=Text(
-            "getattr(torch, 'cuda') asks for the target's module", "getattr(torch, 'cuda') 改为目标设备的模块"
-        ),
-        triggers=("cuda",),
-        nodes=(ast.Call,),
-        check=_check,
-    )
+RULE = Rule(
+    id="TF109",
+    name="torch-attribute-string",
+    summary=Text(
+        "getattr(torch, 'cuda') asks for the target's module", "getattr(torch, 'cuda') 改为目标设备的模块"
+    ),
+    triggers=("cuda",),
+    nodes=(ast.Call,),
+    check=_check,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.rules.nvidia_software import chooses_nvidia_software
 from torchferry.conversion.site import FileContext
 from torchferry.conversion.target import CLASS_METHODS, Target
@@ -75,16 +75,14 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(old, api.name, Kind.CHANGE, message, remark, stays=stays)
 
 
-RULE = register(
-    Rule(
-        id="TF102",
-        name="torch-cuda-api",
-        summary=Text(
-            "names under torch.cuda become the target's own, by its API table",
-            "按目标设备的 API 表替换 torch.cuda 下的名称",
-        ),
-        triggers=("cuda",),
-        roots=("torch",),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF102",
+    name="torch-cuda-api",
+    summary=Text(
+        "names under torch.cuda become the target's own, by its API table",
+        "按目标设备的 API 表替换 torch.cuda 下的名称",
+    ),
+    triggers=("cuda",),
+    roots=("torch",),
+    rename=_rename,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -24,15 +24,11 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(match.group(), "", Kind.TODO, message)
 
 
-RULE = register(
-    Rule(
-        id="TF110",
-        name="torch-internals",
-        summary=Text(
-            "CUDA names inside torch that have no public module", "torch 内部没有公开模块的 CUDA 名称"
-        ),
-        triggers=("cuda", "nvtx"),
-        roots=("torch",),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF110",
+    name="torch-internals",
+    summary=Text("CUDA names inside torch that have no public module", "torch 内部没有公开模块的 CUDA 名称"),
+    triggers=("cuda", "nvtx"),
+    roots=("torch",),
+    rename=_rename,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.conversion.rule import Rename, Rule, register
+from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -27,15 +27,13 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(prefix, "", Kind.TODO, message)
 
 
-RULE = register(
-    Rule(
-        id="TF603",
-        name="version-cuda",
-        summary=Text(
-            "torch.version.cuda is None on other accelerators", "torch.version.cuda 在其他加速卡上为 None"
-        ),
-        triggers=("version.cuda", "torch import version", "_cuda_getCompiledVersion"),
-        roots=("torch",),
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF603",
+    name="version-cuda",
+    summary=Text(
+        "torch.version.cuda is None on other accelerators", "torch.version.cuda 在其他加速卡上为 None"
+    ),
+    triggers=("version.cuda", "torch import version", "_cuda_getCompiledVersion"),
+    roots=("torch",),
+    rename=_rename,
 )

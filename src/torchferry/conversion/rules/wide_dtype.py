@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.rule import Proposal, Rename, Rule, register
+from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.text import Text
@@ -48,24 +48,22 @@ def _message(dtype: str, context: FileContext) -> Text | None:
     return _LIMITED.format(dtype=dtype, company=vendor.company_name, limit=limit)
 
 
-RULE = register(
-    Rule(
-        id="TF303",
-        name="wide-dtype",
-        summary=Text("float64 and complex types that the vendor limits", "厂商有限制的 float64 与复数类型"),
-        triggers=(
-            "torch.float64",
-            "torch.double",
-            ".double()",
-            "torch.complex",
-            "torch.cfloat",
-            "torch.cdouble",
-            "DoubleTensor",
-        ),
-        tracks=frozenset({"torch"}),
-        roots=("torch",),
-        nodes=(ast.Call,),
-        check=_check,
-        rename=_rename,
-    )
+RULE = Rule(
+    id="TF303",
+    name="wide-dtype",
+    summary=Text("float64 and complex types that the vendor limits", "厂商有限制的 float64 与复数类型"),
+    triggers=(
+        "torch.float64",
+        "torch.double",
+        ".double()",
+        "torch.complex",
+        "torch.cfloat",
+        "torch.cdouble",
+        "DoubleTensor",
+    ),
+    tracks=frozenset({"torch"}),
+    roots=("torch",),
+    nodes=(ast.Call,),
+    check=_check,
+    rename=_rename,
 )
