@@ -33,8 +33,7 @@ from torchferry.onnx_export.calls import Axes, ModelSignature, TensorForward
 from torchferry.onnx_export.formulas import formulas
 from torchferry.onnx_export.launching import DATA
 
-# Finds in a user's model the operator that an exporter has stopped at: the layer, and the line of its
-# file.
+# Finds in a user's model the operator that an exporter has stopped at: the layer, and the line of its file.
 
 _OPERATOR = re.compile(r"operator '?(?:aten::)?(\w+)|'?aten::(\w+)")
 _SINCE = re.compile(r"added in version (\d+)")
@@ -73,8 +72,7 @@ def _place(name: str, called: torch.nn.Module, tensors: tuple[torch.Tensor, ...]
     return (f" in {layer}" if layer else "") + (f" ({lines[0]})" if lines else "")
 
 
-# A model in fewer operators: PyTorch's own decompositions for those that the exporter over
-# TorchScript can't write.
+# A model in fewer operators: PyTorch's own decompositions for those that the exporter over TorchScript can't write.
 
 _REGISTRIES = (  # where PyTorch keeps what its exporter over TorchScript can write, newest first
     "torch.onnx._internal.torchscript_exporter.registration",

@@ -57,6 +57,12 @@ def apply_edits(data: bytes, edits: Sequence[Edit]) -> bytes:
     return b"".join(pieces)
 
 
+def edited(data: bytes, start: int, end: int, edits: Iterable[Edit]) -> bytes:
+    """The part [start, end) of a text as edits inside of it leave it."""
+    moved = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
+    return apply_edits(data[start:end], moved)
+
+
 @dataclass(frozen=True)
 class _Piece:
     """A stretch of the present text: bytes [start, end) of the first text, or `written` ones put at `start`."""
@@ -85,10 +91,10 @@ class Rewriting:
     @property
     def data(self) -> bytes:
         """The text as it is now."""
-        return b"".join(self._bytes(piece) for piece in self._pieces)
-
-    def _bytes(self, piece: _Piece) -> bytes:
-        return self._first[piece.start : piece.end] if piece.written is None else piece.written
+        return b"".join(
+            self._first[piece.start : piece.end] if piece.written is None else piece.written
+            for piece in self._pieces
+        )
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Apply edits of the present text that don't overlap."""

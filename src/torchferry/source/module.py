@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from torchferry.source.decode import DecodedText
+from torchferry.source.edits import Edit
 from torchferry.source.literals import LiteralToken, string_tokens
 from torchferry.source.scopes import Binding, BindingKind, ModuleScopes, Scope, build_scopes
 from torchferry.source.source_text import SourceText
@@ -80,6 +81,22 @@ class PythonModule(SourceText):
         end = self.end(node)
         return end - len(node.attr.encode("utf-8")), end
 
+    def replacement(self, node: ast.AST, text: str) -> Edit:
+        """The edit that writes a text in the place of a node."""
+        return Edit(self.start(node), self.end(node), text)
+
+    def insertion_before(self, node: ast.AST, text: str) -> Edit:
+        """The edit that puts a text where a node begins."""
+        return Edit(self.start(node), self.start(node), text)
+
+    def insertion_after(self, node: ast.AST, text: str) -> Edit:
+        """The edit that puts a text where a node ends."""
+        return Edit(self.end(node), self.end(node), text)
+
+    def attribute_replacement(self, node: ast.Attribute, text: str) -> Edit:
+        """The edit that writes another name in the place of the last one of an attribute access."""
+        return Edit(*self.attribute_span(node), text)
+
     def lines_with_names(self, names: Iterable[str]) -> set[int]:
         """Numbers of the lines in which a whole name occurs."""
         if not names:
@@ -108,6 +125,13 @@ class PythonModule(SourceText):
         """The binding that a name most probably refers to at a line."""
         owner = scope.owner_of(name)
         return _choose(owner.bindings[name], line, same_scope=owner is scope) if owner else None
+
+    def imported_as(self, qualified: str) -> str:
+        """The name by which the module's own level imports a module, "" if it does not."""
+        for name, bindings in self.scopes.root.bindings.items():
+            if any(item.kind is BindingKind.IMPORT and item.qualified == qualified for item in bindings):
+                return name
+        return ""
 
     def _resolve_name(
         self, name: str, scope: Scope, line: int, depth: int

@@ -7,15 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError
-from torchferry.conversion.amp.state import (
-    Checkpoints,
-    CheckpointState,
-    comes_before,
-    last_import,
-    lifted,
-    own_optimizers,
-)
-from torchferry.conversion.amp.steps import Backward, Step, TrainingSteps
+from torchferry.conversion.amp.state import Checkpoints, comes_before, last_import, lifted, own_optimizers
+from torchferry.conversion.amp.steps import Backward, TrainingSteps
 from torchferry.conversion.amp.torch_form import clips_of
 from torchferry.conversion.amp.unsafe import overflowing
 from torchferry.conversion.program.blocks import (
@@ -25,7 +18,7 @@ from torchferry.conversion.program.blocks import (
     on_next_line,
     statements_below,
 )
-from torchferry.conversion.program.functions import FUNCTIONS
+from torchferry.conversion.program.functions import FUNCTIONS, assigned_to
 from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
@@ -133,16 +126,19 @@ def move_wraps(program: PassModule, changes: ModuleChanges, below: ast.stmt, mod
     for statement in program.statements:
         if statement.lineno > below.lineno or program.routine_of(statement) is not program.routine_of(below):
             continue
-        if _is_moved_wrap(statement, models):
+        call = _model_call(statement, models)
+        if call is None:
+            continue
+        inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(inner, ast.Call) and last_name(inner.func) in _WRAPPERS:
+            # DataParallel(model).cuda(); in a program that was converted before, the method is the target's.
             raise UnclearStepError(statement, _DATA_PARALLEL)
-        if not _is_wrap(statement, models):
+        if last_name(call.func) not in _WRAPPERS:
             continue
         if not has_own_lines(program.module, statement, statement):
             raise UnclearStepError(statement, _TANGLED)
-        if statement in block:
-            _move(program, changes, statement, below, "")
-        else:
-            _move(program, changes, statement, below, _condition(program, statement, below))
+        condition = "" if statement in block else _condition(program, statement, below)
+        _move(program, changes, statement, below, condition)
 
 
 def _condition(program: PassModule, statement: ast.stmt, below: ast.stmt) -> str:
@@ -196,39 +192,17 @@ def _written(program: PassModule, test: ast.expr, is_negative: bool) -> str:
 def _assigned(statement: ast.stmt) -> set[str]:
     """What a simple statement assigns to, without the models that wrappers replace."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    if _is_wrapping(statement):
-        return set()
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        if last_name(statement.value.func) in _WRAPPERS or called_method(statement.value) in ("cuda", "to"):
+            return set()
     return {ast.unparse(target) for target in targets if target is not None}
 
 
-def _is_wrapping(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Call)
-        and (last_name(statement.value.func) in _WRAPPERS or called_method(statement.value) in ("cuda", "to"))
-    )
-
-
-def _is_moved_wrap(statement: ast.stmt, models: list[str]) -> bool:
-    """model = torch.nn.DataParallel(model).cuda(); in a program that was converted before, the method is the target's."""
-    if not isinstance(statement, ast.Assign) or ast.unparse(statement.targets[0]) not in models:
-        return False
-    call = statement.value
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and isinstance(call.func.value, ast.Call)
-        and last_name(call.func.value.func) in _WRAPPERS
-    )
-
-
-def _is_wrap(statement: ast.stmt, models: list[str]) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Call)
-        and last_name(statement.value.func) in _WRAPPERS
-        and ast.unparse(statement.targets[0]) in models
-    )
+def _model_call(statement: ast.stmt, models: list[str]) -> ast.Call | None:
+    """The call whose result a statement assigns to one of the models."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        return statement.value if ast.unparse(statement.targets[0]) in models else None
+    return None
 
 
 def _move(
@@ -310,7 +284,7 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
     if below is None or any(program.routine_of(item.statement) is not routine for item in made):
         raise UnclearStepError(made[-1].statement, _NO_OPTIMIZER.format(name=made[-1].name))
     line = "from apex import amp" + (f" as {amp}" if amp != "amp" else "")
-    changes.at(below, _IMPORTED).edits.append(changes.below(below, line))
+    changes.add_below(below, line, _IMPORTED)
     backwards = [(backward, training) for training in trainings for backward in training.backwards]
     initialized = _initialize(program, changes, made, amp, len(backwards))
     steps = [step for training in trainings for step in training.steps]
@@ -320,11 +294,15 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
         _scale(program, changes, amp, (backward, training), index if len(backwards) > 1 else None)
     for training in trainings:
         for call, step in clips_of(program, training):
-            start, end = program.module.start(call.args[0]), program.module.end(call.args[0])
             text = f"{amp}.master_params({program.module.segment(step.optimizer)})"
-            changes.at(call, _SCALED).edits.append((Rank.INLINE, Edit(start, end, text)))
+            changes.at(call, _SCALED, program.module.replacement(call.args[0], text))
     _zero_by_optimizer(program, changes, made)
-    missed = _checkpoints(program, changes, amp, trainings, initialized)
+
+    def is_within_reach(statement: ast.stmt) -> bool:
+        return program.routine_of(statement) is not routine or statement.lineno > initialized.lineno
+
+    checkpoints = Checkpoints(program, changes, amp, "amp", own_optimizers(trainings), is_within_reach)
+    missed = checkpoints.add_state()
     yield from changes.proposals()
     option = program.context.target.vendor.apex_initialize
     if option:
@@ -355,8 +333,7 @@ def _made_optimizers(program: PassModule, trainings: list[TrainingSteps]) -> lis
 
 
 def _target(statement: ast.stmt, name: str) -> ast.expr:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]  # type: ignore[attr-defined]
-    return next(target for target in targets if last_name(target) == name)
+    return next(target for target in assigned_to(statement) if last_name(target) == name)
 
 
 def _is_same_sort(one: ast.expr, other: ast.expr) -> bool:
@@ -402,8 +379,7 @@ def _initialize(
         f"{names} = {amp}.initialize({names}, opt_level={values.opt_level}, "
         f"loss_scale={values.loss_scale}{count})"
     )
-    change = changes.at(below, _INITIALIZED)
-    change.edits.append(changes.below(below, text))
+    changes.add_below(below, text, _INITIALIZED)
     move_wraps(program, changes, below, models)
     return below
 
@@ -435,7 +411,9 @@ def _scale(
     module, statement = program.module, backward.statement
     if not has_own_lines(module, statement, statement):
         raise UnclearStepError(backward.call, _SHARED_LINE)
-    step = _next_step(backward, training)
+    # The step that uses the gradients is the next one.
+    later = [step for step in training.steps if step.statement.lineno > statement.lineno]
+    step = later[0] if later else training.steps[0]
     optimizer = module.segment(step.many or step.optimizer)
     number = f", loss_id={index}" if index is not None else ""
     start = module.start(backward.call)
@@ -443,13 +421,7 @@ def _scale(
     inner = indent_of(module, statement) + indent_unit(module, statement, program.tree)
     head = f"with {amp}.scale_loss({module.segment(backward.loss)}, {optimizer}{number}) as scaled_loss:"
     edit = Edit(start, dot, f"{head}{module.newline}{inner}scaled_loss")
-    changes.at(backward.call, _SCALED).edits.append((Rank.INLINE, edit))
-
-
-def _next_step(backward: Backward, training: TrainingSteps) -> Step:
-    """The step that uses the gradients of a backward: the next one."""
-    later = [step for step in training.steps if step.statement.lineno > backward.statement.lineno]
-    return later[0] if later else training.steps[0]
+    changes.at(backward.call, _SCALED, edit)
 
 
 def _zero_by_optimizer(program: PassModule, changes: ModuleChanges, made: list[_Made]) -> None:
@@ -465,23 +437,4 @@ def _zero_by_optimizer(program: PassModule, changes: ModuleChanges, made: list[_
             if len(owners) > 1 or len(owners[0].models) > 1:
                 raise UnclearStepError(call, _ZEROED)
             start, end = program.module.start(call), program.module.end(call.func.value)  # type: ignore[attr-defined]
-            change = changes.at(call, _BY_OPTIMIZER)
-            change.edits.append((Rank.INLINE, Edit(start, end, owners[0].name)))
-
-
-def _checkpoints(
-    program: PassModule,
-    changes: ModuleChanges,
-    amp: str,
-    trainings: list[TrainingSteps],
-    initialized: ast.stmt,
-) -> list[ast.AST]:
-    routine = program.routine_of(initialized)
-
-    def is_within_reach(statement: ast.stmt) -> bool:
-        return program.routine_of(statement) is not routine or statement.lineno > initialized.lineno
-
-    state = CheckpointState(amp, "amp", frozenset(own_optimizers(trainings)), is_within_reach)
-    checkpoints = Checkpoints(program, changes, state)
-    checkpoints.apply()
-    return checkpoints.missed
+            changes.at(call, _BY_OPTIMIZER, Edit(start, end, owners[0].name))

@@ -13,7 +13,6 @@ from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
 
@@ -43,14 +42,20 @@ class ModuleChanges:
         self.module = module
         self.items: list[PassChange] = []
 
-    def at(self, node: ast.AST, message: Text) -> PassChange:
-        """Begin a change of a node."""
-        return self.between(self.module.start(node), self.module.end(node), message)
+    def at(self, node: ast.AST, message: Text, *edits: Edit) -> PassChange:
+        """Begin a change of a node; edits that are given are of the statement itself."""
+        change = self.between(self.module.start(node), self.module.end(node), message)
+        change.edits += [(Rank.INLINE, edit) for edit in edits]
+        return change
 
     def between(self, start: int, end: int, message: Text) -> PassChange:
         change = PassChange(start, end, message)
         self.items.append(change)
         return change
+
+    def add_below(self, statement: ast.stmt, line: str, message: Text) -> None:
+        """A change of its own: a new statement after one."""
+        self.at(statement, message).edits.append(self.below(statement, line))
 
     def below(self, statement: ast.stmt, line: str) -> tuple[Rank, Edit]:
         """A new statement after one, on its own line where that is possible."""
@@ -77,7 +82,9 @@ class ModuleChanges:
                 if edit.start == edit.end:
                     inserted.setdefault(edit.start, []).append((rank, edit))
         merged = {
-            position: Edit(position, position, "".join(edit.text for _, edit in sorted(found, key=_rank)))
+            position: Edit(
+                position, position, "".join(edit.text for _, edit in sorted(found, key=lambda item: item[0]))
+            )
             for position, found in inserted.items()
         }
         for item in self.items:
@@ -90,10 +97,6 @@ class ModuleChanges:
             yield Proposal(Kind.CHANGE, item.start, item.end, item.message, tuple(edits))
 
 
-def _rank(entry: tuple[Rank, Edit]) -> Rank:
-    return entry[0]
-
-
 # How a module writes torch, and the imports that it needs in addition.
 
 _ADDED = Text("the import that mixed precision needs", "混合精度所需的导入")
@@ -101,18 +104,11 @@ _ADDED = Text("the import that mixed precision needs", "混合精度所需的导
 
 def torch_name(program: PassModule, changes: ModuleChanges) -> str:
     """The name of torch in every function of a module; adds an import where it has none."""
-    for name, bindings in program.module.scopes.root.bindings.items():
-        if any(binding.kind is BindingKind.IMPORT and binding.qualified == "torch" for binding in bindings):
-            return name
-    add_import(program, changes, "import torch")
-    return "torch"
-
-
-def add_import(program: PassModule, changes: ModuleChanges, line: str) -> None:
-    """Add an import before the first one that is not from the future."""
+    name = program.module.imported_as("torch")
     first = first_import(program)
-    if first is not None:
-        changes.at(first, _ADDED).edits.append(changes.above(first, line))
+    if not name and first is not None:
+        changes.at(first, _ADDED).edits.append(changes.above(first, "import torch"))
+    return name or "torch"
 
 
 def first_import(program: PassModule) -> ast.stmt | None:

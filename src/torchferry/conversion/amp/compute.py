@@ -28,87 +28,18 @@ _FACTORIES = re.compile(
     r"|isfinite|is_tensor|Tensor|\w+Tensor|Generator|(utils|cuda|backends|distributed|optim|autograd|amp|nn\.utils)\..*)$"
 )
 # Methods of a model that don't compute.
-_BOOKKEEPING = frozenset(
-    {
-        "parameters",
-        "named_parameters",
-        "train",
-        "eval",
-        "zero_grad",
-        "to",
-        "cuda",
-        "cpu",
-        "state_dict",
-        "step",
-    }
-    | {
-        "load_state_dict",
-        "modules",
-        "named_modules",
-        "children",
-        "requires_grad_",
-        "apply",
-        "buffers",
-        "float",
-    }
-    | {
-        "backward",
-        "append",
-        "update",
-        "item",
-        "size",
-        "detach",
-        "data_ptr",
-        "format",
-        "write",
-        "info",
-        "debug",
-    }
+_BOOKKEEPING = re.compile(
+    r"^(parameters|named_parameters|train|eval|zero_grad|to|cuda|cpu|state_dict|step|load_state_dict"
+    r"|modules|named_modules|children|requires_grad_|apply|buffers|float|backward|append|update|item"
+    r"|size|detach|data_ptr|format|write|info|debug)$"
 )
 _LOSSES = re.compile(r"(?i)loss|criteri")
 # Methods of tensors, of collections and of numbers, which have arguments and run no model.
-_OF_TENSORS = frozenset(
-    {
-        "view",
-        "reshape",
-        "permute",
-        "transpose",
-        "unsqueeze",
-        "squeeze",
-        "expand",
-        "repeat",
-        "flatten",
-        "gather",
-    }
-    | {
-        "sum",
-        "mean",
-        "type",
-        "index_select",
-        "masked_fill",
-        "masked_select",
-        "pow",
-        "clamp",
-        "add",
-        "mul",
-        "sub",
-    }
-    | {
-        "div",
-        "scatter",
-        "scatter_",
-        "copy_",
-        "fill_",
-        "split",
-        "chunk",
-        "get",
-        "pop",
-        "keys",
-        "items",
-        "values",
-    }
-    | {"max", "min", "argmax", "norm", "std", "var", "eq", "matmul", "mm", "bmm", "new_tensor", "new_zeros"}
-    | {"numpy", "tolist", "astype", "sample", "next", "extend", "index", "count", "join", "strip", "lower"}
+_OF_TENSORS = re.compile(
+    r"^(view|reshape|permute|transpose|unsqueeze|squeeze|expand|repeat|flatten|gather|sum|mean|type"
+    r"|index_select|masked_fill|masked_select|pow|clamp|add|mul|sub|div|scatter|scatter_|copy_|fill_"
+    r"|split|chunk|get|pop|keys|items|values|max|min|argmax|norm|std|var|eq|matmul|mm|bmm|new_tensor"
+    r"|new_zeros|numpy|tolist|astype|sample|next|extend|index|count|join|strip|lower)$"
 )
 _DEPTH = 4  # functions that call functions
 
@@ -167,7 +98,7 @@ class Computing:
             if binding is None:  # from a star import
                 return not hasattr(builtins, function.id) and function.id[:1].islower()
             return binding.kind is not BindingKind.DEFINITION
-        if not isinstance(function, ast.Attribute) or function.attr in _BOOKKEEPING:
+        if not isinstance(function, ast.Attribute) or _BOOKKEEPING.match(function.attr):
             return False
         owner = function.value
         if isinstance(owner, ast.Name) and owner.id == "self":
@@ -188,7 +119,7 @@ class Computing:
         function = call.func
         if not isinstance(function, ast.Attribute) or not (call.args or call.keywords):
             return False
-        if function.attr in _BOOKKEEPING or function.attr in _OF_TENSORS or _PREPARES.match(function.attr):
+        if any(pattern.match(function.attr) for pattern in (_BOOKKEEPING, _OF_TENSORS, _PREPARES)):
             return False
         return bool(last_name(function.value)) and not self.program.qualified(function, routine)
 
@@ -207,7 +138,7 @@ class Computing:
     def _makes_module(self, statement: ast.Assign) -> bool:
         """self.policy = ActorCritic(...).to(device), where that is a class of the project for a model"""
         value: ast.expr = statement.value
-        while isinstance(value, ast.Call) and called_method(value) in _BOOKKEEPING:
+        while isinstance(value, ast.Call) and _BOOKKEEPING.match(called_method(value)):
             value = value.func.value  # type: ignore[attr-defined]
         if not isinstance(value, ast.Call):
             return False

@@ -24,7 +24,7 @@ from torchferry.conversion.program.blocks import (
 )
 from torchferry.conversion.program.functions import FUNCTIONS
 from torchferry.conversion.program.module import PassModule, Routine, calls_in, last_name
-from torchferry.source.edits import Edit, apply_edits
+from torchferry.source.edits import Edit, edited
 from torchferry.text import Text
 
 # Which statements of a training step lead to a loss.
@@ -300,15 +300,14 @@ class Regions:
     def _make_float(self, refused: list[ast.Call], run: _Run, is_trained: bool = True) -> None:
         """loss = bce(model(x), y): the model under autocast if it is trained, the loss outside."""
         for call in refused:
-            change = self.changes.at(call, _FLOAT)
-            change.edits += [(Rank.INLINE, edit) for edit in self._float_edits(call, run, is_trained)]
+            self.changes.at(call, _FLOAT, *self._float_edits(call, run, is_trained))
 
     def _float_edits(self, call: ast.Call, run: _Run, is_trained: bool = True) -> Iterator[Edit]:
         for tensor in tensors_of(call):
             if is_trained and self.computing.in_expression(tensor, self.routine):
                 name = self._fresh("prediction", "probabilities")
                 run.hoisted.append(self._assigned(name, tensor))
-                yield Edit(self.module.start(tensor), self.module.end(tensor), f"{name}.float()")
+                yield self.module.replacement(tensor, f"{name}.float()")
             else:
                 yield from as_float(self.module, tensor)
 
@@ -319,13 +318,11 @@ class Regions:
         lines: list[str] = []
         for call in refused:
             start, end = self.module.start(call), self.module.end(call)
-            edits = list(self._float_edits(call, run))
-            moved = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
-            text = apply_edits(self.module.data[start:end], moved).decode("utf-8")
+            text = edited(self.module.data, start, end, self._float_edits(call, run)).decode("utf-8")
             if "\n" in text or "\r" in text:
                 raise UnclearStepError(call, _MIXED)
             name = self._fresh("cross_entropy", "bce_loss")
-            self.changes.at(call, _FLOAT).edits.append((Rank.INLINE, Edit(start, end, name)))
+            self.changes.at(call, _FLOAT, Edit(start, end, name))
             lines.append(f"{name} = {text}")
         return lines
 

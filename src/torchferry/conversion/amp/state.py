@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from torchferry.conversion.amp.changes import ModuleChanges, Rank, loads_plugin
+from torchferry.conversion.amp.changes import ModuleChanges, loads_plugin
 from torchferry.conversion.amp.steps import Step, TrainingSteps
 from torchferry.conversion.program.blocks import (
     DEFINITIONS,
@@ -191,30 +191,26 @@ _SAVED = Text("the scale of the losses goes into the checkpoint", "损失缩放�
 _LOADED = Text("takes up the scale of a checkpoint that has one", "若检查点含有缩放系数则恢复")
 
 
-@dataclass(frozen=True)
-class CheckpointState:
-    """What is saved: the object with the state, the key it gets, and which statements can use it."""
+@dataclass
+class Checkpoints:
+    """What a module saves and loads: the object with the state, the key it gets, and which statements can use it."""
 
+    program: PassModule
+    changes: ModuleChanges
     holder: str
     key: str
-    optimizers: frozenset[str]  # last names; beside their state ours is kept
+    optimizers: set[str]  # last names; beside their state ours is kept
     is_within_reach: Callable[[ast.stmt], bool]
+    missed: list[ast.AST] = field(default_factory=list)  # places that the state does not reach
 
+    def __post_init__(self) -> None:
+        self.module = self.program.module
 
-class Checkpoints:
-    """Adds the edits for what a module saves and loads."""
-
-    def __init__(self, program: PassModule, changes: ModuleChanges, state: CheckpointState) -> None:
-        self.program = program
-        self.module = program.module
-        self.changes = changes
-        self.state = state
-        self.missed: list[ast.AST] = []  # places that the state does not reach
-
-    def apply(self) -> None:
+    def add_state(self) -> list[ast.AST]:
+        """Add the edits; the answer is the places that the state does not reach."""
         done: set[ast.AST] = set()
         for statement in self.program.statements:
-            for node in _expressions(statement):
+            for node in (item for head in heads_of(statement) for item in ast.walk(head)):
                 if isinstance(node, (ast.Dict, ast.Call)) and node not in done and self._is_saved(node):
                     done.add(node)
                     self._within_reach(statement, node, self._extend)
@@ -222,11 +218,12 @@ class Checkpoints:
                 self._within_reach(statement, statement, self._add_item)
             elif isinstance(statement, ast.Expr) and self._is_own(statement.value, "load_state_dict"):
                 self._within_reach(statement, statement, self._load)
+        return self.missed
 
     def _within_reach(
         self, statement: ast.stmt, node: ast.AST, act: Callable[[ast.AST, ast.stmt], None]
     ) -> None:
-        if self.state.is_within_reach(statement):
+        if self.is_within_reach(statement):
             act(node, statement)
         else:
             self.missed.append(node)
@@ -236,7 +233,7 @@ class Checkpoints:
         return (
             isinstance(node, ast.Call)
             and called_method(node) == method
-            and last_name(node.func.value) in self.state.optimizers  # type: ignore[attr-defined]
+            and last_name(node.func.value) in self.optimizers  # type: ignore[attr-defined]
         )
 
     def _is_saved(self, node: ast.Dict | ast.Call) -> bool:
@@ -247,21 +244,19 @@ class Checkpoints:
         return is_dict and any(self._is_own(item.value, "state_dict") for item in node.keywords)
 
     def _extend(self, node: ast.AST, statement: ast.stmt) -> None:
-        value = f"{self.state.holder}.state_dict()"
+        value = f"{self.holder}.state_dict()"
         if isinstance(node, ast.Dict):
             index = max(i for i, item in enumerate(node.values) if self._is_own(item, "state_dict"))
             beside, key = node.values[index], node.keys[index]
             quote = self.module.segment(key)[-1] if isinstance(key, ast.Constant) else '"'
-            entry = f"{quote}{self.state.key}{quote}: {value}"
+            entry = f"{quote}{self.key}{quote}: {value}"
             first = self.module.start(key) if key is not None else self.module.start(beside)
         else:
             assert isinstance(node, ast.Call)
             keyword = [item for item in node.keywords if self._is_own(item.value, "state_dict")][-1]
-            beside, entry, first = keyword.value, f"{self.state.key}={value}", self.module.start(keyword)
+            beside, entry, first = keyword.value, f"{self.key}={value}", self.module.start(keyword)
         end = self.module.end(beside)
-        self.changes.at(node, _SAVED).edits.append(
-            (Rank.INLINE, Edit(end, end, self._separator(node, first) + entry))
-        )
+        self.changes.at(node, _SAVED, Edit(end, end, self._separator(node, first) + entry))
 
     def _separator(self, node: ast.AST, first: int) -> str:
         """A comma, and a new line where each entry has one."""
@@ -279,8 +274,8 @@ class Checkpoints:
             return
         quote = self.module.segment(target.slice)[-1]
         base = self.module.segment(target.value)
-        line = f"{base}[{quote}{self.state.key}{quote}] = {self.state.holder}.state_dict()"
-        self.changes.at(statement, _SAVED).edits.append(self.changes.below(statement, line))
+        line = f"{base}[{quote}{self.key}{quote}] = {self.holder}.state_dict()"
+        self.changes.add_below(statement, line, _SAVED)
 
     def _load(self, node: ast.AST, statement: ast.stmt) -> None:
         """optimizer.load_state_dict(checkpoint['optimizer'])"""
@@ -292,11 +287,7 @@ class Checkpoints:
             self.missed.append(statement)
             return
         quote = self.module.segment(source.slice)[-1]
-        base, key = self.module.segment(source.value), f"{quote}{self.state.key}{quote}"
+        base, key = self.module.segment(source.value), f"{quote}{self.key}{quote}"
         unit = indent_unit(self.module, statement, self.program.tree)
-        lines = f"if {key} in {base}:\n{unit}{self.state.holder}.load_state_dict({base}[{key}])"
-        self.changes.at(statement, _LOADED).edits.append(self.changes.below(statement, lines))
-
-
-def _expressions(statement: ast.stmt) -> list[ast.AST]:
-    return [node for head in heads_of(statement) for node in ast.walk(head)]
+        lines = f"if {key} in {base}:\n{unit}{self.holder}.load_state_dict({base}[{key}])"
+        self.changes.add_below(statement, lines, _LOADED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from torchferry.conversion.amp.changes import UnclearStepError
-from torchferry.conversion.program.blocks import LOOPS, StatementTree, statements_below
+from torchferry.conversion.program.blocks import StatementTree, statements_below
 from torchferry.conversion.program.functions import FUNCTIONS
 from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.source.module import PythonModule
@@ -176,7 +176,7 @@ class TrainingFinder:
                         unknown.append(call)
                 except UnclearStepError as problem:
                     training.problem = training.problem or problem
-        unknown = [call for call in unknown if not _is_no_optimizer(call)]
+        unknown = [call for call in unknown if not _NO_OPTIMIZER.search(last_name(call.func.value))]  # type: ignore[attr-defined]
         if training.backwards and not training.steps and unknown:
             training.problem = UnclearStepError(unknown[0], _UNKNOWN_STEP, is_certain=True)
         return training
@@ -223,8 +223,7 @@ class TrainingFinder:
         optimizer = call.func.value
         parent = self.program.tree.position(statement).parent
         if (
-            isinstance(parent, LOOPS)
-            and isinstance(parent, ast.For)
+            isinstance(parent, ast.For)
             and isinstance(optimizer, ast.Name)
             and ast.unparse(parent.target) == optimizer.id
         ):
@@ -245,16 +244,17 @@ class TrainingFinder:
     def _calls(self) -> list[ast.Call]:
         return [call for statement in self.program.statements for call in calls_in(statement)]
 
+    def _owners(self, method: str) -> list[ast.expr]:
+        """What a method of this name is called on."""
+        return [call.func.value for call in self._calls if called_method(call) == method]  # type: ignore[attr-defined]
+
     @cached_property
     def _zeroed(self) -> set[str]:
-        """What zero_grad() is called on."""
-        return {ast.unparse(call.func.value) for call in self._calls if _is_method(call, "zero_grad")}  # type: ignore[attr-defined]
+        return set(map(ast.unparse, self._owners("zero_grad")))
 
     @cached_property
     def _models(self) -> set[str]:
-        """Names of what has parameters."""
-        found = {last_name(call.func.value) for call in self._calls if _is_method(call, "parameters")}  # type: ignore[attr-defined]
-        return found - {""}
+        return set(map(last_name, self._owners("parameters"))) - {""}
 
     @cached_property
     def _made_by_torch(self) -> set[str]:
@@ -316,33 +316,12 @@ def _pairs(statement: ast.stmt, tree: StatementTree) -> Iterator[tuple[ast.stmt,
         child = node
 
 
-def _is_method(call: ast.Call, name: str) -> bool:
-    return called_method(call) == name
-
-
-def _is_no_optimizer(call: ast.Call) -> bool:
-    return bool(_NO_OPTIMIZER.search(last_name(call.func.value)))  # type: ignore[attr-defined]
-
-
 # Mixed precision that a module has already, in whatever form.
 
 _NAMES = frozenset(
-    {
-        "autocast",
-        "GradScaler",
-        "scale_loss",
-        "AmpOptimWrapper",
-        "NativeScaler",
-        "NativeScalerWithGradNormCount",
-    }
-    | {
-        "FP16_Optimizer",
-        "FP16Optimizer",
-        "Accelerator",
-        "manual_backward",
-        "MixedPrecision",
-        "network_to_half",
-    }
+    {"autocast", "GradScaler", "scale_loss", "AmpOptimWrapper", "NativeScaler", "FP16_Optimizer"}
+    | {"NativeScalerWithGradNormCount", "FP16Optimizer", "Accelerator", "manual_backward", "MixedPrecision"}
+    | {"network_to_half"}
 )
 _PACKAGES = frozenset(
     {"accelerate", "deepspeed", "lightning", "pytorch_lightning", "mmengine", "mmcv", "colossalai", "bmtrain"}
@@ -367,7 +346,8 @@ def _shows(node: ast.AST) -> bool:
     if isinstance(node, ast.Name):
         return node.id in _NAMES
     if isinstance(node, ast.Import):
-        return any(alias.name.partition(".")[0] in _PACKAGES or _is_apex(alias.name) for alias in node.names)
+        names = {alias.name for alias in node.names}
+        return any(name.partition(".")[0] in _PACKAGES or name.startswith("apex.amp") for name in names)
     if isinstance(node, ast.ImportFrom):
         package = (node.module or "").partition(".")[0] if not node.level else ""
         names = {alias.name for alias in node.names}
@@ -383,7 +363,3 @@ def _casts(call: ast.Call) -> bool:
     given = [*call.args, *(item.value for item in call.keywords)] if method == "to" else []
     given += [item.value for item in call.keywords if item.arg == "torch_dtype"]
     return any(isinstance(value, ast.Attribute) and value.attr in _HALVES for value in given)
-
-
-def _is_apex(name: str) -> bool:
-    return name.startswith("apex.amp")

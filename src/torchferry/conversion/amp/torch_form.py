@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError, first_import, torch_name
+from torchferry.conversion.amp.changes import ModuleChanges, UnclearStepError, first_import, torch_name
 from torchferry.conversion.amp.regions import Regions
 from torchferry.conversion.amp.state import (
     Checkpoints,
-    CheckpointState,
     ScalerPlace,
     own_optimizers,
     reaches,
@@ -26,8 +25,7 @@ from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-# Gradients that a training step looks at between backward and the optimizer's step: clipping, norms,
-# logging.
+# Gradients that a training step looks at between backward and the optimizer's step: clipping, norms, logging.
 
 _APART = Text(
     "gradients are read here but not right before the optimizer's step; they are scaled",
@@ -96,14 +94,10 @@ def _is_between(statement: ast.stmt, program: PassModule, training: TrainingStep
         loop = program.tree.holder(backward, *LOOPS)
         if loop is not program.tree.root and loop not in set(program.tree.upwards(statement)):
             continue
-        if _follows(statement, backward, training):
+        first, last = backward.lineno, statement.lineno
+        if first <= last and not any(first < step.statement.lineno < last for step in training.steps):
             return True
     return False
-
-
-def _follows(statement: ast.stmt, backward: ast.stmt, training: TrainingSteps) -> bool:
-    first, last = backward.lineno, statement.lineno
-    return first <= last and not any(first < step.statement.lineno < last for step in training.steps)
 
 
 def _reads(statement: ast.stmt, program: PassModule, training: TrainingSteps) -> bool:
@@ -172,12 +166,15 @@ class LossScaling:
         unscaled = read_before_steps(self.program, self.training)
         groups = step_groups(self.training, self.program)
         self._check_nested(groups)
-        updates = [item for node, steps in groups.items() for item in self._updates(node, steps)]
+        updates = [
+            item
+            for node, steps in groups.items()
+            for item in self._updates_in([self.tree.path(step.statement, node) for step in steps], steps)
+        ]
         for step in self.training.steps:
             self._step(step)
         for statement in updates:
-            change = self.changes.items[-1]
-            change.edits.append(self.changes.below(statement, f"{self.scaler}.update()"))
+            self.changes.items[-1].edits.append(self.changes.below(statement, f"{self.scaler}.update()"))
         for read in unscaled:
             text = f"{self.scaler}.unscale_({self.module.segment(read.step.optimizer)})"
             change = self.changes.at(read.statement, _UNSCALED)
@@ -186,24 +183,20 @@ class LossScaling:
     def _scale(self, backward: Backward, name: str) -> None:
         """loss.backward() -> scaler.scale(loss).backward()"""
         call, loss = backward.call, backward.loss
-        change = self.changes.at(call, _SCALED)
         start = self.module.start(call)
         dot = self.module.data.rindex(b".", start, self.module.attribute_span(call.func)[0])  # type: ignore[arg-type]
         if name:
-            change.edits.append((Rank.INLINE, Edit(start, dot, f"{self.scaler}.scale({name})")))
+            edits = [Edit(start, dot, f"{self.scaler}.scale({name})")]
         elif start < self.module.start(loss):  # in parentheses already
-            change.edits.append((Rank.INLINE, Edit(start, start, f"{self.scaler}.scale")))
+            edits = [Edit(start, start, f"{self.scaler}.scale")]
         else:
-            change.edits.append((Rank.INLINE, Edit(start, start, f"{self.scaler}.scale(")))
-            end = self.module.end(loss)
-            change.edits.append((Rank.INLINE, Edit(end, end, ")")))
+            edits = [Edit(start, start, f"{self.scaler}.scale("), self.module.insertion_after(loss, ")")]
+        self.changes.at(call, _SCALED, *edits)
 
     def _step(self, step: Step) -> None:
         """optimizer.step() -> scaler.step(optimizer)"""
-        change = self.changes.at(step.call, _STEPPED)
-        start, end = self.module.start(step.call), self.module.end(step.call)
         text = f"{self.scaler}.step({self.module.segment(step.optimizer)})"
-        change.edits.append((Rank.INLINE, Edit(start, end, text)))
+        self.changes.at(step.call, _STEPPED, self.module.replacement(step.call, text))
 
     def _check_nested(self, groups: dict[ast.AST, list[Step]]) -> None:
         """An update in an inner loop must not change the scale between an outer backward and its step."""
@@ -223,11 +216,8 @@ class LossScaling:
                     ):
                         raise UnclearStepError(statement, _ORDER)
 
-    def _updates(self, top: ast.AST, steps: list[Step]) -> Iterator[ast.stmt]:
-        """The statements of one iteration below which the scaler is updated."""
-        yield from self._updates_in([self.tree.path(step.statement, top) for step in steps], steps)
-
     def _updates_in(self, paths: list[list[ast.stmt]], steps: list[Step]) -> Iterator[ast.stmt]:
+        """The statements of one iteration below which the scaler is updated; `paths` lead down to the steps."""
         children = list(dict.fromkeys(path[0] for path in paths))
         direct = [step for step, path in zip(steps, paths, strict=True) if len(path) == 1]
         if direct:
@@ -273,14 +263,9 @@ def step_groups(training: TrainingSteps, program: PassModule) -> dict[ast.AST, l
     """The steps of each loop: those of one iteration."""
     groups: dict[ast.AST, list[Step]] = {}
     for step in training.steps:
-        loop = next(
-            (
-                node
-                for node in program.tree.upwards(step.statement)
-                if node is training.routine or isinstance(node, LOOPS)
-            ),
-            training.routine,
-        )
+        around = program.tree.upwards(step.statement)
+        loops = (node for node in around if node is training.routine or isinstance(node, LOOPS))
+        loop = next(loops, training.routine)
         groups.setdefault(loop, []).append(step)
     return groups
 
@@ -326,10 +311,15 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
         renamed = regions.cover(part)
         LossScaling(program, changes, part, place.name).apply(renamed)
     regions.cover_helpers(trainings)
-    checkpoints = _checkpoints(program, changes, place, trainings)
+
+    def is_within_reach(statement: ast.stmt) -> bool:
+        return reaches(place, program.routine_of(statement), program)
+
+    optimizers = own_optimizers(trainings)
+    missed = Checkpoints(program, changes, place.name, "scaler", optimizers, is_within_reach).add_state()
     yield from changes.proposals()
     yield from overflowing(program)
-    for node in checkpoints.missed:
+    for node in missed:
         yield program.context.propose(Kind.TODO, node, _MISSED.format(scaler=place.name))
     yield from _about_schedulers(program, trainings)
 
@@ -339,35 +329,15 @@ def _make_scaler(changes: ModuleChanges, place: ScalerPlace, torch: str) -> None
     change = changes.at(place.below, _MADE)
     rank, edit = changes.below(place.below, text)
     if isinstance(place.below, (ast.Import, ast.ImportFrom)) and not edit.text.startswith(";"):
-        edit = type(edit)(edit.start, edit.end, changes.module.newline + edit.text)
+        edit = replace(edit, text=changes.module.newline + edit.text)
     change.edits.append((rank, edit))
-
-
-def _checkpoints(
-    program: PassModule, changes: ModuleChanges, place: ScalerPlace, trainings: list[TrainingSteps]
-) -> Checkpoints:
-    def is_within_reach(statement: ast.stmt) -> bool:
-        return reaches(place, program.routine_of(statement), program)
-
-    state = CheckpointState(place.name, "scaler", frozenset(own_optimizers(trainings)), is_within_reach)
-    checkpoints = Checkpoints(program, changes, state)
-    checkpoints.apply()
-    return checkpoints
 
 
 def _about_schedulers(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     steps = {step.call for training in trainings for step in training.steps}
     for statement in program.statements:
         for call in calls_in(statement):
-            if call not in steps and _steps_scheduler(call):
+            is_step = called_method(call) == "step" and call not in steps
+            if is_step and "sched" in last_name(call.func.value).lower():  # type: ignore[attr-defined]
                 yield program.context.propose(Kind.INFO, call, _SCHEDULER)
                 return
-
-
-def _steps_scheduler(call: ast.Call) -> bool:
-    function = call.func
-    return (
-        isinstance(function, ast.Attribute)
-        and function.attr == "step"
-        and "sched" in last_name(function.value).lower()
-    )

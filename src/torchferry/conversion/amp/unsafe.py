@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.program.blocks import DEFINITIONS, heads_of
-from torchferry.conversion.program.functions import FUNCTIONS, positional
+from torchferry.conversion.program.functions import FUNCTIONS, assigned_to, own_method, positional
 from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
@@ -95,9 +95,9 @@ class UnsafeLosses:
 
     def _find_variables(self) -> None:
         for statement in self.program.statements:
-            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-                made = list(self._made(statement.value, self.program.routine_of(statement)))
-                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            targets = assigned_to(statement)
+            if targets:
+                made = list(self._made(statement.value, self.program.routine_of(statement)))  # type: ignore[attr-defined]
                 if made and all(isinstance(target, (ast.Name, ast.Attribute)) for target in targets):
                     self._followed.update(made)
                     self._names.update(filter(None, map(last_name, targets)))
@@ -165,12 +165,8 @@ class UnsafeLosses:
 def _function(definition: ast.AST | None) -> ast.AST | None:
     """The function that a call of a definition runs: of a class its __init__."""
     if isinstance(definition, ast.ClassDef):
-        return next((item for item in definition.body if _is_init(item)), None)
+        return own_method(definition, "__init__")
     return definition if isinstance(definition, FUNCTIONS) else None
-
-
-def _is_init(item: ast.stmt) -> bool:
-    return isinstance(item, FUNCTIONS) and item.name == "__init__"
 
 
 def _given(call: ast.Call, definition: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
@@ -205,16 +201,14 @@ def as_float(module: PythonModule, node: ast.expr) -> Iterator[Edit]:
     """Edits that make an expression float32."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "float":
         return
-    start, end = module.start(node), module.end(node)
     if isinstance(node, _SIMPLE):
-        yield Edit(end, end, ".float()")
+        yield module.insertion_after(node, ".float()")
     else:
-        yield Edit(start, start, "(")
-        yield Edit(end, end, ").float()")
+        yield module.insertion_before(node, "(")
+        yield module.insertion_after(node, ").float()")
 
 
-# Masks filled with numbers that half precision does not hold: PyTorch raises when the filled tensor
-# is in it.
+# Masks filled with numbers that half precision does not hold: PyTorch raises when the filled tensor is in it.
 
 WORDS = (b"masked_fill", b"fill_diagonal_")
 _FILLS = frozenset(word.decode() + end for word in WORDS for end in ("", "_"))
@@ -234,12 +228,8 @@ def overflowing(program: PassModule) -> Iterator[Proposal]:
         for call in calls_in(statement):
             if last_name(call.func) in _FILLS:
                 values = [*call.args, *(keyword.value for keyword in call.keywords)]
-                if any(_is_too_large(_number(value, program)) for value in values):
+                if any(_LARGEST < abs(_number(value, program)) < float("inf") for value in values):
                     yield program.context.propose(Kind.TODO, call, _TOO_LARGE)
-
-
-def _is_too_large(number: float) -> bool:
-    return _LARGEST < abs(number) < float("inf")
 
 
 def _number(node: ast.expr, program: PassModule) -> float:

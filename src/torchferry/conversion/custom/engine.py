@@ -79,8 +79,7 @@ def trigger_words(rules: Iterable[UserRule]) -> tuple[str, ...]:
     return tuple({rule.match.name.rpartition(".")[2] for rule in rules})
 
 
-# Rules that would never come to an end: a becomes b, and b becomes a; or the new code calls what it
-# is made of.
+# Rules that would never come to an end: a becomes b, and b becomes a; or the new code calls what it is made of.
 
 LONGEST_CHAIN = 20  # a file is gone over as often at most
 _SOME_MODULE = "some_module"

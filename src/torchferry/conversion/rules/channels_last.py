@@ -15,7 +15,7 @@ from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import BindingKind, any_line_in
+from torchferry.source.scopes import any_line_in
 from torchferry.text import Text
 
 _ADDED = Text(
@@ -305,15 +305,8 @@ def _is_cast(call: ast.Call) -> bool:
     )
 
 
-def _torch_name(module: PythonModule) -> str:
-    for name, bindings in module.scopes.root.bindings.items():
-        if any(binding.kind is BindingKind.IMPORT and binding.qualified == "torch" for binding in bindings):
-            return name
-    return ""
-
-
 def _restructure(context: FileContext) -> Iterator[Proposal]:
-    torch = _torch_name(context.module)
+    torch = context.module.imported_as("torch")
     proposals = list(_Layout(context).proposals(torch or "torch"))
     changed = next((item for item in proposals if item.edits), None)
     if changed is not None and not torch:
@@ -324,8 +317,7 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
     yield from proposals
 
 
-# Whether a module moves models or images to a device, told from its bytes: parsing it to find out takes
-# far longer.
+# Whether a module moves models or images to a device, told from its bytes: parsing it to find out takes far longer.
 
 _MODEL = rb"(?:model|net|network|backbone)"
 _IS_MODEL = re.compile(rb"(?i)(?:.*\.)?" + _MODEL + rb"\Z")

@@ -24,8 +24,7 @@ from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 from torchferry.vendors.similar import Similar, load_similar
 
-# Whether a program sets gradients to None, which optimizers that join all gradients into one tensor
-# don't survive.
+# Whether a program sets gradients to None, which optimizers that join all gradients into one tensor don't survive.
 
 _DROPS = re.compile(
     rb"set_to_none\s*=\s*True"

@@ -203,8 +203,7 @@ def _must_be_wrapped(site: Site[ast.Call], texts: list[str]) -> bool:
     return "\n" in site.module.segment(site.node) or not isinstance(site.parent, _LOOSE_PLACES)
 
 
-# The imports of a module whose calls were replaced: those that nothing uses any more go, missing ones
-# come.
+# The imports of a module whose calls were replaced: those that nothing uses any more go, missing ones come.
 
 _REMOVED = Text("nothing uses it any more: its calls were replaced", "不再使用：其调用已被替换")
 _LEFT = Text(

@@ -27,8 +27,7 @@ from torchferry.source.decode import DecodedText
 from torchferry.source.module import ParseError
 from torchferry.text import Text
 
-# The code cells of a notebook as one module, and the cells again from that module after its
-# conversion.
+# The code cells of a notebook as one module, and the cells again from that module after its conversion.
 
 
 class _Line(NamedTuple):
