@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rules.environment import ENVIRONMENT, VARIABLE
@@ -18,14 +19,12 @@ from torchferry.conversion.texts.config_reader import (
     read_yaml,
 )
 from torchferry.conversion.texts.draft import Draft, Span, convert_with
-from torchferry.conversion.texts.launchers import container_advice
-from torchferry.conversion.texts.shell import look_at_commands
+from torchferry.conversion.texts.shell import OPTION, container_advice, look_at_commands
 from torchferry.conversion.texts.shell_lexer import read_script
 from torchferry.conversion.texts.text_rules import CONFIG
 from torchferry.conversion.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
 from torchferry.source.decode import DecodedText
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _TOO_LARGE = Text(
@@ -75,29 +74,8 @@ _PACKAGE_KEY = re.compile(
     r"(?i)^(?:dependencies|pip|requires|install_requires|extras_require|optional-dependencies|dependency-groups)$"
 )
 _PACKAGE_TABLE = re.compile(r"(?i)^(?:dependencies|dev-dependencies)$")  # its keys are packages
-_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.ASCII | re.DOTALL)
 
 Reader = Callable[[str], ConfigContents]
-
-
-def convert_yaml(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A YAML file."""
-    return _convert(read_yaml, decoded, path, job)
-
-
-def convert_json(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A JSON file."""
-    return _convert(read_json, decoded, path, job)
-
-
-def convert_toml(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A TOML file."""
-    return _convert(read_toml, decoded, path, job)
-
-
-def convert_ini(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """An INI file."""
-    return _convert(read_ini, decoded, path, job)
 
 
 def _convert(reader: Reader, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
@@ -120,6 +98,12 @@ def _convert(reader: Reader, decoded: DecodedText, path: str, job: FileJob) -> C
         return [(entry.start, entry.end) for entry in contents.entries]
 
     return convert_with(look, decoded, path, job)
+
+
+convert_yaml = partial(_convert, read_yaml)
+convert_json = partial(_convert, read_json)
+convert_toml = partial(_convert, read_toml)
+convert_ini = partial(_convert, read_ini)
 
 
 class _ConfigLook:
@@ -167,21 +151,16 @@ class _ConfigLook:
 
     def _setting(self, entry: ConfigEntry, before: ConfigEntry | None) -> None:
         start, value, names = entry.start, entry.value, entry.names
-        option = _OPTION.match(value)
+        option = OPTION.match(value)
         if option and option.group(2):  # "--device=cuda" in a list of arguments
             start, value, names = start + option.start(2), option.group(2), (option.group(1).lstrip("-"),)
         elif before is not None and before.names == names and not before.is_key:
-            previous = _OPTION.match(before.value)
+            previous = OPTION.match(before.value)
             if previous and previous.group(2) is None:  # "--device", "cuda"
                 names = (previous.group(1).lstrip("-"),)
         decision = decide(self.draft.target, names, value) or self._remark(names, value)
-        if decision is None:
-            return
-        if decision.kind is Kind.CHANGE:
-            edit = Edit(start, start + len(value), decision.new)
-            self.draft.change(CONFIG, entry.start, entry.end, decision.message, edit)
-        else:
-            self.draft.say(CONFIG, decision.kind, entry.start, entry.end, decision.message)
+        if decision is not None:
+            self.draft.settle(CONFIG, decision, entry.start, entry.end, (start, start + len(value)))
 
     def _remark(self, names: tuple[str, ...], value: str) -> Decision | None:
         """What is worth saying of a value that is no device and no backend."""
@@ -210,12 +189,9 @@ class _ConfigLook:
     def _variable(self, entry: ConfigEntry, is_variable: bool) -> None:
         name, _, value = entry.value.partition("=")
         decision = decide_variable(self.draft.target, name, value if "=" in entry.value else None)
-        if decision.kind is Kind.CHANGE and is_variable:
-            edit = Edit(entry.start, entry.start + len(name), decision.new)
-            self.draft.change(CONFIG, entry.start, entry.end, decision.message, edit)
-        elif is_variable or name.startswith(("NCCL_", "CUDA_VISIBLE")):
-            kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
-            self.draft.say(CONFIG, kind, entry.start, entry.end, decision.message)
+        if is_variable or name.startswith(("NCCL_", "CUDA_VISIBLE")):
+            place = (entry.start, entry.start + len(name)) if is_variable else None
+            self.draft.settle(CONFIG, decision, entry.start, entry.end, place)
 
 
 def _is_environment(names: tuple[str, ...]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rules.environment import VARIABLE
 from torchferry.conversion.texts.draft import Draft, Span, convert_with
 from torchferry.conversion.texts.shell import look_at_commands
@@ -13,8 +13,6 @@ from torchferry.conversion.texts.shell_lexer import Script, ShellCommand, Word, 
 from torchferry.conversion.texts.text_rules import DOCKERFILE, SHELL
 from torchferry.conversion.texts.words import decide_variable
 from torchferry.finding import Kind
-from torchferry.source.decode import DecodedText
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _IMAGE = Text(
@@ -36,12 +34,7 @@ _COMMANDS = frozenset({"RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"})
 _EXEC_WORD = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
 
 
-def convert_dockerfile(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A Dockerfile."""
-    return convert_with(_look, decoded, path, job)
-
-
-def _look(draft: Draft) -> Sequence[Span]:
+def _look_at_dockerfile(draft: Draft) -> Sequence[Span]:
     for start, end in _instructions(draft):
         match = _INSTRUCTION.match(draft.chars, start, end)
         if match is None:
@@ -59,6 +52,9 @@ def _look(draft: Draft) -> Sequence[Span]:
         elif name in ("LABEL", "MAINTAINER"):
             draft.prose(start, end)
     return ()
+
+
+convert_dockerfile = partial(convert_with, _look_at_dockerfile)
 
 
 def _instructions(draft: Draft) -> Iterator[Span]:
@@ -103,8 +99,8 @@ def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
     for reference in script.references:
         decision = decide_variable(draft.target, reference.name) if VARIABLE.match(reference.name) else None
         if decision is not None and decision.kind is Kind.CHANGE:
-            edit = Edit(reference.start, reference.end, decision.new)
-            draft.change(DOCKERFILE, reference.start, reference.end, decision.message, edit)
+            span = (reference.start, reference.end)
+            draft.settle(DOCKERFILE, decision, *span, span)
 
 
 def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str) -> None:
@@ -113,11 +109,7 @@ def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str)
         draft.say(DOCKERFILE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
         return
     decision = decide_variable(draft.target, name, None if word.is_dynamic else value)
-    if decision.kind is Kind.CHANGE:
-        edit = Edit(word.start, word.start + len(name), decision.new)
-        draft.change(DOCKERFILE, word.start, word.end, decision.message, edit)
-    else:
-        draft.say(DOCKERFILE, decision.kind, word.start, word.end, decision.message)
+    draft.settle(DOCKERFILE, decision, word.start, word.end, (word.start, word.start + len(name)))
 
 
 def _commands(draft: Draft, start: int, end: int) -> None:
@@ -127,15 +119,13 @@ def _commands(draft: Draft, start: int, end: int) -> None:
     )
     start = options.end() if options else start
     if draft.chars[start : start + 1] == "[":
-        words = [_exec_word(match) for match in _EXEC_WORD.finditer(draft.chars, start, end)]
+        words = [
+            Word(*match.span(1), match[1], match[1], ((match[1], match.start(1)),), is_dynamic=False)
+            for match in _EXEC_WORD.finditer(draft.chars, start, end)
+        ]
         look_at_commands(draft, Script([ShellCommand(words, is_list=True)] if words else []))
     else:
         look_at_commands(draft, read_script(_without_comments(draft.chars, start, end), start, end))
-
-
-def _exec_word(match: re.Match[str]) -> Word:
-    text = match.group(1)
-    return Word(match.start(1), match.end(1), text, text, ((text, match.start(1)),), is_dynamic=False)
 
 
 def _without_comments(chars: str, start: int, end: int) -> str:
@@ -153,12 +143,7 @@ _COMMENT = re.compile(r"(?m)^[ ]*#[^\n]*")
 _MAKE_VARIABLE = re.compile(r"(?<!\$)\$(?:\([^()]*\)|\{[^{}]*\}|[@<^?*])")
 
 
-def convert_makefile(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A Makefile."""
-    return convert_with(_look_at_recipe, decoded, path, job)
-
-
-def _look_at_recipe(draft: Draft) -> Sequence[Span]:
+def _look_at_makefile(draft: Draft) -> Sequence[Span]:
     masked = _MAKE_VARIABLE.sub(lambda match: "\x01" * len(match.group()), draft.chars).replace("$$", "\x01$")
     for match in _RECIPE.finditer(masked):
         look_at_commands(draft, read_script(masked, match.start(1), match.end(1)))
@@ -167,12 +152,11 @@ def _look_at_recipe(draft: Draft) -> Sequence[Span]:
         if not VARIABLE.match(name):
             continue
         decision = decide_variable(draft.target, name, None if value and "$" in value else value)
-        if decision.kind is Kind.CHANGE and f"$({name})" not in draft.chars:
-            edit = Edit(match.start(1), match.end(1), decision.new)
-            draft.change(SHELL, match.start(1), match.end(1), decision.message, edit)
-        else:
-            kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
-            draft.say(SHELL, kind, match.start(1), match.end(1), decision.message)
+        is_read = f"$({name})" in draft.chars
+        draft.settle(SHELL, decision, *match.span(1), None if is_read else match.span(1))
     for match in _COMMENT.finditer(draft.chars):
         draft.prose(*match.span())
     return ()
+
+
+convert_makefile = partial(convert_with, _look_at_makefile)

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import starmap
 
 from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.hunks import make_hunks
@@ -14,16 +15,16 @@ from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules import paddle
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
+from torchferry.conversion.texts.words import Decision
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import DecodedText
-from torchferry.source.edits import Edit, EditSet, apply_edits
+from torchferry.source.edits import Edit, EditSet, apply_edits, edited
 from torchferry.source.source_text import SourceText
 from torchferry.text import Text
 
 Span = tuple[int, int]
-Look = Callable[
-    ["Draft"], Sequence[Span]
-]  # says what there is to say; answers with the spans of what it read
+# Says what there is to say; answers with the spans of what it read.
+Look = Callable[["Draft"], Sequence[Span]]
 
 _PROSE = Text("a comment or a message: read by people, left as it is", "注释或提示文字：供人阅读，保持不变")
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
@@ -64,6 +65,14 @@ class Draft:
             self._edits.add(edits)
             self._add(rule, Proposal(Kind.CHANGE, start, end, message, edits))
 
+    def settle(self, rule: Rule, decision: Decision, start: int, end: int, place: Span | None) -> None:
+        """Do with a place what was decided; `place` is the text to replace, None where that can't be done here."""
+        if decision.kind is Kind.CHANGE and place is not None:
+            self.change(rule, start, end, decision.message, Edit(*place, decision.new))
+        else:
+            kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
+            self.say(rule, kind, start, end, decision.message)
+
     def _add(self, rule: Rule, proposal: Proposal) -> None:
         if (rule.id, proposal) not in self._known:
             self._known.add((rule.id, proposal))
@@ -78,7 +87,8 @@ class Draft:
         for match in paddle.IN_TEXTS.finditer(self.chars):
             self.say(paddle.RULE, Kind.TODO, match.start(), match.end(), paddle.LINE)
         heard = {self.source.line_of(proposal.start) for _, proposal in self.said}
-        self.said += [] if self.is_whole else self._unheard(heard)
+        if not self.is_whole:
+            self.said += self._unheard(heard)
         wanted = {rule.id for rule in self.job.rules.rules}
         self.said = [item for item in self.said if item[0].id in wanted and not self._is_ignored(*item)]
         self.said.sort(key=lambda item: (item[1].start, item[1].end, item[0].id))
@@ -116,27 +126,19 @@ class Draft:
         return sorted({edit for _, proposal in self.said for edit in proposal.edits})
 
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(self._finding(rule, proposal) for rule, proposal in self.said)
+        return tuple(starmap(self._finding, self.said))
 
     def _finding(self, rule: Rule, proposal: Proposal) -> Finding:
-        source = self.source
-        line = source.line_of(proposal.start)
-        before, after = self._texts(proposal)
+        source, start, end = self.source, proposal.start, proposal.end
+        line = source.line_of(start)
+        before = source.data[start:end].decode("utf-8", "replace")
         if rule is TEXT_FILE:
             before = source.line_text(line).strip()
-        column = source.column_of(proposal.start)
-        shown = before[:_LONGEST]
+        after = edited(source.data, start, end, proposal.edits).decode("utf-8") if proposal.edits else ""
+        place = (self.path, line, source.column_of(start))
         return Finding(
-            rule.id, proposal.kind, self.path, line, column, shown, after, proposal.message, self.target.name
+            rule.id, proposal.kind, *place, before[:_LONGEST], after, proposal.message, self.target.name
         )
-
-    def _texts(self, proposal: Proposal) -> tuple[str, str]:
-        segment = self.source.data[proposal.start : proposal.end]
-        moved = [
-            Edit(edit.start - proposal.start, edit.end - proposal.start, edit.text) for edit in proposal.edits
-        ]
-        after = apply_edits(segment, moved).decode("utf-8") if moved else ""
-        return segment.decode("utf-8", "replace"), after
 
 
 def convert_with(look: Look, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
@@ -157,7 +159,7 @@ def convert_with(look: Look, decoded: DecodedText, path: str, job: FileJob) -> C
     elif list(new_spans) != _moved(spans, edits):
         failure = "the rewritten text reads differently"
     if failure:
-        return Conversion(tuple(map(_undone, draft.findings())), failure=failure)
+        return Conversion(tuple(map(undone, draft.findings())), failure=failure)
     return Conversion(draft.findings(), new_text, make_hunks(draft.source, again.source, edits))
 
 
@@ -167,19 +169,16 @@ def _moved(spans: Sequence[Span], edits: list[Edit]) -> list[Span]:
     waiting = list(edits)
     shift = 0
     for start, end in sorted(spans):
-        while waiting and waiting[0].end <= start:
-            shift += _growth(waiting.pop(0))
-        begin = start + shift
-        while waiting and waiting[0].end <= end:
-            shift += _growth(waiting.pop(0))
-        moved.append((begin, end + shift))
+        span: list[int] = []
+        for position in (start, end):
+            while waiting and waiting[0].end <= position:
+                edit = waiting.pop(0)
+                shift += len(edit.text) - (edit.end - edit.start)
+            span.append(position + shift)
+        moved.append((span[0], span[1]))
     return moved
 
 
-def _growth(edit: Edit) -> int:
-    return len(edit.text) - (edit.end - edit.start)
-
-
-def _undone(finding: Finding) -> Finding:
-    """A change that was thrown away with its file is work for the user."""
+def undone(finding: Finding) -> Finding:
+    """A change that was thrown away is work for the user."""
     return replace(finding, kind=Kind.TODO) if finding.kind is Kind.CHANGE else finding

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
-from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.target import with_advice
 from torchferry.conversion.texts.draft import Draft, Span, convert_with
 from torchferry.conversion.texts.shell_lexer import Word
 from torchferry.conversion.texts.text_rules import REQUIREMENTS
 from torchferry.conversion.texts.words import company
 from torchferry.finding import Kind
-from torchferry.source.decode import DecodedText
 from torchferry.text import Text
 
 _TORCH = Text(
@@ -120,11 +119,6 @@ _VALUED_OPTIONS = frozenset(
 _PATH_OPTION = re.compile(r"--?(?:extra-index-url|index-url|find-links|i|f)(?:=|\Z)")
 
 
-def convert_requirements(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A requirements file."""
-    return convert_with(_look, decoded, path, job)
-
-
 def _look(draft: Draft) -> Sequence[Span]:
     for match in re.finditer(r"[^\r\n]+", draft.chars):
         line = match.group()
@@ -137,6 +131,9 @@ def _look(draft: Draft) -> Sequence[Span]:
             start = match.start() + line.index(stripped)
             look_at_requirement(draft, start, start + len(stripped))
     return ()
+
+
+convert_requirements = partial(convert_with, _look)
 
 
 def look_at_installation(draft: Draft, words: list[Word]) -> None:
@@ -155,8 +152,7 @@ def look_at_installation(draft: Draft, words: list[Word]) -> None:
 
 def look_at_requirement(draft: Draft, start: int, end: int) -> None:
     """One requirement, or an option about where to look for packages."""
-    text = draft.chars[start:end]
-    said = _message(draft, text)
+    said = _message(draft, draft.chars[start:end])
     if said is not None:
         draft.say(REQUIREMENTS, said[0], start, end, said[1])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
-from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rule import Rule
 from torchferry.conversion.rules.environment import VARIABLE
-from torchferry.conversion.texts import launchers, requirements
+from torchferry.conversion.texts import requirements
 from torchferry.conversion.texts.draft import Draft, Span, convert_with
 from torchferry.conversion.texts.shell_lexer import (
     Script,
@@ -24,7 +24,6 @@ from torchferry.conversion.texts.shell_lexer import (
 from torchferry.conversion.texts.text_rules import SHELL
 from torchferry.conversion.texts.words import Decision, company, decide, decide_variable
 from torchferry.finding import Kind
-from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
@@ -57,7 +56,7 @@ _OTHER_TOOLS = re.compile(
 )
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly", "env", "set", "setenv"})
 _NAMING = frozenset({"export", "unset", "-e", "--env", "-x", "-genv"})  # what comes next is a variable's name
-_OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.ASCII | re.DOTALL)
+OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.ASCII | re.DOTALL)
 _OVERRIDE = re.compile(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)\Z", re.ASCII | re.DOTALL)
 _DEFAULT = re.compile(r"\$\{(\w+):?[-=](?P<quote>[\"']?)(?P<value>cuda(?::\d+)?|nccl)(?P=quote)\}", re.ASCII)
 _SET_INSIDE = re.compile(r"\b(CUDA_VISIBLE_DEVICES|CUDA_LAUNCH_BLOCKING|NCCL_[A-Z0-9_]+)=")
@@ -73,15 +72,12 @@ _SHELLS = frozenset({"sh", "bash", "zsh", "dash"})
 _COMPARING = frozenset({"[", "[[", "test"})
 
 
-def convert_shell(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    """A shell script."""
-    return convert_with(look_at_script, decoded, path, job)
-
-
-def look_at_script(draft: Draft) -> Sequence[Span]:
-    """A whole text that is a shell script."""
+def _look_at_script(draft: Draft) -> Sequence[Span]:
     look_at_commands(draft, read_script(draft.chars))
     return ()
+
+
+convert_shell = partial(convert_with, _look_at_script)
 
 
 def look_at_commands(draft: Draft, script: Script, rule: Rule = SHELL) -> None:
@@ -109,7 +105,10 @@ class _ScriptReader:
             if VARIABLE.match(reference.name):
                 self._rename_reference(reference.name, reference.start, reference.end)
         for start, end in self.script.comments:
-            self._comment(start, end)
+            if _DIRECTIVE.match(self.draft.chars, start, end):
+                self._asked(start, end)
+            else:
+                self.draft.prose(start, end)
         for start, end, command in self.script.heredocs:
             self._heredoc(start, end, command)
 
@@ -151,13 +150,12 @@ class _ScriptReader:
             self.draft.say(self.rule, Kind.TODO, word.start, word.end, _VETOED.format(old=name))
         else:
             start = word.place(0, len(name))
-            edit = Edit(start, start + len(name), decision.new)
-            self.draft.change(self.rule, word.start, word.end, decision.message, edit)
+            self.draft.settle(self.rule, decision, word.start, word.end, (start, start + len(name)))
 
     def _rename_reference(self, name: str, start: int, end: int) -> None:
         decision = decide_variable(self.draft.target, name)
         if decision.kind is Kind.CHANGE and name not in self.vetoed:
-            self.draft.change(self.rule, start, end, decision.message, Edit(start, end, decision.new))
+            self.draft.settle(self.rule, decision, start, end, (start, end))
         elif decision.kind is Kind.CHANGE:
             self.draft.say(self.rule, Kind.INFO, start, end, _VETOED.format(old=name))
         elif name not in self.assigned:
@@ -180,22 +178,26 @@ class _ScriptReader:
         if name in _PROSE_COMMANDS:
             self.draft.prose(words[0].start, words[-1].end)
             return
-        launchers.look_at_launch(self.draft, self.rule, command, words)
-        launchers.look_at_count(self.draft, self.rule, words)
-        launchers.look_at_tools(self.draft, self.rule, command, words)
+        _look_at_launch(self.draft, self.rule, command, words)
+        _look_at_count(self.draft, self.rule, words)
+        _look_at_tools(self.draft, self.rule, command, words)
         requirements.look_at_installation(self.draft, words)
         if name in _SHELLS and self._inner_script(words):
             return
-        if name in _SCHEDULERS:
-            self._scheduler(words)
+        for word in words if name in _SCHEDULERS else ():
+            if _GPUS_ASKED.search(word.value):
+                self._asked(word.start, word.end)
         if name == "case":
             self.subject = tuple(re.findall(r"\$\{?(\w+)", words[1].text)[:1]) if len(words) > 1 else ()
         if command.operator == ")" and (len(words) == 1 or name == "case"):
             self._value(words[-1], self.subject, words[-1].value, 0)  # cuda) ... ;;
-        elif name == "for":
-            self._loop(words)
-        elif name in _COMPARING:
-            self._comparison(words)
+        elif name == "for":  # for device in cuda cpu
+            for word in words[3:] if words[2:] and words[2].text == "in" else ():
+                self._value(word, (words[1].value,), word.value, 0)
+        elif name in _COMPARING:  # [ "$DEVICE" = cuda ]
+            names = [match.group(1) for word in words for match in re.finditer(r"\$\{?(\w+)", word.text)]
+            for word in words[1:]:
+                self._value(word, tuple(names[:1]), word.value, 0)
         else:
             self._arguments(name, words)
 
@@ -230,13 +232,11 @@ class _ScriptReader:
 
     def _arguments(self, name: str, words: list[Word]) -> None:
         option = name
-        for index, word in enumerate(words):
-            if index == 0:
-                continue
+        for before, word in pairwise(words):
             found = argument_assignment(word)
             if found and VARIABLE.match(found[0]):
                 self._assignment(word, is_exported=True)
-            elif words[index - 1].value in _NAMING and VARIABLE.match(word.text):
+            elif before.value in _NAMING and VARIABLE.match(word.text):
                 self._rename_reference(word.text, word.start, word.end)
             elif name in _DECLARING:
                 self._assignment(word, is_exported=True)
@@ -247,7 +247,7 @@ class _ScriptReader:
 
     def _argument(self, word: Word, before: str) -> str:
         """One argument; answers with the name of the option that the next one belongs to, "" if none."""
-        match = _OPTION.match(word.value)
+        match = OPTION.match(word.value)
         if match is None and before == "--build-arg":
             return ""  # what an argument of a build chooses, the build decides
         if match is None:
@@ -271,47 +271,194 @@ class _ScriptReader:
             begin += default.start("value")
             value = default.group("value")
         decision = decide(self.draft.target, names, value)
-        if decision is None:
-            return
-        place = word.place(begin, len(value))
-        if decision.kind is Kind.CHANGE and place >= 0:
-            edit = Edit(place, place + len(value), decision.new)
-            self.draft.change(self.rule, word.start, word.end, decision.message, edit)
-        else:
-            kind = Kind.TODO if decision.kind is Kind.CHANGE else decision.kind
-            self.draft.say(self.rule, kind, word.start, word.end, decision.message)
-
-    def _loop(self, words: list[Word]) -> None:
-        """for device in cuda cpu"""
-        if len(words) > 3 and words[2].text == "in":
-            for word in words[3:]:
-                self._value(word, (words[1].value,), word.value, 0)
-
-    def _comparison(self, words: list[Word]) -> None:
-        """[ "$DEVICE" = cuda ]"""
-        names = [match.group(1) for word in words for match in re.finditer(r"\$\{?(\w+)", word.text)]
-        for word in words[1:]:
-            self._value(word, tuple(names[:1]), word.value, 0)
-
-    def _scheduler(self, words: list[Word]) -> None:
-        for word in words:
-            if _GPUS_ASKED.search(word.value):
-                self._asked(word.start, word.end)
+        if decision is not None:
+            start = word.place(begin, len(value))
+            place = (start, start + len(value)) if start >= 0 else None
+            self.draft.settle(self.rule, decision, word.start, word.end, place)
 
     def _asked(self, start: int, end: int) -> None:
         message = _SCHEDULER.format(company=company(self.draft.target))
         self.draft.say(self.rule, Kind.TODO, start, end, message)
-
-    # -- what is not commands
-
-    def _comment(self, start: int, end: int) -> None:
-        if _DIRECTIVE.match(self.draft.chars, start, end):
-            self._asked(start, end)
-        else:
-            self.draft.prose(start, end)
 
     def _heredoc(self, start: int, end: int, command: ShellCommand) -> None:
         names = [os.path.basename(word.value) for word in command.words[:2]]
         if any(name.startswith("python") for name in names) and "cuda" in self.draft.chars[start:end]:
             first, last = command.words[0], command.words[-1]
             self.draft.say(self.rule, Kind.TODO, first.start, last.end, _PYTHON_INSIDE)
+
+
+# Commands that start training or that belong to NVIDIA: launchers, nvidia-smi, containers.
+
+_TORCHRUN = Text(
+    "torch.distributed.launch is deprecated; torchrun does the same and hands LOCAL_RANK over",
+    "torch.distributed.launch 已弃用；torchrun 作用相同，并传递 LOCAL_RANK",
+)
+_LOCAL_RANK = Text(
+    "stays valid, though deprecated: without --use_env the script gets its rank as --local-rank, "
+    "which torchrun does not pass",
+    "仍然有效，但已弃用：没有 --use_env 时脚本通过 --local-rank 得到编号，torchrun 不会传递",
+)
+_UNCLEAR_LAUNCH = Text(
+    "stays valid, though deprecated: not all of its options can be read here",
+    "仍然有效，但已弃用：此处无法读出它的全部选项",
+)
+_COUNTED = Text(
+    "`gpu` counts CUDA devices; write their number, or `auto`, which counts the devices that are there "
+    "if the plugin loads by itself (PyTorch 2.5 or newer)",
+    "`gpu` 统计的是 CUDA 设备；请写明数量，或用 `auto` 按实际设备统计（要求插件能自动加载，PyTorch 2.5 及以上）",
+)
+_SMI = Text("{company}'s tool is `{smi}`", "{company} 的工具是 `{smi}`")
+_SMI_OPTIONS = Text(
+    "calls nvidia-smi, which is not there; {company} has `{smi}`, whose options and output look different",
+    "调用了 nvidia-smi，目标环境没有；{company} 提供 `{smi}`，选项和输出不同",
+)
+_NVIDIAS = Text("{tool} is NVIDIA's, and knows no other devices", "{tool} 是 NVIDIA 的工具，不认识其他设备")
+_CONTAINER = Text(
+    "{option} is NVIDIA's container runtime; that of {company} reads {variable}",
+    "{option} 是 NVIDIA 的容器运行时；{company} 的容器运行时读取 {variable}",
+)
+_CONTAINER_UNKNOWN = Text(
+    "{option} is NVIDIA's container runtime; how a container gets the devices of {company}, its tables don't say",
+    "{option} 是 NVIDIA 的容器运行时；数据表中没有 {company} 的容器如何获得设备的说明",
+)
+_CONTAINER_PORTABLE = Text(
+    "{option} is NVIDIA's container runtime; every vendor has its own",
+    "{option} 是 NVIDIA 的容器运行时；各厂商有自己的运行时",
+)
+_PYTHON_STRING = Text(
+    "Python code inside a command is not converted; put it into a file of its own",
+    "命令中的 Python 代码不会转换；请放入单独的文件",
+)
+
+_RUN_AS_MODULE = "torch.distributed.launch"
+_VALUED = re.compile(
+    r"nproc_per_node|nnodes|node_rank|master_addr|master_port|rdzv_\w+|max_restarts|monitor_interval|start_method"
+    r"|log_dir|local_addr"
+)
+_LEFT_OF_LINE = re.compile(r"[ \t]*\\\r?\n")
+_FLAGS = frozenset({"use_env", "module", "m", "no_python", "standalone"})
+_TOOLS = frozenset({"nvcc", "nvprof", "nsys", "ncu", "nvidia-docker", "nvidia-settings", "dcgmi"})
+_WRAPPERS = frozenset(
+    {"sudo", "nohup", "exec", "time", "command", "watch", "which", "type", "hash", "stdbuf"}
+)
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "singularity", "apptainer"})
+_NVIDIA_OPTION = re.compile(r"--gpus(?:=|\Z)|--runtime=nvidia|--nv\Z|--nvccli\Z")
+_TORCH_INSIDE = re.compile(r"torch\.cuda|['\"]cuda|\.cuda\(|torch\.version\.cuda")
+
+
+def _look_at_launch(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word]) -> None:
+    """python -m torch.distributed.launch [options] script"""
+    at = next((index for index, word in enumerate(words) if word.value == _RUN_AS_MODULE), 0)
+    if at < 2 or words[at - 1].value != "-m":
+        return
+    own = _launch_options(words[at + 1 :])
+    first, last = words[at - 1], words[at]
+    if own is None or command.is_list:
+        draft.say(rule, Kind.INFO, first.start, last.end, _UNCLEAR_LAUNCH)
+        return
+    use_env = [word for word in own if re.fullmatch(r"--use[-_]env", word.text)]
+    if not use_env:
+        draft.say(rule, Kind.INFO, first.start, last.end, _LOCAL_RANK)
+        return
+    is_plain = words[at - 2].text in ("python", "python3") and words[at - 2].end + 1 == first.start
+    start = words[at - 2].start if is_plain else last.start
+    edits = [Edit(start, last.end, "torchrun" if is_plain else "torch.distributed.run")]
+    for word in use_env:
+        edits.append(_removal(draft, word))
+    draft.change(rule, start, max(word.end for word in (last, *use_env)), _TORCHRUN, *edits)
+
+
+def _look_at_count(draft: Draft, rule: Rule, words: list[Word]) -> None:
+    """--nproc_per_node=gpu"""
+    for before, word in pairwise(words):
+        name, _, value = word.value.rpartition("=")
+        name = name or before.value
+        if value == "gpu" and re.fullmatch(r"--nproc[-_]per[-_]node", name):
+            draft.say(rule, Kind.TODO, word.start, word.end, _COUNTED)
+
+
+def _removal(draft: Draft, word: Word) -> Edit:
+    """Take a word out, with the blanks on one side of it, or with its line if nothing else stands there."""
+    line = draft.chars.rfind("\n", 0, word.start) + 1
+    alone = _LEFT_OF_LINE.match(draft.chars, word.end)
+    if alone and not draft.chars[line : word.start].strip():
+        return Edit(line, alone.end(), "")
+    end = word.end
+    while draft.chars[end : end + 1] in (" ", "\t"):
+        end += 1
+    if draft.chars[end : end + 1] in ("", "\n", "\r"):  # the last of its line: take the blanks before it
+        start = word.start
+        while draft.chars[start - 1] in " \t":
+            start -= 1
+        return Edit(start, word.end, "")
+    return Edit(word.start, end, "")
+
+
+def _launch_options(words: list[Word]) -> list[Word] | None:
+    """The launcher's own options, those before the script; None if they can't all be read."""
+    own: list[Word] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        match = re.fullmatch(r"--?([\w-]+)(=.*)?", word.value, re.DOTALL)
+        if match is None:
+            # A script by its name; `$ARGS` may hold options.
+            return own if not word.is_dynamic or "." in word.value else None
+        name = match.group(1).replace("-", "_")
+        is_valued = bool(_VALUED.fullmatch(name))
+        if not is_valued and name not in _FLAGS:
+            return None
+        own.append(word)
+        index += 2 if is_valued and match.group(2) is None else 1
+    return None
+
+
+def _look_at_tools(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word]) -> None:
+    """nvidia-smi and the like, containers, Python code in a string."""
+    front = 0
+    while front < len(words) - 1 and (
+        os.path.basename(words[front].value) in _WRAPPERS or (front and words[front].value.startswith("-"))
+    ):
+        front += 1
+        if words[front].value.replace(".", "").isdigit() and front < len(words) - 1:  # watch -n 1 nvidia-smi
+            front += 1
+    name = os.path.basename(words[front].value)
+    if name == "nvidia-smi":
+        _smi(draft, rule, command, words, front)
+    elif name in _TOOLS:
+        draft.say(rule, Kind.TODO, words[front].start, words[front].end, _NVIDIAS.format(tool=name))
+    elif name in _CONTAINERS:
+        for word in words[front:]:
+            if _NVIDIA_OPTION.match(word.value):
+                draft.say(rule, Kind.TODO, word.start, word.end, container_advice(draft, word.value))
+    elif name.startswith("python"):  # python -c "import torch; print(torch.cuda.is_available())"
+        for option, word in pairwise(words[front:]):
+            if option.value == "-c" and _TORCH_INSIDE.search(word.value):
+                draft.say(rule, Kind.TODO, word.start, word.end, _PYTHON_STRING)
+
+
+def _smi(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word], at: int) -> None:
+    vendor = draft.target.vendor
+    word = words[at]
+    if not vendor.smi:
+        draft.say(rule, Kind.TODO, word.start, word.end, _NVIDIAS.format(tool="nvidia-smi"))
+        return
+    is_asked_for = os.path.basename(words[0].value) in ("command", "which", "type", "hash")
+    is_bare = at == len(words) - 1 and word.text == "nvidia-smi" and not (is_asked_for or command.is_list)
+    if is_bare and command.operator not in ("|", "|&") and not command.is_nested:
+        message = _SMI.format(company=vendor.company_name, smi=vendor.smi)
+        draft.change(rule, word.start, word.end, message, Edit(word.start, word.end, vendor.smi))
+    else:
+        message = _SMI_OPTIONS.format(company=vendor.company_name, smi=vendor.smi)
+        draft.say(rule, Kind.TODO, word.start, words[-1].end, message)
+
+
+def container_advice(draft: Draft, option: str) -> Text:
+    """What to say of an option that hands GPUs to a container."""
+    vendor = draft.target.vendor
+    if draft.target.is_portable:
+        return _CONTAINER_PORTABLE.format(option=option)
+    variable = vendor.env_map.get("NVIDIA_VISIBLE_DEVICES", "")
+    if not variable:
+        return _CONTAINER_UNKNOWN.format(option=option, company=vendor.company_name)
+    return _CONTAINER.format(option=option, company=vendor.company_name, variable=variable)
