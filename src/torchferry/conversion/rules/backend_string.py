@@ -18,7 +18,7 @@ from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
+BACKEND_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
 _UNCLEAR = Text(
     "is this the communication backend? {reason}; if it is, write {new}",
     "这是通信后端吗？{reason}；若是，请改为 {new}",
@@ -27,7 +27,7 @@ _PER_DEVICE_PORTABLE = Text(
     "names a backend for each device type; leave it out, and torch chooses them by the devices that are there",
     "为各设备类型指定了后端；可省略，由 torch 按实际设备选择",
 )
-_UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
+UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
 
 # "cpu:gloo,cuda:nccl": one backend per device type
 _PER_DEVICE = re.compile(r"(?:\w+:\w+,)*cuda:nccl(?:,\w+:\w+)*\Z")
@@ -63,7 +63,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         return
     if _PER_DEVICE.match(node.value):
         words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
-        yield site.change(_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
+        yield site.change(BACKEND_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
         return
     if node.value in ("nccl", "NCCL"):
         yield from _check_word(site, node.value)
@@ -73,24 +73,20 @@ def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
     """'nccl', or 'NCCL', which torch takes as well, but which may also be a label."""
     backend = site.target.backend
     if not (backend.word or backend.expression):
-        yield site.remark(Kind.TODO, _UNKNOWN_BACKEND.format(company=site.target.vendor.company_name))
+        yield site.remark(Kind.TODO, UNKNOWN_BACKEND.format(company=site.target.vendor.company_name))
         return
     spelling = Spelling(backend.word.upper() if word.isupper() else backend.word, backend.expression)
     written = spelling.word or spelling.expression
     role = role_of(site, LABELS if word.isupper() else BACKENDS)
-    if role.verdict is RoleVerdict.YES and not _is_library_name(site):
+    is_library = bool(_LIBRARY_FUNCTION.search(called_name(site.parent)))  # find_library('nccl')
+    if role.verdict is RoleVerdict.YES and not is_library:
         edits = respell(site.module, site.node, word, spelling)
         if edits:
-            yield site.change(_CHANGED.format(new=written), *edits)
+            yield site.change(BACKEND_CHANGED.format(new=written), *edits)
     elif role.verdict is not RoleVerdict.NO:
         yield site.remark(Kind.TODO, _UNCLEAR.format(reason=role.reason, new=written))
     elif not role.is_prose:
         yield site.remark(Kind.INFO, left_because(role))
-
-
-def _is_library_name(site: Site[ast.Constant]) -> bool:
-    """find_library('nccl') asks for the library itself."""
-    return bool(_LIBRARY_FUNCTION.search(called_name(site.parent)))
 
 
 RULE = Rule(

@@ -18,7 +18,7 @@ from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-_CHANGED = Text("names the device", "设备名称")
+DEVICE_CHANGED = Text("names the device", "设备名称")
 _UNCLEAR = Text(
     "is this a device? {reason}; if it is, write {new}", "这是设备名吗？{reason}；若是，请改为 {new}"
 )
@@ -98,7 +98,8 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     elif role.verdict is RoleVerdict.YES:
         yield _change(site)
     elif role.verdict is RoleVerdict.UNCLEAR:
-        yield site.remark(Kind.TODO, _explain(_UNCLEAR, role, site))
+        new = _written(site.target.device)
+        yield site.remark(Kind.TODO, _UNCLEAR.format(reason=role.reason, new=new))
     elif not role.is_prose and not _is_attribute_of_torch(site):
         yield site.remark(Kind.INFO, left_because(role))
 
@@ -153,7 +154,7 @@ def _change(site: Site[ast.expr]) -> Proposal:
     edits += _prefix_length(site) + _index_of_location(site)
     if not edits:
         return site.remark(Kind.TODO, _PIECES.format(new=_written(site.target.device)))
-    return site.change(_CHANGED, *edits, needs_prelude=needs_prelude)
+    return site.change(DEVICE_CHANGED, *edits, needs_prelude=needs_prelude)
 
 
 def _replaces_processor(site: Site[ast.expr]) -> bool:
@@ -172,8 +173,8 @@ def _index_of_location(site: Site[ast.expr]) -> list[Edit]:
     value: ast.AST = site.node
     for node in site.place.upwards():
         if isinstance(node, ast.keyword) and node.arg == "map_location":
-            end = site.module.end(value)
-            return [Edit(end, end, f' if {site.target.device.expression} != "cpu" else "cpu"')]
+            suffix = f' if {site.target.device.expression} != "cpu" else "cpu"'
+            return [site.module.insertion_after(value, suffix)]
         if not isinstance(node, (ast.BinOp, ast.Call, ast.Attribute)):
             break
         value = node
@@ -189,7 +190,7 @@ def _prefix_length(site: Site[ast.expr]) -> list[Edit]:
         if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
             upper = side.slice.upper
             if isinstance(upper, ast.Constant) and upper.value == len("cuda") and len(word) != len("cuda"):
-                return [Edit(site.module.start(upper), site.module.end(upper), str(len(word)))]
+                return [site.module.replacement(upper, str(len(word)))]
     return []
 
 
@@ -219,11 +220,6 @@ _OPPOSITE: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.In: ("in", "not in"),
     ast.NotIn: ("not in", "in"),
 }
-
-
-def _explain(text: Text, role: StringRole, site: Site[ast.expr]) -> Text:
-    new = _written(site.target.device)
-    return text.format(reason=role.reason, new=new)
 
 
 def _written(spelling: Spelling) -> str:

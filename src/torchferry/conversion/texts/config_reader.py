@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass, field, replace
+
+from torchferry.vendors.schema import toml_module
 
 
 class UnreadableConfigError(ValueError):
@@ -61,20 +61,16 @@ class FlowReader:
         while position < len(chars):
             if chars[position] in " \t\r\n":
                 position += 1
-            elif self.comment and chars[position] == self.comment and self._begins_comment(position):
-                position = self.skip_comment(position)
+            elif self.comment and chars[position] == self.comment:
+                if self.assign == ":" and position and chars[position - 1] not in " \t\r\n":
+                    break
+                stop = chars.find("\n", position)
+                stop = len(chars) if stop < 0 else stop
+                self.contents.comments.append((position, stop))
+                position = stop
             else:
                 break
         return position
-
-    def _begins_comment(self, position: int) -> bool:
-        return self.assign == "=" or position == 0 or self.chars[position - 1] in " \t\r\n"
-
-    def skip_comment(self, position: int) -> int:
-        stop = self.chars.find("\n", position)
-        stop = len(self.chars) if stop < 0 else stop
-        self.contents.comments.append((position, stop))
-        return stop
 
     def _mapping(self, position: int, names: tuple[str, ...]) -> int:
         while True:
@@ -118,7 +114,7 @@ class FlowReader:
 
     def _key_span(self, position: int) -> tuple[int, int, int]:
         if self.chars[position] in "\"'":
-            end = self._closing(position)
+            end = self.closing(position)
             return position + 1, end, end + 1
         pattern = (
             r"[A-Za-z0-9_-]+"
@@ -138,18 +134,17 @@ class FlowReader:
             if stop < 0:
                 raise UnreadableConfigError("a text that does not end")
             return stop + 3
-        end = self._closing(position)
+        end = self.closing(position)
         entry = ConfigEntry(names, position + 1, end, self.chars[position + 1 : end])
         self.contents.entries.append(entry)
         return end + 1
 
-    def _closing(self, position: int) -> int:
+    def closing(self, position: int) -> int:
         """Where the quote is that ends a text."""
         quote = self.chars[position]
+        pattern = r"'[^']*'" if self.assign == "=" else r"'(?:[^']|'')*'"
         if quote == '"':
             pattern = r"\"(?:[^\"\\]|\\.)*\""
-        else:
-            pattern = r"'[^']*'" if self.assign == "=" else r"'(?:[^']|'')*'"
         match = re.compile(pattern, re.DOTALL).match(self.chars, position)
         if match is None:
             raise UnreadableConfigError("a text that does not end")
@@ -185,11 +180,10 @@ def read_json(chars: str) -> ConfigContents:
 
 def read_toml(chars: str) -> ConfigContents:
     """All of a TOML text."""
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     contents = ConfigContents()
     reader = FlowReader(chars, contents, "=", "#")
     try:
-        toml.loads(chars.encode("latin-1").decode("utf-8").replace("\r\n", "\n"))
+        toml_module().loads(chars.encode("latin-1").decode("utf-8").replace("\r\n", "\n"))
     except ValueError as error:
         raise UnreadableConfigError(str(error)) from None
     table: tuple[str, ...] = ()
@@ -225,8 +219,8 @@ def read_ini(chars: str) -> ConfigContents:
         elif stripped.startswith("[") and text[0] not in " \t":
             section, names = stripped.strip("[]"), ()
         elif text[:1] in (" ", "\t"):
-            start = line.start() + text.index(stripped) if stripped else line.start()
             if stripped:
+                start = line.start() + text.index(stripped)
                 contents.entries.append(
                     ConfigEntry(names, start, start + len(stripped), stripped, is_part=True)
                 )
@@ -253,10 +247,7 @@ def _without_continued(contents: ConfigContents) -> ConfigContents:
     entries: list[ConfigEntry] = []
     for entry in contents.entries:
         if entry.is_part and entries and not entries[-1].is_part:
-            last = entries.pop()
-            entries.append(
-                ConfigEntry(last.names, last.start, last.end, last.value, last.is_key, is_part=True)
-            )
+            entries[-1] = replace(entries[-1], is_plain=False, is_part=True)
         entries.append(entry)
     contents.entries = entries
     return contents
@@ -353,7 +344,7 @@ class YamlReader:
         """Start, end and the position behind the colon of a key; None if there is none."""
         char = self.chars[position]
         if char in "\"'":
-            end = self._closing(position)
+            end = self.flow.closing(position)
             after = self._skip_blanks(end + 1)
             if "\n" in self.chars[position:end] or not re.match(r":(?:\s|\Z)", self.chars[after : after + 2]):
                 return None
@@ -362,13 +353,6 @@ class YamlReader:
         if match is None:
             return None
         return position, position + len(match.group()[:-1].rstrip()), match.end()
-
-    def _closing(self, position: int) -> int:
-        pattern = r"\"(?:[^\"\\]|\\.)*\"" if self.chars[position] == '"' else r"'(?:[^']|'')*'"
-        match = re.compile(pattern, re.DOTALL).match(self.chars, position)
-        if match is None:
-            raise UnreadableConfigError("a text that does not end")
-        return match.end() - 1
 
     def _skip_blanks(self, position: int) -> int:
         while self.chars[position : position + 1] in (" ", "\t"):

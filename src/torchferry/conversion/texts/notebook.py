@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -15,6 +15,7 @@ from torchferry.conversion.discover import PYTHON_SUFFIXES
 from torchferry.conversion.file import Conversion, FileJob, convert_text
 from torchferry.conversion.hunks import Row
 from torchferry.conversion.rule import RuleSet
+from torchferry.conversion.texts.draft import undone
 from torchferry.conversion.texts.magics import CellReading, Foreign, ShownLine, read_cell
 from torchferry.conversion.texts.native_ops import CUDA_SUFFIXES
 from torchferry.conversion.texts.notebook_file import Notebook, NotebookCell, read_notebook
@@ -162,8 +163,6 @@ _ACROSS = Text(
 )
 _NEWLINE = re.compile("\r\n|\r|\n")
 
-ForeignConverter = Callable[[DecodedText, str, str, FileJob], Conversion]  # text, its name, path, job
-
 
 class Remark(NamedTuple):
     """A finding, and where it belongs: `finding.line` and `finding.col` are not of the file yet."""
@@ -182,27 +181,14 @@ class ConvertedCells:
     failure: str = ""
 
 
-def is_wanted(job: FileJob) -> bool:
-    """Whether the user wants to hear of what is special about notebooks."""
-    return NOTEBOOK in job.rules.rules
-
-
-def convert_cells(
-    sources: Sequence[str], path: str, job: FileJob, convert_foreign: ForeignConverter
-) -> ConvertedCells:
-    """Convert the code cells of one notebook."""
-    return _NotebookCells(sources, path, job, convert_foreign).convert()
-
-
 class _NotebookCells:
-    def __init__(
-        self, sources: Sequence[str], path: str, job: FileJob, convert_foreign: ForeignConverter
-    ) -> None:
+    """The code cells of one notebook on their way."""
+
+    def __init__(self, sources: Sequence[str], path: str, job: FileJob) -> None:
         self.old = sources
         self.new = list(sources)
         self.path = path
         self.job = job
-        self.convert_foreign = convert_foreign
         self.readings = [read_cell(source) for source in sources]
         self.remarks: list[Remark] = []
 
@@ -213,8 +199,8 @@ class _NotebookCells:
                 self._convert_foreign(cell, foreign)
         failure = self._convert_module()
         if failure:
-            undone = (remark._replace(finding=_undone(remark.finding)) for remark in self.remarks)
-            return ConvertedCells(tuple(self.old), tuple(undone), failure)
+            left = (remark._replace(finding=undone(remark.finding)) for remark in self.remarks)
+            return ConvertedCells(tuple(self.old), tuple(left), failure)
         return ConvertedCells(tuple(self.new), tuple(sorted(self.remarks, key=lambda item: item[:2])))
 
     def _say_what_is_left(self, cell: int, reading: CellReading) -> None:
@@ -237,7 +223,7 @@ class _NotebookCells:
         return sum(len(text) + 1 for text in lines[:line])
 
     def _say(self, cell: int, offset: int, kind: Kind, message: Text, before: str = "") -> None:
-        if is_wanted(self.job):
+        if NOTEBOOK in self.job.rules.rules:
             finding = Finding(
                 NOTEBOOK.id, kind, self.path, 1, 1, before[:200], "", message, self.job.target.name
             )
@@ -248,7 +234,7 @@ class _NotebookCells:
         source = self.new[cell]
         text = foreign.readable(source[foreign.start : foreign.end])
         try:
-            conversion = self.convert_foreign(DecodedText(text, "utf-8"), foreign.name, self.path, self.job)
+            conversion = _convert_foreign(DecodedText(text, "utf-8"), foreign.name, self.path, self.job)
         except ParseError as error:
             conversion = Conversion((), failure=str(error))
         new = foreign.written(text if conversion.new_text is None else conversion.new_text)
@@ -260,14 +246,15 @@ class _NotebookCells:
         for finding in conversion.findings:
             position = starts[finding.line - 1] + finding.col - 1 - len(foreign.lead)
             offset = foreign.start + max(position, 0)
-            self.remarks.append(Remark(cell, offset, _undone(finding) if new is None else finding))
+            self.remarks.append(Remark(cell, offset, undone(finding) if new is None else finding))
         if new is not None:
             self.new[cell] = source[: foreign.start] + new + source[foreign.end :]
 
     def _convert_module(self) -> str:
         """Convert the Python of all cells; answers with the reason if nothing may be changed."""
         joined = JoinedCells(self.old, self.readings)
-        if not _is_worth_parsing(joined.text, self.job.rules):
+        data = b"\n" + joined.text.encode("utf-8")
+        if not (self.job.rules.is_called_for(data) or self.job.rules.import_pattern.search(data)):
             return ""
         failure = self._try_module(joined, self.job)
         if failure and self.job.rules.restructuring:
@@ -302,16 +289,6 @@ class _NotebookCells:
             self.remarks.append(Remark(*joined.origin(finding.line, finding.col), clean))
 
 
-def _is_worth_parsing(text: str, rules: RuleSet) -> bool:
-    data = b"\n" + text.encode("utf-8")
-    return rules.is_called_for(data) or bool(rules.import_pattern.search(data))
-
-
-def _undone(finding: Finding) -> Finding:
-    """A change that was thrown away is work for the user."""
-    return replace(finding, kind=Kind.TODO) if finding.kind is Kind.CHANGE else finding
-
-
 _IN_CELL = Text("cell {number}: {message}", "单元 {number}：{message}")
 _OTHER_LANGUAGE = Text(
     "the kernel speaks {language}, not Python: left as it is", "内核语言为 {language}，不是 Python：保持不变"
@@ -325,26 +302,23 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
     if not notebook.is_python:
         return Conversion(_left(notebook, path, job))
     sources = [cell.source for cell in notebook.cells]
-    converted = convert_cells(sources, path, job, _convert_foreign)
+    converted = _NotebookCells(sources, path, job).convert()
     places = _FilePlaces(decoded.text, notebook.cells)
     findings = tuple(map(places.finding, converted.remarks))
     if converted.failure:
         return Conversion(findings, failure=converted.failure)
-    changed = [
-        (cell, source)
-        for cell, source in zip(notebook.cells, converted.sources, strict=True)
-        if source != cell.source
-    ]
+    written = list(zip(notebook.cells, converted.sources, strict=True))
+    changed = [(cell, source) for cell, source in written if source != cell.source]
     if not changed:
         return Conversion(findings)
-    numbered = {cell.number: source for cell, source in zip(notebook.cells, converted.sources, strict=True)}
+    numbered = {cell.number: source for cell, source in written}
     new_text, hunks = _rewritten(decoded.text, changed, places)
     try:
         _check(decoded.text, new_text, numbered)
-        _check_second_run(converted, path, job)
+        if _NotebookCells(converted.sources, path, job).convert().sources != converted.sources:
+            raise VerificationError("a second conversion would change a cell again")
     except VerificationError as error:
-        undone = (replace(item, kind=Kind.TODO) if item.kind is Kind.CHANGE else item for item in findings)
-        return Conversion(tuple(undone), failure=str(error))
+        return Conversion(tuple(map(undone, findings)), failure=str(error))
     return Conversion(findings, new_text, hunks)
 
 
@@ -364,7 +338,9 @@ def _convert_foreign(decoded: DecodedText, name: str, path: str, job: FileJob) -
 
 def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
     """The one thing to say about a notebook in another language, if it has anything to do with CUDA."""
-    if not is_wanted(job) or not any(SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells):
+    if NOTEBOOK not in job.rules.rules or not any(
+        SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells
+    ):
         return ()
     message = _OTHER_LANGUAGE.format(language=notebook.language)
     return (Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),)
@@ -374,13 +350,9 @@ class _FilePlaces:
     """Lines and columns of the file."""
 
     def __init__(self, text: str, cells: Sequence[NotebookCell]) -> None:
-        self._text = text
         self._cells = cells
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        ending = "\n" if "\n" in self._text else "\r"
-        return [0, *accumulate(len(line) + 1 for line in self._text.split(ending))][:-1]
+        ending = "\n" if "\n" in text else "\r"
+        self._line_starts = [0, *accumulate(len(line) + 1 for line in text.split(ending))][:-1]
 
     def line(self, position: int) -> int:
         return bisect_right(self._line_starts, position)
@@ -419,14 +391,10 @@ def _hunks(cell: NotebookCell, rows: list[Row], places: _FilePlaces, shift: int)
     for first, last in _stretches([index for index, row in enumerate(rows) if row[0] != " "], len(rows)):
         line = places.line(cell.text.position(starts[first]))
         added = sum({"+": 1, "-": -1}.get(tag, 0) for tag, _, _ in rows[:first]) if has_lines else 0
-        shown = tuple(_without_ending(row) for row in rows[first:last])
-        hunks.append(Hunk(line, line + shift + added, shown))
+        shown = ((tag, old.rstrip("\r\n"), new.rstrip("\r\n")) for tag, old, new in rows[first:last])
+        shown = ((" " if tag == "~" and old == new else tag, old, new) for tag, old, new in shown)
+        hunks.append(Hunk(line, line + shift + added, tuple(shown)))
     return hunks
-
-
-def _without_ending(row: Row) -> Row:
-    tag, old, new = row[0], row[1].rstrip("\r\n"), row[2].rstrip("\r\n")
-    return (" " if tag == "~" and old == new else tag), old, new
 
 
 def _stretches(changed: list[int], count: int) -> list[tuple[int, int]]:
@@ -465,9 +433,3 @@ def _loaded(text: str) -> Any:
 def _cells(notebook: Any) -> list[Any]:
     sheets = notebook.get("worksheets", [])
     return [*notebook.get("cells", []), *(cell for sheet in sheets for cell in sheet.get("cells", []))]
-
-
-def _check_second_run(converted: ConvertedCells, path: str, job: FileJob) -> None:
-    again = convert_cells(converted.sources, path, job, _convert_foreign)
-    if again.sources != converted.sources:
-        raise VerificationError("a second conversion would change a cell again")

@@ -5,15 +5,75 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from torchferry.conversion.hunks import Row, matched_rows
-from torchferry.source.json_strings import JsonString, Replacement, differences, escaped
 from torchferry.source.module import ParseError
+
+# What stands for one character of the value: a pair of surrogates, an escape, or the character itself.
+_UNIT = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
+)
+# Lines longer than this (data, rather than code) are replaced between their first and last difference.
+_LONGEST_COMPARED = 2000
+
+Replacement = tuple[int, int, str]  # characters [start, end) become the text
+
+
+@dataclass(frozen=True)
+class JsonString:
+    """One string literal of a JSON text: where each character of the value is written."""
+
+    start: int  # of the opening quote
+    end: int  # behind the closing quote
+    raw: str  # what is written between the quotes
+    value: str
+
+    @cached_property
+    def _units(self) -> list[int]:
+        """Where, within `raw`, each character of the value begins; and the end."""
+        if "\\" not in self.raw:
+            return list(range(len(self.raw) + 1))
+        return [0, *accumulate(len(unit) for unit in _UNIT.findall(self.raw))]
+
+    def position(self, index: int) -> int:
+        """The position in the JSON text of a character of the value."""
+        return self.start + 1 + self._units[index]
+
+    def rewritten(self, replacements: Sequence[Replacement], ascii_only: bool) -> str:
+        """What is written between the quotes after replacements in the value; the rest keeps its spelling."""
+        pieces: list[str] = []
+        done = 0
+        for start, end, text in replacements:
+            pieces += [self.raw[self._units[done] : self._units[start]], escaped(text, ascii_only)]
+            done = end
+        return "".join([*pieces, self.raw[self._units[done] :]])
+
+
+def escaped(text: str, ascii_only: bool) -> str:
+    """Text as it is written inside a JSON string."""
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+
+def differences(old: str, new: str) -> list[Replacement]:
+    """The characters to replace so that one line becomes another one."""
+    shorter = min(len(old), len(new))
+    head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+    shorter -= head
+    tail = next((index for index in range(shorter) if old[-1 - index] != new[-1 - index]), shorter)
+    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(before) + len(after) > _LONGEST_COMPARED:
+        return [(head, head + len(before), after)]
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return [(head + a, head + b, after[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+
+
+# The notebook, as strings in lists of cells.
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PYTHON = ("", "python", "python2", "python3", "ipython")
@@ -137,19 +197,13 @@ def _replacements(rows: list[Row]) -> list[Replacement]:
     found: list[Replacement] = []
     position = 0
     for _, old, new in rows:
-        found += [(position + start, position + end, text) for start, end, text in differences(old, new)]
+        for first, last, text in differences(old, new):
+            start, end = position + first, position + last
+            if found and found[-1][1] == start:  # insertions at one place are one
+                start, text = found[-1][0], found.pop()[2] + text
+            found.append((start, end, text))
         position += len(old)
-    return _joined(found)
-
-
-def _joined(replacements: list[Replacement]) -> list[Replacement]:
-    """Insertions at one place are one."""
-    joined: list[Replacement] = []
-    for start, end, text in replacements:
-        if joined and joined[-1][1] == start:
-            start, text = joined[-1][0], joined.pop()[2] + text
-        joined.append((start, end, text))
-    return joined
+    return found
 
 
 Visit = Callable[[str, int], int]  # the key and the position of its value; answers with the end of the value
@@ -214,16 +268,14 @@ class _NotebookReader:
         if key == "cells":
             return self._cells(position)
         if key == "worksheets":
-            return self.items(position, self._worksheet)
+            return self.items(position, lambda at: self.members(at, self._member_of_worksheet))
         value, end = self.value(position)
         if key == "metadata":
             self.language = _language(value)
         return end
 
-    def _worksheet(self, position: int) -> int:
-        return self.members(
-            position, lambda key, at: self._cells(at) if key == "cells" else self.value(at)[1]
-        )
+    def _member_of_worksheet(self, key: str, position: int) -> int:
+        return self._cells(position) if key == "cells" else self.value(position)[1]
 
     def _cells(self, position: int) -> int:
         self.has_cells = self.has_cells or self.text.startswith("[", position)

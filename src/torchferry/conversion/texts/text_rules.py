@@ -102,11 +102,6 @@ def look_at_lines(path: str, text: str, target: Target, rule: Rule) -> Iterator[
 
 def what_it_says(word: str, target: Target) -> Text:
     """What to say of a line that holds this word of CUDA's."""
-    new = _word_of(target, word)
-    return _SPEAKS.format(what=word, new=new) if new else _SPEAKS_ONLY.format(what=word)
-
-
-def _word_of(target: Target, word: str) -> str:
     vendor = target.vendor
     known = {
         "CUDA_VISIBLE_DEVICES": vendor.visible_devices_env,
@@ -116,4 +111,5 @@ def _word_of(target: Target, word: str) -> str:
         ".cuda(": f".{vendor.tensor_method}(" if target.device.word else "",
         "nvidia-smi": vendor.smi,
     }
-    return known.get(word) or vendor.env_map.get(word, "")
+    new = known.get(word) or vendor.env_map.get(word, "")
+    return _SPEAKS.format(what=word, new=new) if new else _SPEAKS_ONLY.format(what=word)

@@ -6,16 +6,14 @@ import re
 from dataclasses import dataclass
 
 from torchferry.conversion.inference.evidence import Vocabulary
-from torchferry.conversion.rules.backend_string import BACKENDS
-from torchferry.conversion.rules.device_string import DEVICES
+from torchferry.conversion.rules.backend_string import BACKEND_CHANGED, BACKENDS, UNKNOWN_BACKEND
+from torchferry.conversion.rules.device_string import DEVICE_CHANGED, DEVICES
 from torchferry.conversion.rules.environment import RENAMED, mapped_variable, why_not_renamed
 from torchferry.conversion.target import Target
 from torchferry.finding import Kind
 from torchferry.text import Text
 from torchferry.vendors.variables import SAME_VALUES_IN_SCRIPTS
 
-_DEVICE_CHANGED = Text("names the device", "设备名称")
-_BACKEND_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
 _UNCLEAR = Text(
     "is this a {noun}? its name, {name}, does not say so; if it is, write {new}",
     "这是{noun}吗？从名称 {name} 看不出；若是，请改为 {new}",
@@ -25,7 +23,6 @@ _PORTABLE = Text(
     "(torch.accelerator), or set it where it runs",
     "没有一个词能代表所有机器的{noun}：若程序会自行选择（torch.accelerator），请去掉该设置，或在运行时再指定",
 )
-_UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
 _TEMPLATE = Text(
     "filled in when the program runs ({what}); see that {new} arrives here",
     "运行时才填入（{what}）；请确保这里得到 {new}",
@@ -61,33 +58,23 @@ class Decision:
 
 def decide(target: Target, names: tuple[str, ...], value: str) -> Decision | None:
     """What becomes of the value of an option or key; `names` is its path, the nearest last. None: no word of CUDA's."""
-    vocabulary = _vocabulary(value)
-    if vocabulary is None:
+    if not (DEVICE_VALUE.match(value) or BACKEND_VALUE.match(value)):
         return _decide_template(target, names, value)
+    vocabulary = DEVICES if DEVICE_VALUE.match(value) else BACKENDS
     spelling = vocabulary.target_word(target)
     noun = vocabulary.noun
     if target.is_portable:
         return Decision(Kind.TODO, _PORTABLE.format(noun=noun))
     if not spelling:
-        return Decision(Kind.TODO, _UNKNOWN_BACKEND.format(company=target.vendor.company_name))
-    new = _respelled(target, value)
+        return Decision(Kind.TODO, UNKNOWN_BACKEND.format(company=target.vendor.company_name))
+    backend = target.backend.word
+    new = value.replace("nccl", backend).replace("NCCL", backend.upper())
+    new = re.sub(r"\bcuda\b", target.device.word, new)
     if not (is_named(vocabulary, names) or (vocabulary is DEVICES and ":" in value)):
         name = names[-1] if names else "-"
         return Decision(Kind.TODO, _UNCLEAR.format(noun=noun, name=name, new=new))
-    message = _DEVICE_CHANGED if vocabulary is DEVICES else _BACKEND_CHANGED.format(new=new)
+    message = DEVICE_CHANGED if vocabulary is DEVICES else BACKEND_CHANGED.format(new=new)
     return Decision(Kind.CHANGE, message, new)
-
-
-def _vocabulary(value: str) -> Vocabulary | None:
-    if DEVICE_VALUE.match(value):
-        return DEVICES
-    return BACKENDS if BACKEND_VALUE.match(value) else None
-
-
-def _respelled(target: Target, value: str) -> str:
-    backend = target.backend.word
-    value = value.replace("nccl", backend).replace("NCCL", backend.upper())
-    return re.sub(r"\bcuda\b", target.device.word, value)
 
 
 def is_named(vocabulary: Vocabulary, names: tuple[str, ...]) -> bool:

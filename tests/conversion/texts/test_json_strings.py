@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchferry.source.json_strings import JsonString, differences
+from torchferry.conversion.texts.notebook_file import JsonString, differences
 
 WRITTEN = [
     r"plain",
