@@ -14,8 +14,7 @@ from torchferry.accuracy.overflow import model as overflow
 from torchferry.accuracy.record.outputs import outcomes
 from torchferry.accuracy.record.settings import OverflowSettings, RecordSettings, WatchSettings
 from torchferry.launch.parts import PartSettings
-from torchferry.perf.collect.outcome import all_told
-from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.perf.collect.settings import ProfileSettings, all_told
 from torchferry.proof.recordings import find_recordings
 from torchferry.proof.settings import ProofSettings
 from torchferry.readiness import capture_json

@@ -13,7 +13,7 @@ from torchferry.perf.model import Analysis, Diagnosis, TimePart
 from torchferry.perf.opening import open_runs
 from torchferry.perf.report import sentences
 from torchferry.text import Text
-from torchferry.traces import categories
+from torchferry.traces import names
 from torchferry.traces.columns import EventKind
 from torchferry.vendors.model import Vendor
 
@@ -155,10 +155,10 @@ def test_a_trace_of_the_cpu_or_of_cuda_reads_no_vendors_data(
     def refuse(_name: str) -> Vendor:
         raise AssertionError("a vendor's data are read")
 
-    for cached in (categories.flow_device, categories.launching_device, categories._device_types):
+    for cached in (names.flow_device, names.launching_device, names._device_types):
         cached.cache_clear()
     monkeypatch.setattr(opening, "get_vendor", refuse)
-    monkeypatch.setattr(categories, "get_vendor", refuse)
+    monkeypatch.setattr(names, "get_vendor", refuse)
     path = device_trace("Memset (Device)", "gpu_memset").write(tmp_path / "trace.json")
     (run,) = open_runs([path])
     assert run.device == "cuda" and run.vendor is None

@@ -127,7 +127,7 @@ def _settings(args: argparse.Namespace) -> ProfileSettings:
 def _report(
     args: argparse.Namespace, program: Program, settings: ProfileSettings, profiled: Profiled, output: Path
 ) -> int:
-    from torchferry.perf.collect.outcome import sentences
+    from torchferry.perf.collect.settings import sentences
 
     code = profiled.ending.exit_code
     if profiled.is_written:

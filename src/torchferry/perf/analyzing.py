@@ -6,21 +6,18 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchferry.errors import InputError
 from torchferry.perf import ranks
 from torchferry.perf.analysis import analyze, order
 from torchferry.perf.compare.comparing import compare
+from torchferry.perf.compare.model import RunComparison
 from torchferry.perf.detect.registry import DETECTORS
+from torchferry.perf.model import Analysis
 from torchferry.perf.opening import open_runs
 from torchferry.perf.report.sentences import TOP, RunsReport, slowest
-
-if TYPE_CHECKING:
-    from torchferry.perf.compare.model import RunComparison
-    from torchferry.perf.model import Analysis
-    from torchferry.perf.run import Run
-    from torchferry.report.progress import Show
+from torchferry.perf.run import Run
+from torchferry.report.progress import Show
 
 
 def analyze_paths(

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from torchferry.perf.model import TimePart
+from torchferry.perf.oplog.model import OpLog
+from torchferry.perf.tables.kernels import KernelTable
+from torchferry.perf.tables.memory import MemoryTable
+from torchferry.perf.tables.operators import OperatorTable, StepTable
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, EventKind, Ints
 from torchferry.traces.intervals import Intervals
-
-if TYPE_CHECKING:
-    from torchferry.perf.oplog.model import OpLog
-    from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.perf.tables.memory import MemoryTable
-    from torchferry.perf.tables.operators import OperatorTable, StepTable
-    from torchferry.traces.model import Trace
-    from torchferry.vendors.model import Vendor
+from torchferry.traces.model import Trace
+from torchferry.vendors.model import Vendor
 
 LOADER_MARK = "enumerate(DataLoader)"
 HOST_BACKENDS = ("gloo:", "mpi:")  # of torch.distributed: how the marks around their work begin

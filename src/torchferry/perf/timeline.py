@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from torchferry.perf.model import Span
-from torchferry.perf.signatures import shapes_text
 from torchferry.traces.columns import Columns, EventKind, Flags, Ints
+from torchferry.traces.model import Trace
 from torchferry.traces.names import module_of, place_of
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
 
 STEPS, HOST, DEVICE, PYTHON, RUNTIME = 1000, 2000, 1500, 600, 300  # bars, at most
 MOST_EXAMPLES = 60
@@ -161,7 +158,7 @@ def _spans(trace: Trace, events: Columns, rows: Ints) -> list[Span]:
             start / 1e9,
             duration / 1e9,
             "gc" if trace.names[name].startswith(_GC) else EventKind(kind).name.lower(),
-            shapes_text(trace.signature(signature)),
+            trace.signature(signature).shapes_text,
         )
         for thread, name, start, duration, kind, signature in zip(
             *(column.tolist() for column in columns), strict=True

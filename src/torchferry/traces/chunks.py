@@ -7,11 +7,51 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
 from torchferry.errors import InputError
-from torchferry.traces.opening import encoding, no_trace
+
+_FOREIGN = (
+    (b"PK\x03\x04", "a zip archive or a PyTorch checkpoint"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\x80\x02", "a pickle"),
+    (b"\x80\x03", "a pickle"),
+    (b"\x80\x04", "a pickle"),
+    (b"\x80\x05", "a pickle"),
+    (b"\x89PNG", "an image"),
+    (b"%PDF", "a PDF document"),
+    (b"\x7fELF", "a program or library"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ", "an xz archive"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+)
+_WHAT_TO_GIVE = (
+    "give what torch.profiler's export_chrome_trace() wrote (.json, .json.gz), or the table of "
+    "key_averages().table() saved in a file"
+)
+
+
+def no_trace(path: Path, what_it_is: str) -> InputError:
+    """The error for a file that is something else."""
+    return InputError(f"{str(path)!r} is no profiler trace but {what_it_is}: {_WHAT_TO_GIVE}")
+
+
+def encoding(path: Path, start: bytes) -> str:
+    """Of a file that begins so; raises if it is no text."""
+    if not start:
+        raise no_trace(path, "an empty file")
+    for magic, what in _FOREIGN:
+        if start.startswith(magic):
+            raise no_trace(path, what)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"  # what a console on Windows writes when output is redirected
+    if b"\0" in start[:4096]:
+        raise no_trace(path, "a binary file")
+    return "utf-8-sig"
+
 
 # Unpacks gzip as far as it goes: all that a cut or damaged archive still holds.
 
@@ -27,19 +67,15 @@ class Unpacking:
         self.is_cut_short = False
         self._file = file
         self._archive = zlib.decompressobj(_WITH_HEADER)
-        self._ready: list[bytes] = []
         self._is_over = False
 
     def read(self, size: int) -> bytes:
         """So many bytes or some more; fewer only at the end."""
-        length = sum(map(len, self._ready))
-        while length < size and not self._is_over:
-            piece = self._next()
-            self._ready.append(piece)
-            length += len(piece)
-        text = b"".join(self._ready)
-        self._ready = []
-        return text
+        pieces: list[bytes] = []
+        while size > 0 and not self._is_over:
+            pieces.append(self._next())
+            size -= len(pieces[-1])
+        return b"".join(pieces)
 
     def _next(self) -> bytes:
         packed = self._file.read(_PIECE)
@@ -48,23 +84,23 @@ class Unpacking:
             self.is_cut_short = not self._archive.eof
             return self._archive.flush()
         text = b""
-        while packed and not self._is_over:
+        while packed:
             before = self._archive.copy()
             try:
                 text += self._archive.decompress(packed)
             except zlib.error:
                 self._is_over = self.is_cut_short = True
                 return text + _up_to_the_damage(before, packed)
-            packed = self._rest()
+            packed = self._archive.unused_data if self._archive.eof else b""
+            if not packed.startswith(GZIP):  # no other archive but filling
+                break
+            self._archive = zlib.decompressobj(_WITH_HEADER)
         return text
 
-    def _rest(self) -> bytes:
-        """What follows a whole archive: another one, or filling."""
-        rest = self._archive.unused_data
-        if not self._archive.eof or not rest.startswith(GZIP):
-            return b""
-        self._archive = zlib.decompressobj(_WITH_HEADER)
-        return rest
+
+def unpacked(file: BufferedReader) -> BufferedReader | Unpacking:
+    """The contents of a file; by them it is told whether it is packed, as files are renamed."""
+    return Unpacking(file) if file.peek(len(GZIP)).startswith(GZIP) else file
 
 
 def _up_to_the_damage(archive: zlib._Decompress, packed: bytes) -> bytes:
@@ -103,9 +139,9 @@ class Chunks:
         self.about: dict[str, Any] = {}  # the file's other keys
         self.is_object = False
         self.is_cut_short = False
-        self._file: IO[bytes] | None = None
+        self._file: BufferedReader | None = None
         self._buffer = b""
-        self._source: IO[bytes] | Unpacking | codecs.StreamRecoder | None = None
+        self._source: BufferedReader | Unpacking | codecs.StreamRecoder | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         with self._open() as self._file:
@@ -125,7 +161,7 @@ class Chunks:
         """How many bytes of the file were read; to be asked between two chunks."""
         return self._file.tell() if self._file is not None and not self._file.closed else 0
 
-    def _open(self) -> IO[bytes]:
+    def _open(self) -> BufferedReader:
         try:
             return self.path.open("rb")
         except IsADirectoryError:
@@ -144,16 +180,12 @@ class Chunks:
             self.is_cut_short |= self._source.is_cut_short
         return block
 
-    def _opened(self) -> IO[bytes] | Unpacking | codecs.StreamRecoder:
+    def _opened(self) -> BufferedReader | Unpacking | codecs.StreamRecoder:
         """The file as UTF-8, whatever it is packed in."""
         assert self._file is not None
-        start = self._file.read(len(codecs.BOM_UTF16))
-        self._file.seek(0)
-        if start.startswith(GZIP):
-            return Unpacking(self._file)
-        if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if self._file.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return codecs.EncodedFile(self._file, "utf-8", "utf-16", "replace")
-        return self._file
+        return unpacked(self._file)
 
     def _find_list(self) -> None:
         """Go to the first event."""
@@ -264,6 +296,7 @@ def _sure_boundary(text: bytes, since: int) -> int:
 
 
 def _object(text: bytes) -> dict[str, Any]:
+    """The keys of an object beside its events."""
     try:
         read = json.loads(text.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):

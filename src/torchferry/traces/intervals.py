@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from torchferry.traces.columns import Ints
+from torchferry.traces.columns import Flags, Ints
 
 _NONE = np.empty(0, np.int64)
 
@@ -64,9 +64,13 @@ class Intervals(NamedTuple):
         gap_end = np.concatenate([other.start, [max(high, int(other.end[-1]))]])
         return self & Intervals.union(gap_start, gap_end)
 
-    def clipped(self, start: int, end: int) -> Intervals:
-        """The part between two moments."""
-        return Intervals.union(np.clip(self.start, start, end), np.clip(self.end, start, end))
+    def holds(self, time: Ints) -> Flags:
+        """Which moments lie in it."""
+        if not len(self.start):
+            return np.zeros(len(time), bool)
+        row = np.searchsorted(self.start, time, side="right") - 1
+        found: Flags = (row >= 0) & (time < self.end[np.maximum(row, 0)])
+        return found
 
     def covered(self, start: Ints, end: Ints) -> Ints:
         """How much of each of some spans lies in this."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +16,82 @@ import numpy as np
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, EventKind, Flags, Ints
 from torchferry.traces.intervals import Intervals
-from torchferry.traces.names import place_in_stack, place_of
-from torchferry.traces.nesting import Nested, nest
+from torchferry.traces.names import DTYPES, place_in_stack, place_of
 from torchferry.traces.places import Sources
+
+_LONGEST_LIST = 3  # tensors of a list that are written out
+
+
+class Nested(NamedTuple):
+    """Events in the order of Columns.in_order, and which of them each lies in."""
+
+    events: Columns
+    parent: Ints  # the row of the innermost event that a row lies in; -1: none
+
+    @property
+    def own_time(self) -> Ints:
+        """Without the events that lie in it."""
+        inside = self.parent >= 0
+        inner = np.bincount(
+            self.parent[inside], weights=self.events.duration[inside], minlength=len(self.events)
+        )
+        return np.maximum(self.events.duration - inner.astype(np.int64), 0)
+
+    def enclosing(self, thread: Ints, time: Ints) -> Ints:
+        """The innermost event of a thread at a time; -1: none."""
+        found = np.full(len(time), -1, np.int64)
+        events = self.events
+        for number in np.unique(thread).tolist():
+            first, last = np.searchsorted(events.thread, [number, number + 1])
+            if first == last:
+                continue
+            asked = thread == number
+            row = np.searchsorted(events.start[first:last], time[asked], side="right") - 1 + first
+            found[asked] = self._outwards(np.where(row < first, -1, row), time[asked])
+        return found
+
+    def _outwards(self, rows: Ints, time: Ints) -> Ints:
+        """To the first caller that was not over yet."""
+        ends = self.events.end
+        over = (rows >= 0) & (ends[rows] < time)
+        while over.any():
+            rows = np.where(over, self.parent[rows], rows)
+            over = (rows >= 0) & (ends[rows] < time)
+        return rows
+
+    def outermost(self, wanted: Ints) -> Ints:
+        """Of some rows those that lie in none of the others."""
+        is_wanted = np.zeros(len(self.events), bool)
+        is_wanted[wanted] = True
+        above = self.parent[wanted]
+        hidden = np.zeros(len(wanted), bool)
+        while (above >= 0).any():
+            hidden |= (above >= 0) & is_wanted[above]
+            above = np.where(above >= 0, self.parent[above], -1)
+        return wanted[~hidden]
+
+
+def nest(events: Columns) -> Nested:
+    """Events of several threads, in any order."""
+    events = events.in_order()
+    parent: list[int] = []
+    open_ends: list[int] = []
+    open_rows: list[int] = []
+    current = -1
+    rows = zip(events.thread.tolist(), events.start.tolist(), events.end.tolist(), strict=True)
+    for row, (thread, start, end) in enumerate(rows):
+        if thread != current:
+            current = thread
+            open_ends.clear()
+            open_rows.clear()
+        # One that ends with or after its beginning is around it; one that is over, or ends before it ends, is not.
+        while open_ends and (open_ends[-1] <= start or open_ends[-1] < end):
+            open_ends.pop()
+            open_rows.pop()
+        parent.append(open_rows[-1] if open_rows else -1)
+        open_ends.append(end)
+        open_rows.append(row)
+    return Nested(events, np.array(parent, np.int64))
 
 
 class TraceSignature(NamedTuple):
@@ -25,6 +101,33 @@ class TraceSignature(NamedTuple):
     types: list[Any]
     strides: list[Any]  # empty: not recorded
     concrete: list[Any]  # texts; recorded for convolutions only
+
+    @property
+    def shapes_text(self) -> str:
+        """The shapes of the tensors, in the order of the arguments: `64×3×224×224, 64×3×7×7`."""
+        tensors = [dims for dims in self.dims if dims]
+        if len(self.types) == len(self.dims):  # tensors without dimensions, not numbers and missing arguments
+            pairs = zip(self.dims, self.types, strict=True)
+            tensors = [dims for dims, kind in pairs if dims or (isinstance(kind, str) and kind in DTYPES)]
+        return ", ".join(filter(None, map(_shape, tensors)))
+
+    @property
+    def dtypes_text(self) -> str:
+        """The types of the tensors; the same type in a row is written once, with its number: `float32×2, int64`."""
+        named = [DTYPES[each] for each in self.types if isinstance(each, str) and each in DTYPES]
+        runs = ((name, len(list(run))) for name, run in groupby(named))
+        return ", ".join(name if count == 1 else f"{name}×{count}" for name, count in runs)
+
+
+def _shape(dims: Any) -> str:
+    if not isinstance(dims, list):
+        return ""
+    if not dims:
+        return "()"
+    if all(isinstance(each, list) for each in dims):
+        shown = ", ".join(_shape(each) for each in dims[:_LONGEST_LIST])
+        return f"[{shown}, … {len(dims)}]" if len(dims) > _LONGEST_LIST else f"[{shown}]"
+    return "×".join(map(str, dims)) if len(dims) > 1 else f"({dims[0]},)"
 
 
 class Steps(NamedTuple):
@@ -84,6 +187,9 @@ class Trace:
     cores: list[str] = field(default_factory=list)  # the parts of the device that Columns.core numbers
     is_simulated: bool = False
     source_folders: tuple[Path, ...] = ()  # in which the program's files may lie, beside the current one
+    _signatures: dict[int, TraceSignature] = field(
+        default_factory=dict, repr=False
+    )  # those that were asked for
 
     @property
     def host(self) -> Columns:
@@ -129,6 +235,14 @@ class Trace:
         wanted = set(texts)
         return [number for number, name in enumerate(self.names) if name in wanted]
 
+    def names_like(self, pattern: re.Pattern[str]) -> list[int]:
+        """The numbers of the names in which a pattern is found."""
+        return [number for number, name in enumerate(self.names) if pattern.search(name)]
+
+    def names_that(self, fits: Callable[[str], object]) -> Flags:
+        """For each number of a name whether the name fits."""
+        return np.array([bool(fits(name)) for name in self.names], bool)
+
     def host_rows(self, *texts: str, prefix: str = "") -> Ints:
         """The rows of `host` with these names."""
         return np.flatnonzero(np.isin(self.host.name, self.name_ids(*texts, prefix=prefix)))
@@ -137,14 +251,9 @@ class Trace:
         """Decoded; empty for -1."""
         if number < 0:
             return TraceSignature([], [], [], [])
-        known = self._signatures.get(number)
-        if known is None:
-            known = self._signatures[number] = TraceSignature(*map(_list, self.raw_signatures[number]))
-        return known
-
-    @cached_property
-    def _signatures(self) -> dict[int, TraceSignature]:
-        return {}
+        if number not in self._signatures:
+            self._signatures[number] = TraceSignature(*map(_list, self.raw_signatures[number]))
+        return self._signatures[number]
 
     @cached_property
     def frames(self) -> Nested:
@@ -179,13 +288,9 @@ class Trace:
         names = np.where(rows >= 0, frames.events.name[rows], -1)
         called_names = np.where(called >= 0, frames.events.name[called], -1)
         pairs = list(zip(names.tolist(), called_names.tolist(), strict=True))
-        known = {pair: self._place(*pair) for pair in set(pairs)}
+        texts = [*self.names, ""]  # the last is that of -1
+        known = {pair: self._sources.place(texts[pair[0]], texts[pair[1]]) for pair in set(pairs)}
         return [known[pair] for pair in pairs]
-
-    def _place(self, name: int, called: int) -> str:
-        if name < 0:
-            return ""
-        return self._sources.place(self.names[name], self.names[called] if called >= 0 else "")
 
     @cached_property
     def _sources(self) -> Sources:
@@ -213,11 +318,7 @@ class Trace:
 
     def in_window(self, events: Columns) -> Flags:
         """Which events begin in the window."""
-        if not len(self.window.start):  # steps without length
-            return np.zeros(len(events), bool)
-        row = np.searchsorted(self.window.start, events.start, side="right") - 1
-        inside: Flags = (row >= 0) & (events.start < self.window.end[np.maximum(row, 0)])
-        return inside
+        return self.window.holds(events.start)
 
     def share(self, nanoseconds: float) -> float:
         """Of the window's time."""

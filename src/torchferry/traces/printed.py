@@ -1,11 +1,14 @@
-"""Tables of operators as `key_averages().table()` prints them: rows with their heads."""
+"""Tables of operators as `key_averages().table()` prints them: the text of their file, rows with their heads."""
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
-from torchferry.traces.opening import TraceText
+from torchferry.errors import InputError
+from torchferry.traces.chunks import encoding, no_trace, unpacked
 
 _RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*$")
 NAME = "Name"
@@ -14,15 +17,34 @@ _HOST_TIME = ("Self CPU", "Self CPU total", "Self CPU time total")
 _DEVICE_TIME = re.compile(r"Self (?!CPU\b)(\w+)(?: total| time total)?$")
 _TIME = re.compile(r"([\d.]+)(us|ms|s)$")
 _UNITS = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_PIECE = 1 << 20  # bytes
 _MOST_LINE = 100_000  # characters; such a line is no table's
 
 Row = Mapping[str, str]
 
 
-def table_lines(text: TraceText) -> Iterator[str]:
-    """Of whole lines; what is too long for one is dropped."""
+def text_pieces(path: Path) -> Iterator[str]:
+    """The text of a file, unpacked and decoded piece by piece; raises if it is no text."""
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder: name the trace file in it")
+    decoder: codecs.IncrementalDecoder | None = None
+    try:
+        with path.open("rb") as file:
+            source = unpacked(file)
+            while piece := source.read(_PIECE):
+                decoder = decoder or codecs.getincrementaldecoder(encoding(path, piece))("replace")
+                if text := decoder.decode(piece):
+                    yield text
+    except OSError as error:
+        raise InputError(f"can't read {str(path)!r}: {error.strerror or error}") from error
+    if decoder is None:
+        raise no_trace(path, "an empty file")
+
+
+def table_lines(pieces: Iterable[str]) -> Iterator[str]:
+    """The whole lines of a text; what is too long for one is dropped."""
     rest = ""
-    while piece := text.more():
+    for piece in pieces:
         *whole, rest = (rest + piece).split("\n")
         yield from whole
         if len(rest) > _MOST_LINE:

@@ -3,33 +3,238 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from torchferry.errors import InputError
 from torchferry.text import Text
-from torchferry.traces.categories import (
+from torchferry.traces.chunks import Chunks
+from torchferry.traces.columns import (
+    DEVICE_KINDS,
+    HOST_KINDS,
+    INVALID,
+    Columns,
+    EventKind,
+    Flags,
+    Interned,
+    Ints,
+    nanoseconds,
+)
+from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Decoder, TraceEvent
+from torchferry.traces.model import DeviceMemoryEvents, Nested, Steps, Thread, Trace, nest
+from torchferry.traces.names import (
     CUDA,
     device_kind,
     flow_device,
     is_annotation,
+    is_known_category,
     is_of_simulator,
+    is_optimizer_step,
     kind_by_process,
+    kind_of_category,
     launching_device,
     moves_within_device,
     other_launching_device,
 )
-from torchferry.traces.chunks import Chunks
-from torchferry.traces.collecting import Collector, Flows
-from torchferry.traces.columns import DEVICE_KINDS, HOST_KINDS, Columns, EventKind, Ints
-from torchferry.traces.decoding import Decoder
-from torchferry.traces.model import DeviceMemoryEvents, Steps, Thread, Trace
-from torchferry.traces.nesting import Nested, nest
 
-# Finds rows by numbers that both sides have.
+
+class Flows(NamedTuple):
+    """The ends of arrows that lead from operators to their work on the device: those with the same link belong together."""
+
+    link: Ints
+    thread: Ints
+    time: Ints
+    is_start: Flags
+
+    @classmethod
+    def joined(cls, parts: list[Flows], origin: int) -> Flows:
+        """All of several, with times since an origin."""
+        if not parts:
+            nothing = np.empty(0, np.int64)
+            return cls(nothing, nothing, nothing, np.empty(0, bool))
+        link, thread, time, is_start = (np.concatenate(column) for column in zip(*parts, strict=True))
+        valid = time != INVALID
+        return cls(link[valid], thread[valid], time[valid] - origin, is_start[valid])
+
+    def origins(self, thread: Ints, time: Ints) -> tuple[Flags, Ints, Ints]:
+        """For arrows that end at some threads and moments: which were found; the threads and moments they come from."""
+        ends = ~self.is_start
+        places = zip(self.thread[ends].tolist(), self.time[ends].tolist(), strict=True)
+        links_at = dict(zip(places, self.link[ends].tolist(), strict=True))
+        starts = dict(
+            zip(self.link[self.is_start].tolist(), np.flatnonzero(self.is_start).tolist(), strict=True)
+        )
+        asked = zip(thread.tolist(), time.tolist(), strict=True)
+        rows = np.array([starts.get(links_at.get(place, -1), -1) for place in asked], np.int64)
+        found = rows >= 0
+        return found, self.thread[rows[found]], self.time[rows[found]]
+
+
+_MEMORY_EVENT = "[memory]"
+
+
+class Collector:
+    """Everything that a file holds."""
+
+    def __init__(self) -> None:
+        self.parts: list[Columns] = []
+        self.names = Interned()
+        self.signatures = Interned()
+        self.stacks = Interned()
+        self.cores = Interned()
+        self.threads: list[tuple[str, str]] = []
+        self.damaged = 0  # events that lack what every event must have
+        self.process_names: dict[str, str] = {}
+        self.process_labels: dict[str, str] = {}
+        self.thread_names: dict[tuple[str, str], str] = {}
+        # Tables: time, type and number of the device, change, allocated, reserved.
+        self.memory: list[Ints] = []
+        self.flows: list[Flows] = []
+        self.categories: set[str] = set()
+        self.unknown_categories: set[str] = set()  # of events that last
+        self._thread_ids: dict[tuple[Any, Any], int] = {}
+        self._thread_numbers = Interned()
+        self._links = Interned()
+
+    def add(self, events: Sequence[TraceEvent]) -> None:
+        """One piece of the file."""
+        complete: list[TraceEvent] = []
+        memory: list[TraceEvent] = []
+        flows: list[TraceEvent] = []
+        for event in events:
+            phase = event.ph
+            if phase == "X":
+                complete.append(event)
+            elif phase in ("s", "f", "t"):
+                if flow_device(event.cat):
+                    flows.append(event)
+            elif phase == "M":
+                self._add_metadata(event)
+            elif event.name == _MEMORY_EVENT:
+                memory.append(event)
+        if complete:
+            self._add_complete(complete)
+        if memory:
+            self._add_memory(memory)
+        if flows:
+            self._add_flows(flows)
+
+    def _add_complete(self, events: list[TraceEvent]) -> None:
+        categories = {event.cat for event in events}
+        self.categories |= categories
+        self.unknown_categories |= {category for category in categories if not is_known_category(category)}
+        kinds = np.array([kind_of_category(event.cat) for event in events], np.int64)
+        if not kinds.all():
+            events = [event for event, kind in zip(events, kinds, strict=True) if kind]
+            kinds = kinds[kinds != EventKind.SKIPPED]
+        start = nanoseconds([event.ts for event in events])
+        duration = nanoseconds([event.dur or 0 for event in events])
+        args = [event.args or NO_ARGS for event in events]
+        names, stacks, cores = self.names, self.stacks, self.cores
+        part = Columns(
+            kind=kinds,
+            name=np.array([names[event.name] for event in events], np.int64),
+            thread=self._threads_of(events),
+            start=start,
+            duration=duration,
+            correlation=_numbers([each.correlation for each in args]),
+            external=_numbers(
+                [each.external_of_2021 if each.external is None else each.external for each in args]
+            ),
+            signature=self._signatures_of(events, args, kinds),
+            stack=np.array(
+                [-1 if each.stack is ABSENT else stacks[bytes(each.stack)] for each in args], np.int64
+            ),
+            nbytes=_numbers([each.nbytes for each in args]),
+            core=np.array([cores[each.task_type] if each.task_type else -1 for each in args], np.int64),
+        )
+        valid = (start != INVALID) & (duration >= 0)
+        if not valid.all():
+            self.damaged += int((~valid).sum())
+            part = part.take(valid)
+        self.parts.append(part)
+
+    def _threads_of(self, events: list[TraceEvent]) -> Ints:
+        known = self._thread_ids
+        found: list[int] = []
+        for event in events:
+            key = (event.pid, event.tid)
+            number = known.get(key)
+            found.append(self._new_thread(key) if number is None else number)
+        return np.array(found, np.int64)
+
+    def _new_thread(self, key: tuple[Any, Any]) -> int:
+        """Of 25738 and "25738" alike: some profilers write both."""
+        thread = (_text(key[0]), _text(key[1]))
+        number = self._thread_ids[key] = self._thread_numbers[thread]
+        if number == len(self.threads):
+            self.threads.append(thread)
+        return number
+
+    def _signatures_of(self, events: list[TraceEvent], args: list[Args], kinds: Ints) -> Ints:
+        known = self.signatures
+        found = np.full(len(args), -1, np.int64)
+        for row in np.flatnonzero(kinds == EventKind.OPERATOR).tolist():
+            each = args[row]
+            if each.dims is not ABSENT or each.types is not ABSENT:
+                concrete = bytes(each.concrete) if "conv" in events[row].name else b""
+                found[row] = known[bytes(each.dims), bytes(each.types), bytes(each.strides), concrete]
+        return found
+
+    def _add_flows(self, events: list[TraceEvent]) -> None:
+        self.categories.update({event.cat for event in events})
+        links = self._links
+        self.flows.append(
+            Flows(
+                np.array([links[event.cat, _text(event.id)] for event in events], np.int64),
+                self._threads_of(events),
+                nanoseconds([event.ts for event in events]),
+                np.array([event.ph == "s" for event in events], bool),
+            )
+        )
+
+    def _add_metadata(self, event: TraceEvent) -> None:
+        process = _text(event.pid)
+        args = event.args or NO_ARGS
+        if event.name == "process_name":
+            self.process_names[process] = _text(args.name)
+        elif event.name == "process_labels":
+            self.process_labels[process] = _text(args.labels)
+        elif event.name == "thread_name":
+            self.thread_names[process, _text(event.tid)] = _text(args.name)
+
+    def _add_memory(self, events: list[TraceEvent]) -> None:
+        args = [event.args or NO_ARGS for event in events]
+        names = ("device_type", "device_id", "changed_by", "allocated", "reserved")
+        columns = [_numbers([getattr(each, name) for each in args]) for name in names]
+        table = np.stack([nanoseconds([event.ts for event in events]), *columns], axis=1)
+        self.memory.append(table[table[:, 0] != INVALID])
+
+
+def _numbers(values: list[Any]) -> Ints:
+    try:
+        return np.array(
+            [-1 if value is None else value if type(value) is int else _number(value) for value in values],
+            np.int64,
+        )
+    except OverflowError:
+        return np.array([_number(value) for value in values], np.int64)
+
+
+def _number(value: Any) -> int:
+    """-1 where there is none."""
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else -1
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        return _number(int(value))
+    return int(value) if isinstance(value, float) and abs(value) < 2**62 else -1
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def matched(wanted: Ints, known: Ints) -> Ints:
@@ -43,19 +248,11 @@ def matched(wanted: Ints, known: Ints) -> Ints:
 
 
 _STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})(?!\d)")
-_OPTIMIZER = "Optimizer.step#"
 _CATEGORIES = 6  # that a note names
-_DEVICE_TYPES_OF_TORCH = {
-    0: "cpu",
-    1: CUDA,
-    6: CUDA,
-    12: "xpu",
-}  # others are those of a plugin, whatever its name
-
-_PLUGIN, _PLUGIN_OF_TORCH = (
-    "privateuse1",
-    20,
-)  # what PyTorch calls a plugin's device whose name it does not write
+# Others are those of a plugin, whatever its name.
+_DEVICE_TYPES_OF_TORCH = {0: "cpu", 1: CUDA, 6: CUDA, 12: "xpu"}
+# What PyTorch calls a plugin's device whose name it does not write.
+_PLUGIN, _PLUGIN_OF_TORCH = "privateuse1", 20
 
 _CUT_SHORT = Text(
     "{file} ends in the middle: it was read up to its last whole event.",
@@ -107,7 +304,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     names = list(collector.names)
     events = Columns.joined(collector.parts)
     collector.parts.clear()
-    events.kind = _sorted_out(events, names, collector)
+    events.kind = _final_kinds(events, names, collector)
     events = events.take(events.kind != EventKind.SKIPPED)
     if not len(events):
         raise InputError(
@@ -119,8 +316,9 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     host = nest(events.where(*HOST_KINDS))
     device = events.where(*DEVICE_KINDS).in_order()
     runtime = events.where(EventKind.RUNTIME)
-    device_type = _device_type(collector, len(device) > 0)
+    device_type = _device_type(collector, has_work=len(device) > 0)
     properties = _device_properties(about)
+    limit = properties.get("totalGlobalMem")
     return Trace(
         path=str(path),
         device_type=device_type,
@@ -138,7 +336,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
         torch=_torch_version(about),
         rank=_rank(about),
         memory=_memory(collector.memory, origin, device_type),
-        memory_limit=_whole(properties.get("totalGlobalMem")),
+        memory_limit=limit if isinstance(limit, int) and limit > 0 else 0,
         about=about,
         raw_signatures=list(collector.signatures),
         raw_stacks=list(collector.stacks),
@@ -147,7 +345,7 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     )
 
 
-def _sorted_out(events: Columns, names: list[str], collector: Collector) -> Ints:
+def _final_kinds(events: Columns, names: list[str], collector: Collector) -> Ints:
     """Kinds, after a look at names and processes."""
     kind: Ints = events.kind.copy()
     marks = np.array([is_annotation(name) for name in names], bool)
@@ -166,18 +364,14 @@ def _sorted_out(events: Columns, names: list[str], collector: Collector) -> Ints
     pairs, which = np.unique(
         events.thread[unsorted] * len(names) + events.name[unsorted], return_inverse=True
     )
-    found = [
-        _kind_by_process(collector, pair // len(names), names[pair % len(names)]) for pair in pairs.tolist()
-    ]
+    found = []
+    for thread, name in (divmod(pair, len(names)) for pair in pairs.tolist()):
+        process = collector.threads[thread][0]
+        process_name = collector.process_names.get(process, process)
+        label = collector.process_labels.get(process, "")
+        found.append(kind_by_process(process_name, label, names[name]))
     kind[unsorted] = np.array(found, np.int64)[which]
     return kind
-
-
-def _kind_by_process(collector: Collector, thread: int, name: str) -> EventKind:
-    process = collector.threads[thread][0]
-    return kind_by_process(
-        collector.process_names.get(process, process), collector.process_labels.get(process, ""), name
-    )
 
 
 def _owners(device: Columns, host: Nested, runtime: Columns, flows: Flows) -> Ints:
@@ -196,9 +390,7 @@ def _owners(device: Columns, host: Nested, runtime: Columns, flows: Flows) -> In
 
 
 def _steps(host: Columns, names: list[str]) -> Steps:
-    numbers = {
-        number: int(found[1]) for number, name in enumerate(names) if (found := _STEP.match(name)) is not None
-    }
+    numbers = {number: int(found[1]) for number, name in enumerate(names) if (found := _STEP.match(name))}
     rows = np.flatnonzero(np.isin(host.name, list(numbers)) & (host.kind == EventKind.ANNOTATION))
     if len(rows):
         rows = rows[np.argsort(host.start[rows], kind="stable")]
@@ -209,7 +401,7 @@ def _steps(host: Columns, names: list[str]) -> Steps:
 
 def _steps_between_optimizers(host: Columns, names: list[str]) -> Steps:
     """From the end of an optimizer's step to the end of its next one; what came before the first end is a step too."""
-    marks = [number for number, name in enumerate(names) if name.startswith(_OPTIMIZER)]
+    marks = [number for number, name in enumerate(names) if is_optimizer_step(name)]
     rows = np.flatnonzero(np.isin(host.name, marks))
     if not len(rows):
         nothing = np.empty(0, np.int64)
@@ -246,19 +438,12 @@ def _memory(tables: list[Ints], origin: int, device_type: str) -> dict[str, Devi
     table = table[np.argsort(table[:, 0], kind="stable")]
     found: dict[str, DeviceMemoryEvents] = {}
     for kind, number in np.unique(table[:, 1:3], axis=0).tolist():
-        start, _, _, changed_by, allocated, reserved = table[
-            (table[:, 1] == kind) & (table[:, 2] == number)
-        ].T
-        found[_device(kind, number, device_type)] = DeviceMemoryEvents(
-            start - origin, changed_by, allocated, reserved
-        )
+        rows = (table[:, 1] == kind) & (table[:, 2] == number)
+        start, _, _, changed_by, allocated, reserved = table[rows].T
+        name = _DEVICE_TYPES_OF_TORCH.get(kind, device_type)
+        device = name if name == "cpu" else f"{name}:{max(number, 0)}"
+        found[device] = DeviceMemoryEvents(start - origin, changed_by, allocated, reserved)
     return found
-
-
-def _device(kind: int, number: int, device_type: str) -> str:
-    """npu:0, of the number that PyTorch gives to a type of devices."""
-    name = _DEVICE_TYPES_OF_TORCH.get(kind, device_type)
-    return name if name == "cpu" else f"{name}:{max(number, 0)}"
 
 
 def _device_properties(about: dict[str, Any]) -> dict[str, Any]:
@@ -276,7 +461,3 @@ def _rank(about: dict[str, Any]) -> int | None:
     distributed = about.get("distributedInfo")
     rank = distributed.get("rank") if isinstance(distributed, dict) else None
     return rank if isinstance(rank, int) else None
-
-
-def _whole(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0

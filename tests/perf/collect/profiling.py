@@ -16,8 +16,7 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
-from torchferry.perf.collect.outcome import CollectOutcome, all_told
-from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, all_told
 from torchferry.vendors.registry import get_vendor
 
 HOST = Place(DeviceKind.AS_IS, as_is="cpu")

@@ -15,8 +15,7 @@ from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending
 from torchferry.perf.collect import launching
-from torchferry.perf.collect.outcome import CollectOutcome, sentences, tell
-from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, sentences, tell
 
 PROGRAM = Program("train.py", False, ("--lr", "1"), None)
 SETTINGS = ProfileSettings("", 10, 12)

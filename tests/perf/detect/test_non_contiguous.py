@@ -9,7 +9,7 @@ import pytest
 from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, real_run
-from torchferry.perf.detect.copying import Copied, copied
+from torchferry.perf.detect.conversions import Copied, copied
 from torchferry.perf.detect.non_contiguous import DETECTOR
 from torchferry.perf.model import Severity, in_words
 from torchferry.traces.model import TraceSignature

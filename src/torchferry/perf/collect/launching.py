@@ -18,8 +18,7 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
-from torchferry.perf.collect.outcome import CollectOutcome, all_told
-from torchferry.perf.collect.settings import ProfileSettings
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, all_told
 
 FORMAT = "torchferry-profile"
 VERSION = 1
@@ -123,7 +122,7 @@ def _as_found(staged: Path, told: CollectOutcome) -> CollectOutcome:
 
 def _holds_trace(folder: Path) -> bool:
     """A vendor's profiler makes its folder first, and its trace last: where its analysis failed there is none."""
-    from torchferry.perf.input_files import InputKind, sets_below
+    from torchferry.perf.opening import InputKind, sets_below
 
     return any(files.of(InputKind.TRACE) for files in sets_below(folder))
 

@@ -8,13 +8,14 @@ import os
 import platform
 import statistics
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.autograd.profiler import record_function
@@ -26,13 +27,74 @@ from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.seeds import seed_all
-from torchferry.perf.collect.outcome import CollectOutcome, tell
-from torchferry.perf.collect.settings import ProfileSettings
-from torchferry.perf.collect.steps import IterationCounter
+from torchferry.observe.steps import StepCounter
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, tell
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
 from torchferry.readiness.capture.program import before_every_end
 from torchferry.sim.current import fallback_calls
 from torchferry.vendors.registry import get_vendor
+
+_Step = TypeVar("_Step", bound=Callable[..., Any])
+
+
+class IterationCounter(StepCounter):
+    """Tells that a step has ended when PyTorch's own mark around the optimizer's step has ended as well, so that no
+    mark reaches from one step into the next.
+
+    PyTorch calls its hooks inside of that mark. So this wraps what PyTorch puts around the step of each class.
+    """
+
+    def __init__(self, ended: Callable[[int], None]) -> None:
+        super().__init__(ended)
+        self._depth = (
+            threading.local()
+        )  # an optimizer may step others, or its own base class, inside its step
+
+    def _watch_steps(self, patches: Patches) -> None:
+        optimizer: Any = torch.optim.Optimizer
+        original = optimizer.profile_hook_step
+        # torch.compile may look into a step: these two are none of its business
+        disable: Callable[[_Step], _Step] = vars(torch)["_disable_dynamo"]
+
+        @disable
+        def begins(optimizer: torch.optim.Optimizer) -> None:
+            self._enters(optimizer)
+
+        @disable
+        def ends(optimizer: torch.optim.Optimizer, done: bool) -> None:
+            self._leaves(optimizer, done)
+
+        @functools.wraps(original)
+        def profile_hook_step(function: _Step) -> Any:
+            wrapped = original(function)
+
+            @functools.wraps(wrapped)
+            def step(*args: Any, **kwargs: Any) -> Any:
+                begins(args[0])
+                done = False
+                try:
+                    answer = wrapped(*args, **kwargs)
+                    done = True
+                finally:
+                    ends(args[0], done)
+                return answer
+
+            return step
+
+        patches.replace(optimizer, "profile_hook_step", staticmethod(profile_hook_step))
+
+    def _enters(self, optimizer: torch.optim.Optimizer) -> None:
+        depth = self._depth.value = getattr(self._depth, "value", 0) + 1
+        if depth == 1:
+            self._begins(optimizer)
+
+    def _leaves(self, optimizer: torch.optim.Optimizer, done: bool) -> None:
+        self._depth.value -= 1
+        if self._depth.value:
+            self._had_turn.add(optimizer)  # that of the one around it
+        elif done:
+            self._has_stepped(optimizer)
+
 
 # The device of a process while it is profiled: its name, its memory, the operators that it lacks.
 

@@ -1,13 +1,20 @@
-"""What a process is to profile, and how the launcher tells it: as one environment variable. Imports no torch."""
+"""What a process is to profile, what it tells the launcher of its profile, and what of that a user is told. Imports no torch."""
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from torchferry import variables
+from torchferry.files.aside import write_whole
 from torchferry.launch.parts import PartSettings, hash_seed
+from torchferry.report.safe import one_line
+from torchferry.text import Text
+from torchferry.units import size
 
 # Kineto says at each start and stop of the profiler that it does so.
 _QUIET = {"KINETO_LOG_LEVEL": "6"}
@@ -48,3 +55,102 @@ class ProfileSettings(PartSettings):
     def first_warm(self) -> int:
         """The step in which the profiler warms up, if there are so many before the first one."""
         return max(1, self.first_step - self.warmup)
+
+
+_SUFFIX = ".told"
+
+
+@dataclass(frozen=True)
+class CollectOutcome:
+    """What one process has done."""
+
+    rank: int = 0
+    world: int = 1
+    made: int = 0  # steps of its optimizers, up to the end of the process, or of what is profiled
+    first_step: int = 0  # those that are in the trace; 0: none is
+    last_step: int = 0
+    trace: str = ""  # a file or a folder, in the folder where this lies too
+    first_mark: int = 0  # the number of the first step's mark in the trace
+    seconds: float = 0.0  # of the steps in the trace
+    unprofiled_step: float = (
+        0.0  # seconds of a step before the profiler was on, the median; 0: too few were made
+    )
+    problem: str = ""  # why there is no trace
+    device: str = ""
+    device_name: str = ""
+    torch: str = ""
+    python: str = ""
+    memory_limit: int = 0  # bytes; 0: not known
+    memory_peak: int = 0
+    memory_reserved: int = 0
+    autocast: bool | None = None  # None: can't be seen
+    batch: int | None = None
+    fallbacks: dict[str, int] = field(default_factory=dict)  # operators that ran on the CPU instead -> calls
+
+    @property
+    def steps(self) -> int:
+        """How many steps are in the trace."""
+        return self.last_step - self.first_step + 1 if self.trace else 0
+
+
+def tell(folder: Path, told: CollectOutcome) -> None:
+    """Say it to whoever reads the folder; whole or not at all."""
+    path = folder / f"{os.getpid()}{_SUFFIX}"
+    write_whole(path, json.dumps(asdict(told)).encode())
+
+
+def all_told(folder: Path) -> list[CollectOutcome]:
+    """By all processes, in the order of ranks."""
+    found = [
+        CollectOutcome(**json.loads(file.read_text("utf-8"))) for file in sorted(folder.glob(f"*{_SUFFIX}"))
+    ]
+    return sorted(found, key=lambda told: (told.rank, told.trace))
+
+
+# What a user is told of a profile: in sentences.
+
+_WRITTEN = Text(
+    "{file}: {steps}, {each} ms each, {nbytes}",
+    "{file}：{steps}，每步 {each} ms，{nbytes}",
+)
+_ONE_STEP = Text("step {first}", "第 {first} 步")
+_STEPS = Text("steps {first} to {last}", "第 {first} 至 {last} 步")
+_FEWER = Text(
+    "the program ended after {made} of {wanted} steps: the profile holds those that were whole",
+    "程序执行了 {wanted} 步中的 {made} 步后结束：性能数据仅包含完整的步",
+)
+_FAILED = Text(
+    "the program ended with exit code {code} before its steps were made; its output is above",
+    "程序在完成所需步数之前以退出码 {code} 结束；其输出见上文",
+)
+_NEXT = Text("next: ferry analyze {output}", "下一步：ferry analyze {output}")
+
+
+def sentences(
+    output: Path, settings: ProfileSettings, traces: tuple[CollectOutcome, ...], exit_code: int
+) -> Iterator[Text]:
+    """Of a profile that was written."""
+    shown = one_line(os.path.relpath(output))
+    for told in traces:
+        yield _WRITTEN.format(
+            file=one_line(os.path.join(shown, told.trace)),
+            steps=_steps(told),
+            each=f"{told.seconds / told.steps * 1000:,.1f}",
+            nbytes=size(_nbytes(output / told.trace)),
+        )
+    made = min(told.last_step for told in traces)
+    if made < settings.last_step:
+        yield _FEWER.format(made=made, wanted=settings.last_step)
+        if exit_code:
+            yield _FAILED.format(code=exit_code)
+    yield _NEXT.format(output=shown)
+
+
+def _steps(told: CollectOutcome) -> Text:
+    form = _ONE_STEP if told.steps == 1 else _STEPS
+    return form.format(first=told.first_step, last=told.last_step)
+
+
+def _nbytes(path: Path) -> int:
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    return sum(file.stat().st_size for file in files)

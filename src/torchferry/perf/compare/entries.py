@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from torchferry.perf.compare.model import Measure
-from torchferry.perf.signatures import dtypes_text, shapes_text
+from torchferry.perf.run import Run
+from torchferry.perf.tables.kernels import KernelTable
+from torchferry.perf.tables.operators import OperatorTable
 from torchferry.traces.columns import EventKind, Flags, Interned, Ints
+from torchferry.traces.model import Trace
 from torchferry.traces.names import operator_of
-
-if TYPE_CHECKING:
-    from torchferry.perf.run import Run
-    from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.perf.tables.operators import OperatorTable
-    from torchferry.traces.model import Trace
 
 MOST_KERNELS = 3  # names of an entry
 
@@ -137,7 +134,7 @@ class _TraceWork:
             return CallKey(name)
         if signature not in self._texts:
             decoded = trace.signature(signature)
-            self._texts[signature] = shapes_text(decoded), dtypes_text(decoded)
+            self._texts[signature] = decoded.shapes_text, decoded.dtypes_text
         return CallKey(name, *self._texts[signature])
 
     def _operators(self) -> list[CallTimes]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.kernels import (
+from torchferry.perf.detect.evidence import (
     FoundKernels,
     found_in_table,
     found_in_trace,
@@ -20,9 +19,7 @@ from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Flags
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "ai_cpu"
 LEAST_SHARE = 0.005  # of the steps; a call takes some hundred times what it takes on the fast cores

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "allocation"
 LEAST_SHARE = 0.01  # of the steps: an allocator that has settled makes no such calls at all

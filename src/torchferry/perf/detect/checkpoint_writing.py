@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import per_step
+from torchferry.perf.detect.events import SAVING, frames_like, per_step
 from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.python_work import SAVING, frames_like
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, EventKind
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "checkpoint_writing"
 LEAST_SHARE = 0.03  # of the steps; one checkpoint in some hundred steps costs less

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import frames_with, is_on_host, operators_in_window, per_step
+from torchferry.perf.detect.events import frames_with, is_on_host, operators_in_window, per_step
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run, communication_calls
 from torchferry.text import Text
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "communication"
 LEAST_SHARE = 0.05  # of the steps, uncovered: the last bucket of gradients has nothing left to hide behind

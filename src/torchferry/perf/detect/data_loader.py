@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchferry.perf.detect.containment import frames_with, lies_in
+from torchferry.perf.detect.events import frames_with, lies_in
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, Evidence, TimePart
 from torchferry.perf.run import Run, loader_rows, loader_waits, share_without_profiler
 from torchferry.text import Text
 from torchferry.traces.columns import Columns
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "data_loader"
 LEAST_SHARE = 0.05  # of the steps; prefetching loaders wait for 1 % and less

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import operators_in_window
-from torchferry.perf.detect.copying import Copied, callers, copied
-from torchferry.perf.detect.evidence import by_name_and_place
-from torchferry.perf.detect.groups import end_of_calls
-from torchferry.perf.detect.kernels import (
+from torchferry.perf.detect.conversions import Copied, callers, copied
+from torchferry.perf.detect.events import operators_in_window
+from torchferry.perf.detect.evidence import (
     FoundKernels,
+    by_name_and_place,
+    end_of_calls,
     found_in_table,
     found_in_trace,
     names_that,
@@ -25,9 +24,7 @@ from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Flags, Ints
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "device_copies"
 LEAST_SHARE = 0.03  # of the steps

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from torchferry.perf.detect.containment import operators_in_window
-from torchferry.perf.detect.evidence import MOST
-from torchferry.perf.detect.groups import work_time
+from torchferry.perf.detect.events import operators_in_window
+from torchferry.perf.detect.evidence import MOST, work_time
 from torchferry.perf.detect.model import NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
-from torchferry.perf.signatures import shapes_text
+from torchferry.perf.tables.kernels import KernelTable
 from torchferry.text import Text
 from torchferry.traces.columns import Flags, Interned, Ints
+from torchferry.traces.model import Trace
 from torchferry.vendors.host import load_host
 from torchferry.vendors.registry import get_vendor, vendor_names
-
-if TYPE_CHECKING:
-    from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.traces.model import Trace
 
 ID = "dynamic_shapes"
 LEAST_SHARE = 0.05  # of the steps, in operators with new shapes
@@ -198,7 +194,7 @@ def _shown(run: Run, rows: list[int], longest: int) -> tuple[str, list[str], str
         assert table is not None
         texts = [table.signatures[int(table.signature[row])].input_shapes for row in rows[:_SHOWN]]
         return table.texts[int(table.type[longest])], texts, "", None
-    texts = [shapes_text(trace.signature(int(trace.host.signature[row]))) for row in rows[:_SHOWN]]
+    texts = [trace.signature(int(trace.host.signature[row])).shapes_text for row in rows[:_SHOWN]]
     place = trace.places(np.array([longest]))[0]
     return trace.names[int(trace.host.name[longest])], texts, place, int(trace.host.start[longest]) / 1e9
 

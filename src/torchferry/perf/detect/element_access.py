@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from torchferry.perf.detect.containment import is_on_host, operators_in_window, outermost_operators, per_step
+from torchferry.perf.detect.events import is_on_host, operators_in_window, outermost_operators, per_step
 from torchferry.perf.detect.evidence import by_name_and_place
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import operators_in_window
-from torchferry.perf.detect.evidence import MOST, LineKey, added_up
-from torchferry.perf.detect.groups import described, end_of_calls
+from torchferry.perf.detect.events import operators_in_window
+from torchferry.perf.detect.evidence import MOST, LineKey, added_up, described, end_of_calls
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import EventKind, Flags, Ints
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
-    from torchferry.vendors.model import Vendor
+from torchferry.traces.model import Trace
+from torchferry.vendors.model import Vendor
 
 ID = "fallback"
 MARK = "torchferry::fallback "

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.conversions import CHANGES, Change, device_changes, table_changes
-from torchferry.perf.detect.copying import Copied, callers, copies
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.groups import described
-from torchferry.perf.detect.kernels import (
+from torchferry.perf.detect.conversions import (
+    CHANGES,
+    Change,
+    Copied,
+    callers,
+    copies,
+    device_changes,
+    table_changes,
+)
+from torchferry.perf.detect.evidence import (
     FoundKernels,
+    LineKey,
+    added_up,
+    described,
     found_in_table,
     found_in_trace,
     needs_work_or_types,
@@ -22,9 +29,7 @@ from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "format_conversion"
 LEAST_SHARE = 0.05  # of the steps; mixed precision casts for one or two hundredths, and is worth it

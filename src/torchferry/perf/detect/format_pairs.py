@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.conversions import CHANGES, device_changes, table_changes
-from torchferry.perf.detect.copying import COPY, Copied, callers, copies
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.groups import described, work_time
-from torchferry.perf.detect.kernels import (
+from torchferry.perf.detect.conversions import (
+    CHANGES,
+    COPY,
+    Copied,
+    callers,
+    copies,
+    device_changes,
+    table_changes,
+)
+from torchferry.perf.detect.evidence import (
     FoundKernels,
+    LineKey,
+    added_up,
+    described,
     found_in_trace,
     kernel_evidence,
     needs_work_or_types,
     table_time,
+    work_time,
 )
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
+from torchferry.perf.tables.kernels import KernelTable
 from torchferry.text import Text
-from torchferry.traces.columns import EventKind, Flags, Ints
-from torchferry.traces.times import INVALID
-
-if TYPE_CHECKING:
-    from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.traces.model import Trace
+from torchferry.traces.columns import INVALID, EventKind, Flags, Ints
+from torchferry.traces.model import Trace
 
 ID = "format_pairs"
 LEAST_SHARE = 0.01  # of the steps; none of it does anything

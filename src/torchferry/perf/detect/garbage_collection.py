@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.perf.detect.containment import marks, per_step
+from torchferry.perf.detect.events import COLLECTING, frames_like, marks, per_step
 from torchferry.perf.detect.evidence import LineKey, added_up, by_name
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.python_work import COLLECTING, frames_like
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from torchferry.perf.detect.checkpoint_writing import saves
-from torchferry.perf.detect.containment import marks, operators_in_window, outermost_operators, per_step
+from torchferry.perf.detect.events import (
+    COLLECTING,
+    PREPARING,
+    SLEEPING,
+    marks,
+    moments_like,
+    operators_in_window,
+    outermost_operators,
+    per_step,
+)
 from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
-from torchferry.perf.detect.python_work import COLLECTING, PREPARING, SLEEPING, moments_like
 from torchferry.perf.detect.waits import waits_for_device
 from torchferry.perf.model import Diagnosis, Evidence, TimePart
 from torchferry.perf.run import Run, share_without_profiler
 from torchferry.text import Text
 from torchferry.traces.columns import EventKind, Ints
 from torchferry.traces.intervals import Intervals
+from torchferry.traces.model import Trace
 from torchferry.traces.names import is_profiler_step, place_of
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
 
 ID = "host_bound"
 LEAST_SHARE = (

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import operators_in_window
+from torchferry.perf.detect.events import operators_in_window
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.memory_limit import memory_of
 from torchferry.perf.detect.model import Detector, needs_device
@@ -16,9 +15,7 @@ from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import EventKind
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "low_utilisation"
 SHORT = 10_000  # nanoseconds: about what a host needs to call an operator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.traces.model import DeviceMemoryEvents, Trace
 from torchferry.traces.names import operator_of
 from torchferry.units import size
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import DeviceMemoryEvents, Trace
 
 ID = "memory_limit"
 LEAST_USED = 0.90  # of the device's memory, in tensors: a longer batch, or fragments, may be too much

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import is_on_host, operators_in_window
-from torchferry.perf.detect.evidence import MOST
-from torchferry.perf.detect.groups import as_evidence, groups_of, work_time
+from torchferry.perf.detect.events import is_on_host, operators_in_window
+from torchferry.perf.detect.evidence import MOST, as_evidence, groups_of, work_time
 from torchferry.perf.detect.model import NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
+from torchferry.perf.tables.kernels import KernelTable
 from torchferry.text import Text
 from torchferry.traces.columns import Ints
+from torchferry.traces.model import Trace
 from torchferry.traces.names import operator_of
-
-if TYPE_CHECKING:
-    from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.traces.model import Trace
 
 ID = "mixed_precision"
 LEAST_SHARE = 0.10  # of the steps: below that half precision is not worth the care it asks for

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.copying import (
+from torchferry.perf.detect.conversions import (
     Copied,
     callers,
     copied,
@@ -15,17 +14,14 @@ from torchferry.perf.detect.copying import (
     is_part_of_operator,
     moves_between_devices,
 )
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.groups import whole_time
+from torchferry.perf.detect.evidence import LineKey, added_up, whole_time
 from torchferry.perf.detect.model import NO_STRIDES, Detector, needs_trace
 from torchferry.perf.model import Diagnosis
-from torchferry.perf.roofline.work import tensor
+from torchferry.perf.roofline import tensor
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Ints
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "non_contiguous"
 LEAST_SHARE = 0.03  # of the steps; a few transposed tensors are copied in most models

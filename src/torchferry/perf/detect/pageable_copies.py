@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import by_name_and_place
-from torchferry.perf.detect.kernels import found_in_trace, names_that
+from torchferry.perf.detect.evidence import by_name_and_place, found_in_trace, names_that
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Flags, Ints
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "pageable_copies"
 LEAST_SHARE = 0.01  # of the steps; pinned copies of a prefetching loader hide behind computation

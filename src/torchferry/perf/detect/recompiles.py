@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from torchferry.perf.detect.evidence import MOST, LineKey, added_up
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
+from torchferry.perf.oplog.model import OpLog
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, Flags, Ints
 from torchferry.traces.intervals import Intervals
-
-if TYPE_CHECKING:
-    from torchferry.perf.oplog.model import OpLog
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "recompiles"
 LEAST_SHARE = 0.005  # of the steps; after the warm-up there should be none

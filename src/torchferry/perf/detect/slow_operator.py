@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from torchferry.perf.detect.containment import operators_in_window
-from torchferry.perf.detect.evidence import MOST
-from torchferry.perf.detect.groups import as_evidence, compute_time, groups_of
-from torchferry.perf.detect.kernels import kernel_evidence, table_time
+from torchferry.perf.detect.events import operators_in_window
+from torchferry.perf.detect.evidence import (
+    MOST,
+    as_evidence,
+    compute_time,
+    groups_of,
+    kernel_evidence,
+    table_time,
+)
 from torchferry.perf.detect.model import NO_DEVICE, NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
-from torchferry.perf.roofline.judging import Measured, Peaks, best_of_alike, kernel_work, peaks_of, reached
-from torchferry.perf.roofline.work import work_of
+from torchferry.perf.roofline import Measured, Peaks, best_of_alike, kernel_work, peaks_of, reached, work_of
 from torchferry.perf.run import Run
+from torchferry.perf.tables.kernels import KernelTable
 from torchferry.text import Text
-
-if TYPE_CHECKING:
-    from torchferry.perf.tables.kernels import KernelTable
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "slow_operator"
 LEAST_SHARE = 0.02  # of the steps, of one operator with its shapes

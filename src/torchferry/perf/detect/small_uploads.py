@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import per_step
+from torchferry.perf.detect.events import per_step
 from torchferry.perf.detect.evidence import by_name, by_name_and_place
 from torchferry.perf.detect.model import Detector, needs_device
 from torchferry.perf.detect.waits import upload_rows
@@ -15,10 +14,8 @@ from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Ints
+from torchferry.traces.model import Trace
 from torchferry.units import size
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
 
 ID = "small_uploads"
 SMALL = 65_536  # bytes: the link takes longer to begin than to carry them

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from torchferry.perf.detect.containment import is_on_host, per_step
+from torchferry.perf.detect.events import is_on_host, per_step
 from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.detect.waits import Waits, waits_for_device
@@ -17,9 +16,7 @@ from torchferry.perf.model import Diagnosis, Evidence, Severity
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.intervals import Intervals
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "synchronization"
 LEAST_GAIN = (

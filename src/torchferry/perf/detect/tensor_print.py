@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchferry.perf.detect.containment import is_on_host, per_step
+from torchferry.perf.detect.events import frames_like, is_on_host, per_step
 from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import NO_FRAMES, Detector, needs_trace
-from torchferry.perf.detect.python_work import frames_like
 from torchferry.perf.detect.waits import PRINTING
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 ID = "tensor_print"
 LEAST_SHARE = 0.01  # of the steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,8 @@ from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, Flags, Ints
+from torchferry.traces.model import Trace
 from torchferry.traces.names import is_profiler_step
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 ID = "uneven_steps"

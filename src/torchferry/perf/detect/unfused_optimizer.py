@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from torchferry.perf.detect.containment import is_on_host, lies_in, marks, per_step
+from torchferry.perf.detect.events import is_on_host, lies_in, marks, per_step
 from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, Ints
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
-    from torchferry.vendors.model import Vendor
+from torchferry.traces.model import Trace
+from torchferry.vendors.model import Vendor
 
 ID = "unfused_optimizer"
 MARK = "Optimizer.step#"

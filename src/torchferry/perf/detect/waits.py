@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from torchferry.perf.detect.containment import (
+from torchferry.perf.detect.events import (
     frames_with,
     lies_in,
     marks,
@@ -18,9 +18,7 @@ from torchferry.perf.model import TimePart
 from torchferry.perf.run import Run, loader_waits
 from torchferry.traces.columns import DEVICE_KINDS, Columns, EventKind, Flags, Ints
 from torchferry.traces.intervals import Intervals
-
-if TYPE_CHECKING:
-    from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace
 
 PRINTING = "torch/_tensor_str.py"
 # Calls of devices' libraries that return when the device has done its work. Copies that are not asynchronous, too.

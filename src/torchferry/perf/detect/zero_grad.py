@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from torchferry.perf.detect.containment import marks, per_step
+from torchferry.perf.detect.events import marks, per_step
 from torchferry.perf.detect.evidence import LineKey, added_up
 from torchferry.perf.detect.model import Detector, needs_trace
 from torchferry.perf.model import Diagnosis, TimePart

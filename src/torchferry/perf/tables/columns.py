@@ -14,8 +14,8 @@ from typing import IO
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.traces.columns import Ints
-from torchferry.traces.times import INVALID, nanoseconds
+from torchferry.traces.chunks import GZIP
+from torchferry.traces.columns import INVALID, Ints, nanoseconds
 
 ABSENT = -1
 _ROWS = 1 << 9  # that are held as text at a time: few, as Python walks over all that it holds again and again
@@ -24,7 +24,6 @@ _WHOLE = re.compile(r"\s*(-?[0-9]{1,18})(?:\.[0-9]*)?\s*$")
 _MICROSECONDS = {"ms": 1e3, "s": 1e6}
 _BYTES = {"byte": 1, "bytes": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 _LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
-_GZIP = b"\x1f\x8b"
 
 
 class Heads:
@@ -93,7 +92,7 @@ class CsvFile:
 
     def _open(self) -> IO[str]:
         with self.path.open("rb") as file:
-            compressed = file.read(2) == _GZIP
+            compressed = file.read(2) == GZIP
         if compressed:
             return gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace", newline="")
         return self.path.open(encoding="utf-8-sig", errors="replace", newline="")

@@ -12,10 +12,9 @@ import numpy as np
 from torchferry.errors import InputError
 from torchferry.perf.tables.columns import ABSENT, CsvFile, times, whole_numbers
 from torchferry.text import Text
-from torchferry.traces.categories import device_kind
-from torchferry.traces.columns import EventKind, Flags, Interned, Ints
+from torchferry.traces.columns import INVALID, EventKind, Flags, Interned, Ints
 from torchferry.traces.intervals import Intervals
-from torchferry.traces.times import INVALID
+from torchferry.traces.names import device_kind
 
 NAME = ("name", "op name")
 TYPE = ("type", "op type")

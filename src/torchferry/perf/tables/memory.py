@@ -11,9 +11,8 @@ import numpy as np
 from torchferry.errors import InputError
 from torchferry.perf.tables.columns import ABSENT, CsvFile, sizes, times
 from torchferry.text import Text
-from torchferry.traces.columns import Flags, Interned, Ints
+from torchferry.traces.columns import INVALID, Flags, Interned, Ints
 from torchferry.traces.model import DeviceMemoryEvents
-from torchferry.traces.times import INVALID
 
 _NAME = ("name",)
 _SIZE = ("size",)

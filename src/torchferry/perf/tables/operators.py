@@ -12,8 +12,7 @@ from torchferry.perf.model import OperatorRow
 from torchferry.perf.tables.columns import CsvFile, Heads, times, whole_numbers
 from torchferry.perf.tables.kernels import COUNT, TOTAL, TYPE, is_kernel_statistic
 from torchferry.traces.columns import Ints
-from torchferry.traces.opening import TraceText as Pieces
-from torchferry.traces.printed import printed_nanoseconds, table_device, table_lines, table_rows
+from torchferry.traces.printed import printed_nanoseconds, table_device, table_lines, table_rows, text_pieces
 
 _NAME = ("name",)
 _SHAPES = ("input shapes",)
@@ -50,7 +49,7 @@ def read_operators(path: Path) -> OperatorTable:
 
 def read_printed(path: Path) -> OperatorTable:
     """What key_averages().table() printed; other lines are passed over."""
-    rows = list(table_rows(table_lines(Pieces(path))))
+    rows = list(table_rows(table_lines(text_pieces(path))))
     if not rows:
         raise InputError(
             f"{str(path)!r} is no table of operators: give the text that key_averages().table() prints"

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from torchferry.traces.categories import flow_device, kind_of_category
-from torchferry.traces.columns import EventKind
+from torchferry.traces.columns import INVALID, EventKind, nanoseconds
 from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, TraceEvent
-from torchferry.traces.times import INVALID, nanoseconds
+from torchferry.traces.names import flow_device, kind_of_category
 
 OLD_PROFILER = "CPU functions"  # the process, in what torch.autograd.profiler wrote before it was rebuilt
 _LOOKS_LIKE_OPERATOR = re.compile(r"\w+::\w+")

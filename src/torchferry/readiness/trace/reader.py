@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -13,10 +14,10 @@ from torchferry.readiness.trace.calls import HostTimeline, ProfiledCall, Surroun
 from torchferry.readiness.trace.events import EventReader, EventRole, OperatorEvent
 from torchferry.readiness.trace.signatures import Folding, Signatures
 from torchferry.readiness.trace.table import read_table
-from torchferry.traces.categories import CUDA, flow_device, launching_device
-from torchferry.traces.chunks import Chunks
+from torchferry.traces.chunks import Chunks, no_trace
 from torchferry.traces.decoding import Decoder
-from torchferry.traces.opening import TraceText, no_trace
+from torchferry.traces.names import CUDA, flow_device, launching_device
+from torchferry.traces.printed import text_pieces
 
 
 class Sites:
@@ -117,11 +118,11 @@ _HOST_ROLES = (EventRole.HOST, EventRole.PYTHON, EventRole.LAUNCH, EventRole.FLO
 
 def read_trace(path: Path) -> Capture:
     """The operators of a trace of torch.profiler or torch.autograd.profiler, or of the table that they print."""
-    text = TraceText(path)
-    start = text.more()
+    pieces = text_pieces(path)
+    start = next(pieces, "")
     if start.lstrip()[:1] in ("{", "["):
         return _TraceReader(path).capture()
-    return read_table(path, text.put_back(start))
+    return read_table(path, chain((start,), pieces))
 
 
 class Launch(NamedTuple):
@@ -141,9 +142,7 @@ class Launches(NamedTuple):
 
 def read_launches(path: Path) -> Launches:
     """Which operators of a trace launched which kernels."""
-    text = TraceText(path)
-    start = text.more()
-    if start.lstrip()[:1] not in ("{", "["):
+    if next(text_pieces(path), "").lstrip()[:1] not in ("{", "["):
         raise InputError(
             f"{str(path)!r} is a table or another text, and only a trace tells which kernels an operator launched: "
             "give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from torchferry.operators.names import CALLED_ELSEWHERE
@@ -9,8 +10,8 @@ from torchferry.operators.schemas import schemas
 from torchferry.readiness.model import TRACE, Capture, OperatorSite, Phase
 from torchferry.readiness.trace.calls import CountLevel, level_of
 from torchferry.readiness.trace.signatures import Folding, Signatures, shapes_of
+from torchferry.traces.chunks import no_trace
 from torchferry.traces.names import is_optimizer_step, is_profiler_step, note_of, operator_of
-from torchferry.traces.opening import TraceText, no_trace
 from torchferry.traces.printed import NAME, Row, printed_nanoseconds, table_device, table_lines, table_rows
 
 _SHAPES = "Input Shapes"
@@ -18,9 +19,9 @@ _CUT = "..."
 _ATEN = "aten::"
 
 
-def read_table(path: Path, text: TraceText) -> Capture:
+def read_table(path: Path, pieces: Iterable[str]) -> Capture:
     """The operators of all tables in the file; other lines, such as a program's own output, are passed over."""
-    rows = list(table_rows(table_lines(text)))
+    rows = list(table_rows(table_lines(pieces)))
     if not rows:
         raise no_trace(path, "some other text")
     return _TableReader(path).capture(rows)

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from torchferry.perf.roofline.judging import all_peaks, kernel_work, peaks_of
-from torchferry.perf.roofline.work import work_of
+from torchferry.perf.roofline import all_peaks, kernel_work, peaks_of, work_of
 from torchferry.perf.tables.kernels import KernelSignature
 from torchferry.traces.model import TraceSignature
 from torchferry.traces.reader import read_trace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchferry.traces.categories import device_kind
 from torchferry.traces.columns import EventKind
+from torchferry.traces.names import device_kind
 
 
 @pytest.mark.parametrize(
