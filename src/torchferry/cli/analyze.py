@@ -30,18 +30,12 @@ exit codes: 0 analyzed; 1 with --check: there is a finding of that severity; 2 n
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry analyze`."""
     parser.usage = "ferry analyze PATH... [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
         "paths", type=Path, nargs="*", metavar="PATH", help="a trace, a table, or a folder of them"
     )
-    _add_work(parser)
-    _add_output(parser)
-    options.add_language(parser)
-
-
-def _add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         type=Path,
@@ -65,9 +59,6 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--ignore", action="append", default=[], metavar="ID", help="without this detector; likewise"
     )
     options.add_switch(parser, "--list-detectors", "print the detectors and what each looks for")
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
     options.add_format(parser, FORMATS)
     options.add_outputs(parser, ".txt, .json, .md, .html")
     parser.add_argument(
@@ -85,16 +76,11 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 if there is a finding of this severity or a higher one (default: high)",
     )
     options.add_quiet(parser)
-
-
-_FOUND, _SOME_FAILED = 1, 3
+    options.add_language(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Analyze, report; the answer is an exit code."""
-    from torchferry.perf.report import REPORTS
-    from torchferry.report.formats import Options
-
     need("traces are read with", *traces.LIBRARIES)
     if args.list_detectors:
         return _list_detectors()
@@ -102,24 +88,24 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("nothing to analyze: give a trace, or the folder that `ferry profile` wrote")
     if args.normalize:
         return _normalize(args)
-    check_reports(REPORTS, args.output)
     from torchferry.perf.analyzing import analyze_paths
+    from torchferry.perf.report import REPORTS
 
+    check_reports(REPORTS, args.output)
     with progress_bar(args.quiet, "MiB", 1 << 20) as on_progress:
         report = analyze_paths(
             args.paths, args.baseline, args.rank, args.only, args.ignore, args.top, on_progress
         )
-    deliver(REPORTS, report, args, Options(options.language_of(args)))
+    deliver(REPORTS, report, args)
     return exit_code(report.analyses, args.check)
 
 
 def exit_code(analyses: Sequence[Analysis], check: str | None) -> int:
     """3 where a detector broke down, 1 where there is a finding as severe as `check`."""
     if any(analysis.failed for analysis in analyses):
-        return _SOME_FAILED
+        return 3
     bad = LEVELS[: LEVELS.index(check) + 1] if check else ()
-    found = any(each.severity.value in bad for analysis in analyses for each in analysis.diagnoses)
-    return _FOUND if found else 0
+    return int(any(each.severity.value in bad for analysis in analyses for each in analysis.diagnoses))
 
 
 def _list_detectors() -> int:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.output import show
 from torchferry.errors import RunError
 
 _EPILOG = """No code of a file is run: its pickle is read, tensors are described, classes are only named.
@@ -15,42 +16,32 @@ exit codes: 0 fine; 1 with --check: the file names what could run commands or to
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry checkpoint`."""
     parser.epilog = _EPILOG
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_info(
-        actions.add_parser(
-            "info", help="what is inside a file", description="Say what is inside a checkpoint."
-        )
+    info = actions.add_parser(
+        "info", help="what is inside a file", description="Say what is inside a checkpoint."
     )
-    _add_fix(
-        actions.add_parser(
-            "fix", help="write a mended copy", description="Write a mended copy of a checkpoint."
-        )
-    )
-
-
-def _add_info(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    info.add_argument(
         "file",
         type=Path,
         metavar="FILE",
         help=".pth, .pt, .pth.tar, .bin, .ckpt, .safetensors, .npz ..., or a folder of shards",
     )
-    options.add_all(parser, "list every tensor, not only the first 20")
-    options.add_switch(parser, "--json", "print everything as JSON")
-    options.add_check(parser, "the file names what could run commands or touch files")
-    options.add_language(parser)
-
-
-def _add_fix(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    options.add_all(info, "list every tensor, not only the first 20")
+    options.add_json(info)
+    options.add_check(info, "the file names what could run commands or touch files")
+    options.add_language(info)
+    fix = actions.add_parser(
+        "fix", help="write a mended copy", description="Write a mended copy of a checkpoint."
+    )
+    fix.add_argument(
         "file",
         type=Path,
         metavar="FILE",
         help="the checkpoint to mend, a file or a folder of shards; it is left as it is",
     )
-    parser.add_argument(
+    fix.add_argument(
         "-o",
         "--output",
         type=Path,
@@ -58,46 +49,38 @@ def _add_fix(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the copy; the suffix .safetensors writes that format, any other that of torch.save",
     )
-    parser.add_argument(
-        "--only", default="", metavar="PART", help="take this part alone, as state_dict or model.ema"
+    options.add_part(fix, "take this part alone, as state_dict or model.ema")
+    options.add_repeatable(
+        fix, "--strip", "PREFIX", "take this off the names of weights that begin with it, as module. "
     )
     options.add_repeatable(
-        parser, "--strip", "PREFIX", "take this off the names of weights that begin with it, as module. "
-    )
-    parser.add_argument(
+        fix,
         "--rename",
-        action="append",
+        "OLD=NEW",
+        "names of weights that begin with OLD begin with NEW, as backbone.=encoder. or =module. ",
         type=_beginnings,
-        default=[],
-        metavar="OLD=NEW",
-        help="names of weights that begin with OLD begin with NEW, as backbone.=encoder. or =module. ; repeatable",
     )
-    parser.add_argument(
+    options.add_repeatable(
+        fix,
         "--map",
-        action="append",
+        "FROM:TO",
+        "tensors saved on one device are marked with another, as npu:cpu, cuda:1:npu:0, *:cpu",
         type=_devices,
-        default=[],
-        metavar="FROM:TO",
-        help="tensors saved on one device are marked with another, as npu:cpu, cuda:1:npu:0, *:cpu; repeatable",
     )
-    parser.add_argument(
+    fix.add_argument(
         "--dtype",
         default="",
         choices=("float64", "float32", "float16", "bfloat16"),
         help="weights of floating point are written with this dtype",
     )
     options.add_switch(
-        parser,
+        fix,
         "--plain",
         "write what objects hold without their classes, so that torch.load takes it with weights_only",
     )
-    options.add_switch(
-        parser,
-        "--allow-pickle",
-        "let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
-    )
-    options.add_switch(parser, "--force", "replace a file that is there already, even the input")
-    options.add_language(parser)
+    options.add_allow_pickle(fix)
+    options.add_switch(fix, "--force", "replace a file that is there already, even the input")
+    options.add_language(fix)
 
 
 def _beginnings(text: str) -> tuple[str, str]:
@@ -124,18 +107,14 @@ def _is_device(words: list[str]) -> bool:
 
 def run(args: argparse.Namespace) -> int:
     """Read, and say or write; the answer is an exit code."""
-    return _fix(args) if args.action == "fix" else _info(args)
-
-
-def _info(args: argparse.Namespace) -> int:
+    if args.action == "fix":
+        return _fix(args)
     from torchferry.checkpoint.classes import LoadingNeed, named
     from torchferry.checkpoint.folders import read
     from torchferry.checkpoint.report import REPORTS
-    from torchferry.report.formats import Options
 
     contents = read(args.file)
-    wanted = Options(options.language_of(args), everything=args.all)
-    REPORTS.show(contents, "json" if args.json else "text", wanted)
+    show(REPORTS, contents, args)
     return int(args.check and bool(named(contents.globals, LoadingNeed.DANGEROUS)))
 
 
@@ -143,7 +122,6 @@ def _fix(args: argparse.Namespace) -> int:
     from torchferry.checkpoint.model import Repair
     from torchferry.checkpoint.report import REPAIRS
     from torchferry.cli import next_step
-    from torchferry.report.formats import Options
 
     try:
         from torchferry.checkpoint.fixing import repair
@@ -162,7 +140,7 @@ def _fix(args: argparse.Namespace) -> int:
         args.plain,
     )
     done = repair(args.file, args.output, asked)
-    REPAIRS.show(done, options=Options(options.language_of(args)))
+    show(REPAIRS, done, args)
     if done.is_state_dict:
         print(f"\n{next_step.after_mending(args.output, args.lang)}")
     return 0

@@ -29,7 +29,7 @@ them; 3 nothing is known to be wrong, but a call that differs could not be judge
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry compare`."""
     parser.usage = "ferry compare MINE [GOLDEN] [OPTIONS]\n       ferry compare -m MINE [-g GOLDEN] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -72,12 +72,15 @@ def run(args: argparse.Namespace) -> int:
     """Compare, report; the answer is an exit code."""
     mine, golden = _records(args)
     need("records are read with", "numpy")
-    _check_outputs(args.output, args.format)
     from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
+    from torchferry.accuracy.report import REPORTS
 
+    if args.format in REPORTS.only_files and sys.stdout.isatty():
+        raise ReportError(f"{args.format} is not for a terminal; name a file: -o compare.{args.format}")
+    check_reports(REPORTS, args.output)
     with computing(), progress_bar(args.quiet) as show:
         comparisons = compare_files(mine, golden, ComparingPlan(args.jobs, show))
-    _report(args, comparisons)
+    deliver(REPORTS, comparisons, args)
     return exit_code(comparisons, check=args.check)
 
 
@@ -106,18 +109,3 @@ def exit_code(comparisons: list[RankComparison], *, check: bool) -> int:
     if check and any(any(unmatched_counts(each.pairs)) for each in comparisons if each.golden is not None):
         return 1
     return NOT_KNOWN if Verdict.UNEXPLAINED in found else 0
-
-
-def _check_outputs(outputs: list[Path], format_name: str) -> None:
-    from torchferry.accuracy.report import REPORTS
-
-    if format_name in REPORTS.only_files and sys.stdout.isatty():
-        raise ReportError(f"{format_name} is not for a terminal; name a file: -o compare.{format_name}")
-    check_reports(REPORTS, outputs)
-
-
-def _report(args: argparse.Namespace, comparisons: list[RankComparison]) -> None:
-    from torchferry.accuracy.report import REPORTS
-    from torchferry.report.formats import Options
-
-    deliver(REPORTS, comparisons, args, Options(options.language_of(args), args.all))

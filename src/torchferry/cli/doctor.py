@@ -6,14 +6,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import write
+from torchferry.cli.output import show, write
 from torchferry.errors import ReportError
 
 if TYPE_CHECKING:
     from torchferry.examination.host.machine import Machine
-    from torchferry.report.formats import Options
 
-PARTS = ("host",)
 FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """Without PART the whole machine is looked at: driver, toolkit, plugin and whether their versions match, device files,
@@ -25,13 +23,13 @@ exit codes: 0 fine; 1 with --check: the machine is not ready, or not known to be
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry doctor`."""
     parser.usage = "ferry doctor [PART] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
         "part",
         nargs="?",
-        choices=PARTS,
+        choices=("host",),
         default=None,
         metavar="PART",
         help="host (default: the whole machine)",
@@ -59,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_all(parser, "explain also what is fine, or can't be seen from here")
     options.add_switch(parser, "--fix", "print only commands that put things right; run none")
     options.add_format(parser, FORMATS)
-    options.add_switch(parser, "--json", "the same as --format json")
+    options.add_json(parser, "the same as --format json")
     options.add_check(parser, "the machine is not ready, or with `host` if something costs speed")
     options.add_vendor_path(parser)
     options.add_language(parser)
@@ -69,8 +67,6 @@ def run(args: argparse.Namespace) -> int:
     """Examine, report; the answer is an exit code."""
     from torchferry.examination.host.machine import this_machine
 
-    if args.json:
-        args.format = "json"
     if args.trial and args.part == "host":
         raise ReportError(
             "--try computes on the devices, at which `host` does not look; leave one of them out"
@@ -93,7 +89,7 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
     if args.fix:
         write(to_script(found.results, options.language_of(args)))
     else:
-        HOST_REPORTS.show(found, args.format, _choices(args))
+        show(HOST_REPORTS, found, args, everything=args.all or args.format == "md")
     return int(args.check and found.count(Status.COSTS) > 0)
 
 
@@ -111,11 +107,5 @@ def _whole(args: argparse.Namespace, machine: Machine) -> int:
         return int(args.check and not report.is_ready)
     if args.format == "md":
         report = for_strangers(report, machine.environment, socket.gethostname() if report.device else "")
-    REPORTS.show(report, args.format, _choices(args))
+    show(REPORTS, report, args, everything=args.all or args.format == "md")
     return int(args.check and not report.is_ready)
-
-
-def _choices(args: argparse.Namespace) -> Options:
-    from torchferry.report.formats import Options
-
-    return Options(options.language_of(args), everything=bool(args.all or args.format == "md"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import say
+from torchferry.cli.output import say, write
 from torchferry.errors import RunError
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -45,7 +45,7 @@ _NOTHING = Text("there was nothing to remove", "没有可删除的内容")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry emulate`."""
     parser.usage = "ferry emulate (setup | info | remove) [--to VENDOR] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -68,28 +68,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Set up, tell or remove."""
-    if args.wheel is not None and args.verb != _SETUP:
-        raise RunError("--wheel: only with setup; leave it out")
-    vendor = _vendor(args)
-    work = {_SETUP: _set_up, _INFO: _tell, _REMOVE: _remove}
-    return work[args.verb](args, vendor)
-
-
-def _vendor(args: argparse.Namespace) -> Vendor:
     from torchferry.emulate.plugins import refuse_without_emulation
 
+    if args.wheel is not None and args.verb != _SETUP:
+        raise RunError("--wheel: only with setup; leave it out")
     if not args.to:
-        can = [
-            name
-            for name in vendor_names(args.vendor_path)
-            if get_vendor(name, args.vendor_path).emulation.toolkit
-        ]
+        vendors = (get_vendor(name, args.vendor_path) for name in vendor_names(args.vendor_path))
+        can = [vendor.name for vendor in vendors if vendor.emulation.toolkit]
         if len(can) != 1:
             raise RunError(f"whose plugin? ferry emulate {args.verb} --to VENDOR; known are {', '.join(can)}")
         args.to = can[0]
     vendor = get_vendor(args.to, args.vendor_path)
     refuse_without_emulation(vendor)
-    return vendor
+    work = {_SETUP: _set_up, _INFO: _tell, _REMOVE: _remove}
+    return work[args.verb](args, vendor)
 
 
 def _set_up(args: argparse.Namespace, vendor: Vendor) -> int:
@@ -110,39 +102,27 @@ def _tell(args: argparse.Namespace, vendor: Vendor) -> int:
     from torchferry.emulate.environment import settings_for
     from torchferry.units import size
 
+    lines = []
     plugin = plugins.found(vendor)
+    folder = build.built_folder(vendor, plugin.folder) if plugin else None
     if plugin is None:
-        _print(args, _NO_PLUGIN.format(torch=plugins.release_of(find_torch().version)))
-        _print(args, _IS_NOT_SET_UP.format(vendor=vendor.name))
-        return 1
-    _print(args, _PLUGIN.format(version=plugin.version, folder=plugin.folder))
-    folder = build.built_folder(vendor, plugin.folder)
+        lines.append(_NO_PLUGIN.format(torch=plugins.release_of(find_torch().version)))
+    else:
+        lines.append(_PLUGIN.format(version=plugin.version, folder=plugin.folder))
+        lines.append(_LIBRARIES.format(folder=folder) if folder else _NO_LIBRARIES)
     if folder is None:
-        _print(args, _NO_LIBRARIES)
-        _print(args, _IS_NOT_SET_UP.format(vendor=vendor.name))
-        return 1
-    _print(args, _LIBRARIES.format(folder=folder))
-    settings = settings_for(vendor)
-    _print(
-        args,
-        _DEVICE.format(devices=settings.devices, card=settings.card, memory=size(settings.memory)),
-    )
-    return 0
+        lines.append(_IS_NOT_SET_UP.format(vendor=vendor.name))
+    else:
+        device = settings_for(vendor)
+        lines.append(_DEVICE.format(devices=device.devices, card=device.card, memory=size(device.memory)))
+    language = options.language_of(args)
+    write("".join(f"{line.in_language(language)}\n" for line in lines))
+    return int(folder is None)
 
 
 def _remove(args: argparse.Namespace, vendor: Vendor) -> int:
     from torchferry.emulate import build, plugins
 
     gone = [*plugins.remove(vendor), *build.remove()]
-    for folder in gone:
-        say(args, _COMMAND, _REMOVED.format(folder=folder))
-    if not gone:
-        say(args, _COMMAND, _NOTHING)
+    say(args, _COMMAND, *([_REMOVED.format(folder=folder) for folder in gone] or [_NOTHING]))
     return 0
-
-
-def _print(args: argparse.Namespace, line: Text) -> None:
-    from torchferry.report.streams import reader_may_leave
-
-    with reader_may_leave():
-        print(line.in_language(options.language_of(args)))

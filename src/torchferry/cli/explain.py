@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import show
 from torchferry.errors import InputError
 from torchferry.report.progress import progress_bar
 
 if TYPE_CHECKING:
     from torchferry.explanation.model import Explanation
     from torchferry.explanation.rules import RuleBook
-    from torchferry.report.formats import Reports
-
-Content = TypeVar("Content")
 
 FORMATS = ("text", "json", "md", "csv", "html")
 
@@ -27,7 +25,7 @@ exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, b
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry explain`."""
     parser.usage = "ferry explain [LOG... | MESSAGE | --code CODE | --list] [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument("logs", nargs="*", metavar="LOG", help="logs of one run (default: standard input)")
@@ -51,13 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_language(parser)
 
 
-_SOME_UNREAD = 3
 _PIPE = "-"
 
 
 def run(args: argparse.Namespace) -> int:
     """Explain logs, a message or a code, or list the rules; the answer is an exit code."""
-    from torchferry.explanation.report import REPORTS, RULES
+    from torchferry.explanation.explaining import explain_code
+    from torchferry.explanation.report import CODES, REPORTS, RULES
     from torchferry.explanation.rules import rule_book
 
     asked = [args.code is not None, args.list, bool(args.logs)]
@@ -67,14 +65,20 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--tee passes standard input on; leave LOG, --code and --list out")
     book = rule_book([args.to] if args.to else (), args.vendor_path)
     if args.list:
-        _show(args, RULES, book.patterns)
+        show(RULES, book.patterns, args)
         return 0
     if args.code is not None:
-        return _explain_code(args, book)
+        findings = explain_code(args.code, book)
+        if not findings:
+            raise InputError(
+                f"{args.code}: no vendor's error code that is known; give the whole message instead"
+            )
+        show(CODES, findings, args)
+        return 0
     explanation = _explanation(args, book)
-    _show(args, REPORTS, explanation, sys.stderr if args.tee else None)
+    show(REPORTS, explanation, args, sys.stderr if args.tee else None)
     if explanation.unread or any(log.damage for log in explanation.logs):
-        return _SOME_UNREAD
+        return 3
     return int(args.check and explanation.cause is not None)
 
 
@@ -94,8 +98,8 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]
-    with progress_bar(args.quiet, "MiB", 1 << 20) as show:
-        return explain_logs(paths, book, show)
+    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+        return explain_logs(paths, book, progress)
 
 
 def _is_message(text: str) -> bool:
@@ -106,22 +110,3 @@ def _is_message(text: str) -> bool:
         return not Path(text).exists()
     except (OSError, ValueError):  # too long for a name, or with a zero byte
         return True
-
-
-def _explain_code(args: argparse.Namespace, book: RuleBook) -> int:
-    from torchferry.explanation.explaining import explain_code
-    from torchferry.explanation.report import CODES
-
-    findings = explain_code(args.code, book)
-    if not findings:
-        raise InputError(f"{args.code}: no vendor's error code that is known; give the whole message instead")
-    _show(args, CODES, findings)
-    return 0
-
-
-def _show(
-    args: argparse.Namespace, reports: Reports[Content], found: Content, stream: TextIO | None = None
-) -> None:
-    from torchferry.report.formats import Options
-
-    reports.show(found, args.format, Options(options.language_of(args), everything=args.all), stream)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.output import show
 from torchferry.errors import InputError, OutputError
 
 _EPILOG = """exit codes: 0 fine; 1 written, but onnxruntime does not compute what PyTorch does; 2 bad usage or bad input, nothing
@@ -16,7 +17,7 @@ was written"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry export`."""
     parser.usage = "ferry export [CHECKPOINT] --model FACTORY --input SHAPE [...] -o FILE.onnx [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -29,41 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE.onnx", help="the ONNX model to write"
     )
-    _add_model(parser)
-    _add_weights(parser)
-    _add_onnx(parser)
-    _add_vendor(parser)
-    options.add_switch(parser, "--json", "print everything as JSON")
-    options.add_language(parser)
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the model")
     shapes = "1x3x224x224, ids=1x128:int64:ints(0,30000), batch.mask=1x128:bool"
     options.add_model(group, shapes, required=True)
-
-
-def _add_weights(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the weights")
-    group.add_argument(
-        "--only",
-        default="",
-        metavar="PART",
-        help="the part of the checkpoint to take, as state_dict or ema.model",
-    )
+    options.add_part(group, "the part of the checkpoint to take, as state_dict or ema.model")
     options.add_switch(
         group,
         "--lenient",
         "go on where names or shapes don't fit: what is missing stays as the factory made it",
     )
-    options.add_switch(
-        group,
-        "--allow-pickle",
-        "let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
-    )
-
-
-def _add_onnx(parser: argparse.ArgumentParser) -> None:
+    options.add_allow_pickle(group)
     group = parser.add_argument_group("the ONNX model")
     group.add_argument(
         "--opset", type=int, metavar="N", help="(default: what the vendor's converter takes, else 13)"
@@ -97,9 +74,6 @@ def _add_onnx(parser: argparse.ArgumentParser) -> None:
         "precision (default: 1e-4)",
     )
     options.add_switch(group, "--force", "replace a file that is there already")
-
-
-def _add_vendor(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the vendor")
     options.add_to(group, "a name that `ferry vendors` lists: for its opset and its converter")
     options.add_vendor_path(parser)
@@ -107,6 +81,8 @@ def _add_vendor(parser: argparse.ArgumentParser) -> None:
         "--chip", default="", metavar="NAME", help="for the vendor's converter, as Ascend310P3"
     )
     options.add_switch(group, "--run", "call the vendor's converter, if it is on this machine")
+    options.add_json(parser)
+    options.add_language(parser)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -133,11 +109,9 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.onnx_export.offline import check_tool, command_for, results_of, run_tool
     from torchferry.onnx_export.report import REPORTS, ExportReport
     from torchferry.readiness.models.request import ModelRequest
-    from torchferry.report.formats import Options
     from torchferry.vendors.offline import OfflineTable, load_offline
-    from torchferry.vendors.registry import get_vendor
 
-    vendor = get_vendor(args.to, args.vendor_path) if args.to else None
+    vendor = options.vendor_of(args)
     table = load_offline(Path(vendor.folder)) if vendor else OfflineTable()
     _check(args, has_tool=table.has_tool)
     if args.run and table.has_tool:
@@ -163,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     if args.run and table.has_tool and exported.is_good:
         run_tool(table, command, results_of(table, exported))
     report = ExportReport(exported, vendor, table, command, args.run and exported.is_good)
-    REPORTS.show(report, "json" if args.json else "text", Options(options.language_of(args)))
+    show(REPORTS, report, args)
     return int(not exported.is_good)
 
 

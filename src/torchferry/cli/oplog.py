@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import show
 from torchferry.report.progress import progress_bar
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = ("text", "json", "csv", "md", "html")
 
@@ -22,7 +19,7 @@ in it; 3 some files could not be read, the others were"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry oplog`."""
     parser.usage = "ferry oplog LOG... [OPTIONS]"
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -63,23 +60,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_language(parser)
 
 
-_SOME_UNREAD = 3
-
-
 def run(args: argparse.Namespace) -> int:
     """Read, report; the answer is an exit code."""
     from torchferry.perf.oplog.counting import WarmUp
     from torchferry.perf.oplog.reading import host_log_of, read_oplog
     from torchferry.perf.oplog.report import REPORTS, to_summary
-    from torchferry.report.formats import Options, write_file
+    from torchferry.report.formats import write_file
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
-    with progress_bar(args.quiet, "MiB", 1 << 20) as show:
-        log = read_oplog(args.logs, vendor, forms, warm_up, show)
+    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+        log = read_oplog(args.logs, vendor, forms, warm_up, progress)
     if args.summary is not None:
         write_file(args.summary, to_summary(log))
-    REPORTS.show(log, args.format, Options(options.language_of(args), everything=args.all))
-    if log.unread:
-        return _SOME_UNREAD
-    return int(args.check and bool(log.recompiles))
+    show(REPORTS, log, args)
+    return 3 if log.unread else int(args.check and bool(log.recompiles))

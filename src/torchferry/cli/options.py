@@ -25,14 +25,8 @@ def add_to(options: Options, text: str = "a name that `ferry vendors` lists", re
 
 def add_vendor_path(options: Options) -> None:
     """Where a user's own vendors are."""
-    options.add_argument(
-        "--vendor-path",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="a folder with your own vendor data, or with several such folders; repeatable",
-    )
+    text = "a folder with your own vendor data, or with several such folders"
+    add_repeatable(options, "--vendor-path", "DIR", text, type=Path)
 
 
 def vendor_of(args: argparse.Namespace) -> Vendor | None:
@@ -109,6 +103,20 @@ def add_timeout(options: Options, text: str, default: float | None = None) -> No
     options.add_argument("--timeout", type=seconds, default=default, metavar="SECONDS", help=text)
 
 
+def add_part(options: Options, text: str) -> None:
+    """A part of a checkpoint in place of all of it."""
+    options.add_argument("--only", default="", metavar="PART", help=text)
+
+
+def add_allow_pickle(options: Options) -> None:
+    """The permission to run what a checkpoint names."""
+    add_switch(
+        options,
+        "--allow-pickle",
+        "let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
+    )
+
+
 def add_model(group: Options, shapes: str, required: bool = False) -> None:
     """A model without a program, and what it is called with."""
     group.add_argument(
@@ -125,30 +133,13 @@ def add_model(group: Options, shapes: str, required: bool = False) -> None:
 
 def add_selection(group: Options) -> None:
     """Which operators, of all that are called."""
-    group.add_argument(
-        "--module",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="only operators of modules whose path fits, as layer1.*, *.attn; repeatable",
-    )
-    group.add_argument(
-        "--op",
-        dest="operators",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="only operators whose name fits, as aten::convolution*, mm, *norm*; repeatable",
-    )
-    group.add_argument(
-        "--phase",
-        dest="phases",
-        action="append",
-        default=[],
-        choices=("forward", "backward", "optimizer"),
-        help="only operators of the forward pass, the backward pass or the optimizer; repeatable",
-    )
+    text = "only operators of modules whose path fits, as layer1.*, *.attn"
+    add_repeatable(group, "--module", "PATTERN", text, dest="modules")
+    text = "only operators whose name fits, as aten::convolution*, mm, *norm*"
+    add_repeatable(group, "--op", "PATTERN", text, dest="operators")
+    text = "only operators of the forward pass, the backward pass or the optimizer"
+    phases = ("forward", "backward", "optimizer")
+    add_repeatable(group, "--phase", None, text, dest="phases", choices=phases)
 
 
 # What is reported, and how.
@@ -158,6 +149,13 @@ def add_format(options: Options, formats: Sequence[str], more: str = "") -> None
     """How what is printed is written."""
     options.add_argument(
         "--format", choices=formats, default="text", help=f"of what is printed (default: text){more}"
+    )
+
+
+def add_json(options: Options, text: str = "print everything as JSON") -> None:
+    """A short form of --format json."""
+    options.add_argument(
+        "--json", dest="format", action="store_const", const="json", default="text", help=text
     )
 
 
@@ -212,9 +210,11 @@ def language_of(args: argparse.Namespace) -> Language:
     return args.lang or user_language()
 
 
-def add_repeatable(options: Options, flag: str, metavar: str, text: str) -> None:
-    """An option that may be given several times."""
-    options.add_argument(flag, action="append", default=[], metavar=metavar, help=f"{text}; repeatable")
+def add_repeatable(options: Options, flag: str, metavar: str | None, text: str, **more: Any) -> None:
+    """An option that may be given several times; `more` is for argparse."""
+    options.add_argument(
+        flag, action="append", default=[], metavar=metavar, help=f"{text}; repeatable", **more
+    )
 
 
 def add_switch(options: Options, flag: str, text: str) -> None:

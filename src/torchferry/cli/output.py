@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, TextIO
 
 from torchferry.cli.options import language_of
 from torchferry.errors import OutputError, RunError
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from torchferry.report.formats import Content, Options, Reports
 
 
-def say(args: argparse.Namespace, command: str, line: Text) -> None:
-    """A remark of a command, unless it is to be quiet."""
-    if not args.quiet:
+def say(args: argparse.Namespace, command: str, *lines: Text) -> None:
+    """Remarks of a command, unless it is to be quiet."""
+    for line in () if args.quiet else lines:
         print(f"{command}: {line.in_language(language_of(args))}", file=sys.stderr, flush=True)
 
 
@@ -37,11 +37,29 @@ def write(data: bytes | str) -> None:
         write_bytes(sys.stdout, [data.encode("utf-8", "replace") if isinstance(data, str) else data])
 
 
-def deliver(reports: Reports[Content], content: Content, args: argparse.Namespace, wanted: Options) -> None:
-    """A report into each file that -o names, and on stdout in the --format that is asked for."""
+def report_options(args: argparse.Namespace, **more: Any) -> Options:
+    """What the command line says about reports: --lang, --all, and what the command adds."""
+    from torchferry.report.formats import Options
+
+    return Options(**{"language": language_of(args), "everything": getattr(args, "all", False), **more})
+
+
+def show(
+    reports: Reports[Content],
+    content: Content,
+    args: argparse.Namespace,
+    stream: TextIO | None = None,
+    **more: Any,
+) -> None:
+    """Print a report in the --format (or --json) that is asked for."""
+    reports.show(content, getattr(args, "format", "text"), report_options(args, **more), stream)
+
+
+def deliver(reports: Reports[Content], content: Content, args: argparse.Namespace, **more: Any) -> None:
+    """Write a report into each file that -o names, and print it."""
     for path in args.output:
-        reports.write(content, path, wanted)
-    reports.show(content, args.format, wanted)
+        reports.write(content, path, report_options(args, **more))
+    show(reports, content, args, **more)
 
 
 def check_reports(reports: Reports[Content], outputs: Iterable[Path]) -> None:
@@ -63,12 +81,3 @@ def need(what: str, *packages: str) -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise RunError(f"{what} {' and '.join(missing)}, not installed here; pip install {' '.join(missing)}")
-
-
-def interrupted(signal: int, kept: str) -> NoReturn:
-    """End as a program that a signal has ended; `kept` says what there is nevertheless."""
-    from torchferry.launch.supervise import EndRequest
-
-    told = EndRequest(signal)
-    told.args = (kept,) if kept else ()
-    raise told

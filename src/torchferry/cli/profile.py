@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import interrupted, say
+from torchferry.cli.output import say
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import RunError
 from torchferry.text import Text
@@ -26,7 +26,7 @@ _RANGE = re.compile(r"(\d{1,9})(?::(\d{1,9}))?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry profile`."""
     parser.usage = "ferry profile [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
     parser.epilog = (
         "A step reaches from the end of an optimizer's step to the end of the next one, so that the time in which the "
@@ -34,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`ferry analyze DIR` says what takes the time."
     )
     add_program(parser)
-    _add_what(parser)
     options.add_output(
         parser,
         DEFAULT_OUTPUT,
@@ -42,10 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"name is replaced, any other folder is not (default: {DEFAULT_OUTPUT})",
         "DIR",
     )
-    add_place(parser)
-
-
-def _add_what(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is profiled")
     group.add_argument(
         "--steps",
@@ -67,6 +62,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     options.add_switch(group, "--no-shapes", "without the shapes, strides and types of operators' inputs")
     options.add_switch(group, "--no-memory", "without allocations")
     options.add_switch(group, "--keep-running", "let the program go on, unprofiled, after the last step")
+    add_place(parser)
 
 
 def steps(text: str) -> tuple[int, int]:
@@ -82,7 +78,6 @@ def steps(text: str) -> tuple[int, int]:
 
 
 _COMMAND = "ferry profile"
-_SOME_FAILED = 3
 _KEPT = Text(
     "what was there is kept as {path}: it holds things that no profile has written",
     "原有内容保留为 {path}：其中有并非由 profile 写出的内容",
@@ -93,7 +88,9 @@ def run(args: argparse.Namespace) -> int:
     """Profile a program; the answer is an exit code."""
     from torchferry.accuracy.record.launching import build_for
     from torchferry.launch import plugin
+    from torchferry.launch.supervise import stop_if_told
     from torchferry.perf.collect.launching import check_output, run_profiled
+    from torchferry.perf.collect.settings import ProfileSettings, sentences
 
     program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
     place = place_of(args)
@@ -102,16 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if place.vendor is not None and place.is_simulated and not args.sim:
         say(args, _COMMAND, plugin.not_installed(place.vendor))
     build_for(place, args.quiet)
-    settings = _settings(args)
-    profiled = run_profiled(program, settings, place, output, args.timeout)
-    return _report(args, program, settings, profiled, output)
-
-
-def _settings(args: argparse.Namespace) -> ProfileSettings:
-    from torchferry.perf.collect.settings import ProfileSettings
-
     first, last = args.steps
-    return ProfileSettings(
+    settings = ProfileSettings(
         "",
         first,
         last,
@@ -122,28 +111,18 @@ def _settings(args: argparse.Namespace) -> ProfileSettings:
         keep_running=args.keep_running,
         seed=args.seed,
     )
-
-
-def _report(
-    args: argparse.Namespace, program: Program, settings: ProfileSettings, profiled: Profiled, output: Path
-) -> int:
-    from torchferry.perf.collect.settings import sentences
-
+    profiled = run_profiled(program, settings, place, output, args.timeout)
     code = profiled.ending.exit_code
     if profiled.is_written:
-        for sentence in sentences(output, settings, profiled.traces, code):
-            say(args, _COMMAND, sentence)
+        say(args, _COMMAND, *sentences(output, settings, profiled.traces, code))
     if profiled.kept:
         say(args, _COMMAND, _KEPT.format(path=profiled.kept))
-    if profiled.ending.signal:
-        interrupted(
-            profiled.ending.signal, f"interrupted; {output} is complete" if profiled.is_written else ""
-        )
+    stop_if_told(profiled.ending, f"interrupted; {output} is complete" if profiled.is_written else "")
     if not profiled.is_written:
         raise RunError(_nothing_profiled(program, settings, profiled))
-    is_whole = all(told.last_step >= settings.last_step for told in profiled.traces)
+    is_whole = all(told.last_step >= last for told in profiled.traces)
     # what the early end of a process does to the program is not its fault
-    return _SOME_FAILED if code and (settings.keep_running or not is_whole) else 0
+    return 3 if code and (settings.keep_running or not is_whole) else 0
 
 
 def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:

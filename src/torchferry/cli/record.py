@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
-from torchferry.cli.output import interrupted, need, say, write
+from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.report.streams import reader_may_leave
@@ -186,15 +186,16 @@ def _report(
     notes: tuple[str, ...],
 ) -> int:
     from torchferry.accuracy.record.outputs import noted, sentences
+    from torchferry.launch.supervise import stop_if_told
 
     for outcome, was_repaired in recorded.files:
         for sentence in sentences(outcome, was_repaired, settings.steps):
             say(args, _COMMAND, sentence)
     for sentence in noted(notes):
         say(args, _COMMAND, sentence)
-    if recorded.ending.signal:
-        kept = "interrupted; what was recorded until then is kept" if recorded.files else ""
-        interrupted(recorded.ending.signal, kept)
+    stop_if_told(
+        recorded.ending, "interrupted; what was recorded until then is kept" if recorded.files else ""
+    )
     if not recorded.files:
         raise RunError(_nothing_recorded(program, settings, recorded))
     if not any(outcome.calls for outcome, _ in recorded.files) and not recorded.ending.exit_code:

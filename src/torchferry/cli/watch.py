@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import interrupted, say
+from torchferry.cli.output import say
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import RunError
-
-if TYPE_CHECKING:
-    from torchferry.accuracy.record.launching import Recorded
-    from torchferry.accuracy.record.settings import WatchSettings
-    from torchferry.launch.program import Program
 
 DEFAULT_OUTPUT = "watch.h5"
 _EVERY = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry watch`."""
     parser.usage = "ferry watch [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
     parser.epilog = (
         "Keeps statistics of the loss, of gradients, parameters and their updates, of the statistics of batch norms, "
@@ -53,34 +47,16 @@ _COMMAND = "ferry watch"
 
 def run(args: argparse.Namespace) -> int:
     """Watch a program; the answer is the program's own exit code."""
-    from torchferry.accuracy.record.launching import build_for, run_recorded
-    from torchferry.accuracy.record.outputs import noted
+    from torchferry.accuracy.model import Kept
+    from torchferry.accuracy.record.launching import build_for, check_output, run_recorded
+    from torchferry.accuracy.record.outputs import noted, sentences
+    from torchferry.accuracy.record.settings import WatchSettings
+    from torchferry.launch.supervise import stop_if_told
 
     program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
     place = place_of(args)
-    settings = _settings(args)
-    note = build_for(place, args.quiet)
-    for sentence in noted([note] if note else []):
-        say(args, _COMMAND, sentence)
-    recorded = run_recorded(program, settings, place, args.timeout)
-    _report(args, recorded)
-    if recorded.ending.signal:
-        interrupted(
-            recorded.ending.signal,
-            "interrupted; what was watched until then is kept" if recorded.files else "",
-        )
-    if not recorded.files:
-        raise RunError(_nothing_watched(program, recorded))
-    return recorded.ending.exit_code
-
-
-def _settings(args: argparse.Namespace) -> WatchSettings:
-    from torchferry.accuracy.model import Kept
-    from torchferry.accuracy.record.launching import check_output
-    from torchferry.accuracy.record.settings import WatchSettings
-
     output = Path(args.output).absolute()
-    return WatchSettings(
+    settings = WatchSettings(
         str(output),
         kept=Kept.STATISTICS,
         steps=None,
@@ -88,18 +64,16 @@ def _settings(args: argparse.Namespace) -> WatchSettings:
         replaced=check_output(output),
         every=args.every,
     )
-
-
-def _report(args: argparse.Namespace, recorded: Recorded) -> None:
-    from torchferry.accuracy.record.outputs import sentences
-
+    say(args, _COMMAND, *noted(filter(None, [build_for(place, args.quiet)])))
+    recorded = run_recorded(program, settings, place, args.timeout)
     for outcome, was_repaired in recorded.files:
-        for sentence in sentences(outcome, was_repaired):
-            say(args, _COMMAND, sentence)
-
-
-def _nothing_watched(program: Program, recorded: Recorded) -> str:
-    if recorded.ending.exit_code:
-        code = recorded.ending.exit_code
-        return f"{program.target}: ended with exit code {code} before anything was seen; its output is above"
-    return f"{program.target}: called no module that has parameters, so there was nothing to watch"
+        say(args, _COMMAND, *sentences(outcome, was_repaired))
+    ending = recorded.ending
+    stop_if_told(ending, "interrupted; what was watched until then is kept" if recorded.files else "")
+    if recorded.files:
+        return ending.exit_code
+    if ending.exit_code:
+        raise RunError(
+            f"{program.target}: ended with exit code {ending.exit_code} before anything was seen; its output is above"
+        )
+    raise RunError(f"{program.target}: called no module that has parameters, so there was nothing to watch")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import show
 from torchferry.errors import FerryError, InputError
 from torchferry.report.safe import one_line
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
     from torchferry.zoo.new import NewDelivery
 
-ACTIONS = ("new", "check")
 FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements,
@@ -26,21 +26,15 @@ exit codes: 0 complete; 1 `check`: something is missing; 2 bad usage or input; 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry zoo`."""
     parser.usage = "ferry zoo (new | check) PATH [OPTIONS]"
     parser.epilog = _EPILOG
-    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help="new or check")
+    parser.add_argument("action", choices=("new", "check"), metavar="ACTION", help="new or check")
     parser.add_argument(
         "path", type=Path, metavar="PATH", help="the folder, as in PyTorch/contrib/Classification/ResNet50"
     )
     options.add_to(parser, "whose model zoo it is for (default: the only vendor that has one)")
-    _add_for_new(parser.add_argument_group("for `new`"))
-    _add_for_check(parser.add_argument_group("for `check`"))
-    options.add_vendor_path(parser)
-    options.add_language(parser)
-
-
-def _add_for_new(group: argparse._ArgumentGroup) -> None:
+    group = parser.add_argument_group("for `new`")
     group.add_argument("--from", dest="origin", type=Path, metavar="DIR", help="the original project")
     group.add_argument(
         "--main",
@@ -62,15 +56,12 @@ def _add_for_new(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--source", metavar="URL", help="where the original comes from")
     group.add_argument("--commit", metavar="ID", help="which state of it")
     group.add_argument("--dataset", metavar="TEXT", help="the data set and where it is to be had")
-
-
-def _add_for_check(group: argparse._ArgumentGroup) -> None:
+    group = parser.add_argument_group("for `check`")
     options.add_switch(
         group, "--run", "run the short training, on a simulated device if there is no real one"
     )
-    options.add_switch(
+    options.add_emulate(
         group,
-        "--emulate",
         "with --run: on the vendor's own plugin with an emulated toolkit; `ferry emulate setup` fetches it once",
     )
     group.add_argument(
@@ -80,22 +71,14 @@ def _add_for_check(group: argparse._ArgumentGroup) -> None:
         help="by how much losses may be greater on average, as 0.05 (default: the zoo's own rule)",
     )
     options.add_format(group, FORMATS)
+    options.add_vendor_path(parser)
+    options.add_language(parser)
 
 
 _FOR_NEW = (
-    "origin",
-    "main",
-    "arguments",
-    "amp",
-    "distributed",
-    "channels_last",
-    "results",
-    "original",
-    "source",
-    "commit",
-    "dataset",
+    ["origin", "main", "arguments", "amp", "distributed", "channels_last", "results", "original", "source", "commit", "dataset"]
 )
-_FOR_CHECK = ("run", "emulate", "tolerance")
+_FOR_CHECK = ["run", "emulate", "tolerance"]
 _SHOWN = 5
 
 
@@ -175,7 +158,6 @@ def _about_main(args: argparse.Namespace, made: NewDelivery) -> list[str]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from torchferry.report.formats import Options
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.delivery import Delivery
     from torchferry.zoo.review import REPORTS, review
@@ -190,5 +172,5 @@ def _check(args: argparse.Namespace) -> int:
     paths = options.vendor_paths(args)
     ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
     found = review(delivery, ran)
-    REPORTS.show(found, args.format, Options(options.language_of(args)))
+    show(REPORTS, found, args)
     return 0 if found.is_complete else 1

@@ -48,15 +48,15 @@ class Ending:
 class EndRequest(KeyboardInterrupt):
     """A signal asked for the end: it is meant for the whole command, not for the program alone that it reached."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
+    def __init__(self, number: int, kept: str = "") -> None:
+        super().__init__(*filter(None, [kept]))  # what is said instead of "nothing was written"
         self.exit_code = 128 + number  # as shells count
 
 
-def stop_if_told(ending: Ending) -> None:
-    """End the command if a signal has come while the program ran."""
+def stop_if_told(ending: Ending, kept: str = "") -> None:
+    """End the command if a signal has come while the program ran; `kept` says what there is nevertheless."""
     if ending.signal:
-        raise EndRequest(ending.signal)
+        raise EndRequest(ending.signal, kept)
 
 
 def own_stderr() -> int | None:
