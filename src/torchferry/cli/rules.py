@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from torchferry.cli import options
-from torchferry.conversion.rule import Rule, all_rules
+from torchferry.conversion.rule import all_rules
 from torchferry.errors import FerryError
 
 
@@ -27,13 +27,9 @@ def run(args: argparse.Namespace) -> int:
     found = next((rule for rule in all_rules() if rule.id == args.rule.upper()), None)
     if found is None:
         raise FerryError(f"no rule {args.rule}; `ferry rules` lists them")
-    parts = [f"{found.id} {found.name}", found.summary.in_language(language), _documentation(found)]
+    function = found.check or found.rename or found.finish
+    module = sys.modules.get(function.__module__ if function else "")
+    documentation = (module.__doc__ or "").strip() if module else ""
+    parts = [f"{found.id} {found.name}", found.summary.in_language(language), documentation]
     print("\n\n".join(part for part in parts if part))
     return 0
-
-
-def _documentation(rule: Rule) -> str:
-    """The docstring of the module that holds the rule."""
-    function = rule.check or rule.rename or rule.finish
-    module = sys.modules.get(function.__module__ if function else "")
-    return (module.__doc__ or "").strip() if module else ""

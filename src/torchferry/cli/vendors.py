@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import options
 from torchferry.text import Language, Text
 from torchferry.vendors.keys import fields_of
-from torchferry.vendors.model import Card, DtypeLimit, Limits, Saturation, Sparse, Support, Vendor
+from torchferry.vendors.model import Card, Limits, Saturation, Sparse, Support, Vendor
 from torchferry.vendors.ops import Ops, load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names
 from torchferry.vendors.schema import meanings
@@ -82,7 +84,7 @@ SECTIONS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
+    """The options of `ferry vendors`."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("vendor", nargs="?", help="show everything about this one")
     what.add_argument(
@@ -98,50 +100,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table of vendors, one vendor, or what one lacks."""
+    language = options.language_of(args)
     if args.check:
-        return _check(args.check, options.language_of(args), args.format == "json")
+        return _check(args.check, language, args.format == "json")
     names = [args.vendor] if args.vendor else vendor_names(args.vendor_path)
     vendors = [get_vendor(name, args.vendor_path) for name in names]
+    tables = [load_ops(Path(vendor.folder)) for vendor in vendors]
     if args.format == "json":
-        _print_json(vendors, full=bool(args.vendor))
+        full = {**dataclasses.asdict(vendors[0]), "ops": _ops_facts(tables[0])}
+        shown = full if args.vendor else list(map(summary, vendors, tables))
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
         return 0
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
-    language: Language = options.language_of(args)
     if args.vendor:
-        _print_one(console, vendors[0], language)
+        _print_one(console, vendors[0], tables[0], language)
     else:
-        _print_table(console, vendors, language)
+        _print_table(console, vendors, tables, language)
     return 0
 
 
 def _check(path: Path, language: Language, as_json: bool) -> int:
     """Print the demands on a vendor that is brought along, and what to write where one is not met."""
-    import json
-
     from torchferry.vendors.checklist import DEMANDS, Folder
 
     folder = Folder(path)
-    found = [(demand.title.in_language(language), list(demand.lacking(folder))) for demand in DEMANDS]
-    lacking = [[f"{file}: {text.in_language(language)}" for file, text in lacks] for _, lacks in found]
+    rows: list[dict[str, Any]] = []
+    for demand in DEMANDS:
+        write = [f"{file}: {text.in_language(language)}" for file, text in demand.lacking(folder)]
+        rows.append({"demand": demand.title.in_language(language), "met": not write, "write": write})
+    count = sum(len(row["write"]) for row in rows)
     if as_json:
-        rows = [
-            {"demand": title, "met": not lacks, "write": lacks}
-            for (title, _), lacks in zip(found, lacking, strict=True)
-        ]
         print(json.dumps(rows, indent=2, ensure_ascii=False))
-        return int(any(lacking))
-    for (title, _), lacks in zip(found, lacking, strict=True):
-        print(f"{(NO if lacks else YES).in_language(language):4}{title}")
-        for line in lacks:
+        return int(count > 0)
+    for row in rows:
+        print(f"{(YES if row['met'] else NO).in_language(language):4}{row['demand']}")
+        for line in row["write"]:
             print(f"      {line}")
-    verdict = LACKS if any(lacking) else COMPLETE
-    print(verdict.format(vendor=folder.vendor.name, count=sum(map(len, lacking))).in_language(language))
-    return int(any(lacking))
+    verdict = LACKS if count else COMPLETE
+    print(verdict.format(vendor=folder.vendor.name, count=count).in_language(language))
+    return int(count > 0)
 
 
-def summary(vendor: Vendor, ops: Ops) -> dict[str, object]:
+def summary(vendor: Vendor, ops: Ops) -> dict[str, Any]:
     """What the table of vendors shows about one of them."""
     counts = Counter(api.support for api in vendor.apis.values())
     source = vendor.sources[0] if vendor.sources else None
@@ -159,48 +161,31 @@ def summary(vendor: Vendor, ops: Ops) -> dict[str, object]:
     }
 
 
-def _print_json(vendors: list[Vendor], full: bool) -> None:
-    import dataclasses
-    import json
-
-    shown = []
-    for vendor in vendors:
-        ops = load_ops(Path(vendor.folder))
-        shown.append({**dataclasses.asdict(vendor), **_ops_json(ops)} if full else summary(vendor, ops))
-    print(json.dumps(shown[0] if full else shown, indent=2, ensure_ascii=False))
+def _ops_facts(ops: Ops) -> dict[str, object]:
+    return {name: getattr(ops, name) for name in ("complete", "versions", "kernels", "limits")}
 
 
-def _ops_json(ops: Ops) -> dict[str, object]:
-    return {
-        "ops": {
-            "complete": ops.complete,
-            "versions": ops.versions,
-            "kernels": ops.kernels,
-            "limits": ops.limits,
-        }
-    }
-
-
-def _print_table(console: Console, vendors: list[Vendor], language: Language) -> None:
+def _print_table(console: Console, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
     from rich.table import Table
 
+    supports = [support.value for support in Support]
     table = Table(title=TITLE.in_language(language), title_justify="left")
     for column, text in COLUMNS.items():
-        numeric = column in {"same", "renamed", "unsupported", "unknown", "ops"}
-        table.add_column(text.in_language(language), justify="right" if numeric else "left", overflow="fold")
-    for vendor in vendors:
-        ops = load_ops(Path(vendor.folder))
+        is_number = column in (*supports, "ops")
+        table.add_column(
+            text.in_language(language), justify="right" if is_number else "left", overflow="fold"
+        )
+    for vendor, ops in zip(vendors, tables, strict=True):
         row = summary(vendor, ops)
-        counts = Counter(api.support.value for api in vendor.apis.values())
         table.add_row(
             vendor.name,
             vendor.company_name.in_language(language),
             vendor.device_type,
             vendor.plugin or IN_TREE.in_language(language),
             vendor.dist_backend,
-            *(str(counts[column]) for column in ("same", "renamed", "unsupported", "unknown")),
+            *(str(row["apis"][support]) for support in supports),
             _ops_count(ops).in_language(language),
-            str(row["source"]) or UNKNOWN.in_language(language),
+            row["source"] or UNKNOWN.in_language(language),
         )
     console.print(table)
     console.print(MORE.in_language(language), markup=False)
@@ -213,8 +198,7 @@ def _ops_count(ops: Ops) -> Text:
     return PARTIAL.format(count=count) if ops.kernels else UNKNOWN
 
 
-def _print_one(console: Console, vendor: Vendor, language: Language) -> None:
-    ops = load_ops(Path(vendor.folder))
+def _print_one(console: Console, vendor: Vendor, ops: Ops, language: Language) -> None:
     rows = _labelled(vendor, language)
     rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
     console.print(vendor.name, style="bold cyan", markup=False)
@@ -269,21 +253,17 @@ def _rows(limit: Sparse | Saturation, language: Language) -> list[tuple[str, str
     return [(name, _shown(limit, name, language)) for name in names]
 
 
-def _card(card: Card) -> str:
-    """What is known of it, in the words of vendor.toml."""
-    parts = [card.memory, f"x {card.count}" if card.count else ""]
-    parts += [f"without {', '.join(card.without)}" if card.without else ""]
-    parts += [f"ranks {', '.join(card.ranks)}" if card.ranks else "", f"({card.source})"]
-    return "; ".join(filter(None, parts))
-
-
-def _dtype_limit(limit: DtypeLimit) -> str:
-    parts = [
-        " ".join(filter(None, (limit.narrowing.value, limit.becomes))),
-        " | ".join(limit.when),
-        limit.message,
-    ]
-    return "; ".join(filter(None, parts))
+def _facts_of(card: Card) -> Iterator[str]:
+    """What is known of a card, in the words of vendor.toml."""
+    if card.memory:
+        yield card.memory
+    if card.count:
+        yield f"x {card.count}"
+    if card.without:
+        yield f"without {', '.join(card.without)}"
+    if card.ranks:
+        yield f"ranks {', '.join(card.ranks)}"
+    yield f"({card.source})"
 
 
 def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -293,10 +273,14 @@ def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[st
         by_support[api.support].append((name, api.name if api.support is Support.RENAMED else api.basis))
     yield "dtypes", list(vendor.dtypes.items())
     yield "limits", [(label, text) for label, text in _labelled(vendor.limits, language) if text != unknown]
-    yield "cards", [(card.name, _card(card)) for card in vendor.cards]
+    yield "cards", [(card.name, "; ".join(_facts_of(card))) for card in vendor.cards]
     yield "limits_sparse", _rows(vendor.limits.sparse, language)
     yield "limits_saturation", _rows(vendor.limits.saturation, language)
-    yield "limits_dtypes", [(dtype, _dtype_limit(limit)) for dtype, limit in vendor.limits.dtypes.items()]
+    narrowings = []
+    for dtype, limit in vendor.limits.dtypes.items():
+        facts = (f"{limit.narrowing.value} {limit.becomes}".rstrip(), " | ".join(limit.when), limit.message)
+        narrowings.append((dtype, "; ".join(filter(None, facts))))
+    yield "limits_dtypes", narrowings
     yield "env", list(vendor.env.items())
     yield "env_map", [(name, to or none) for name, to in vendor.env_map.items()]
     for support in (Support.RENAMED, Support.UNSUPPORTED, Support.UNKNOWN):

@@ -75,16 +75,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_language(parser)
 
 
-_FOR_NEW = (
-    ["origin", "main", "arguments", "amp", "distributed", "channels_last", "results", "original", "source", "commit", "dataset"]
-)
-_FOR_CHECK = ["run", "emulate", "tolerance"]
+_FOR_BOTH = ("action", "path", "to", "format", "vendor_path", "lang")
+_FOR_CHECK = ("run", "emulate", "tolerance")
 _SHOWN = 5
 
 
 def run(args: argparse.Namespace) -> int:
     """Make or check; the answer is an exit code."""
-    others = _FOR_CHECK if args.action == "new" else _FOR_NEW
+    for_new = [name for name in vars(args) if name not in _FOR_BOTH + _FOR_CHECK]
+    others = _FOR_CHECK if args.action == "new" else for_new
     given = [name for name in others if getattr(args, name) not in (None, False)]
     if given:
         shown = "--from" if given[0] == "origin" else f"--{given[0].replace('_', '-')}"
