@@ -48,7 +48,9 @@ def test_optional_parts_are_imported_when_they_are_needed(tmp_path: Path) -> Non
 
 
 def test_help_imports_next_to_nothing() -> None:
-    code = "import os, sys; before = set(sys.modules); from torchferry.cli.main import main; main(['--help'])\n"
+    code = (
+        "import os, sys; before = set(sys.modules); from torchferry.cli.main import main; main(['--help'])\n"
+    )
     code += "print(*sorted(set(sys.modules) - before))"
     result = subprocess.run(
         [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True,
