@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import torch
 
 from torchferry.runtime.entry_points import wrapped_factories
-from torchferry.runtime.host.device_numbers import is_cuda
+from torchferry.runtime.host.devices import is_cuda
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.target import LayerTarget, TwoNames
 

@@ -11,7 +11,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 from torch.utils._device import _device_constructors
 
-from torchferry.runtime.host import device_numbers
+from torchferry.runtime.host.devices import is_cuda
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.target import CUDA, LayerTarget
 
@@ -125,7 +125,7 @@ def _cuda_method(target: LayerTarget) -> Patch:
 
     def place_of(said: Any) -> torch.device:
         place = said if isinstance(said, device) else device(said)
-        if place.type != target.device_type or (target.is_reference and not device_numbers.is_cuda(place)):
+        if place.type != target.device_type or (target.is_reference and not is_cuda(place)):
             raise RuntimeError(f"Invalid device, must be a CUDA device: {said}")
         return place
 

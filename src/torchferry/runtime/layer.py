@@ -26,8 +26,8 @@ from torchferry.runtime import (
     tensor_copies,
     typed_tensors,
 )
-from torchferry.runtime.host import accelerators, device_numbers, differences, presented
-from torchferry.runtime.host.devices import Placement
+from torchferry.runtime.host import differences, presented
+from torchferry.runtime.host.devices import UNNUMBERED_TEXT, Placement
 from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_libraries
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.runtime.target import LayerTarget
@@ -41,7 +41,7 @@ def _as_on_a_gpu(target: LayerTarget) -> Iterator[Change]:
         knows = devices.Knowing(target).__getitem__
         yield from presented.tensor_changes(target, knows)
         yield entry_points.lazy_parameters()
-        yield from accelerators.changes(target, knows)
+        yield from presented.accelerator_changes(target, knows)
 
 
 # In this order: torch.device comes first, since the others ask it; compilers come after what they have to know.
@@ -146,12 +146,11 @@ def _target(settings: LayerSettings, vendor: Vendor) -> LayerTarget:
 
 
 def _reference(settings: LayerSettings, placement: Placement | None) -> LayerTarget:
-    from torchferry.runtime.host import host_module
+    from torchferry.runtime.host.module import host_module
 
     module = host_module(settings.reference_devices, placement)
-    unnumbered = device_numbers.UNNUMBERED_TEXT
     return LayerTarget(
-        "the CPU", "cpu", module, "torch", "gloo", settings, unnumbered=unnumbered, placement=placement
+        "the CPU", "cpu", module, "torch", "gloo", settings, unnumbered=UNNUMBERED_TEXT, placement=placement
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.host import device_numbers
+from torchferry.runtime.host.devices import shown
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import CUDA, LayerTarget, TwoNames
@@ -97,7 +97,7 @@ def _load(target: LayerTarget) -> Callable[..., Any]:
             own = {target.text(key): place for key, place in map_location.items() if isinstance(key, str)}
             map_location = {**own, **map_location}
         elif isinstance(map_location, torch.device) and target.is_reference:
-            map_location = device_numbers.shown(map_location)
+            map_location = shown(map_location)
         elif callable(map_location) and both:
             map_location = _told_both(map_location, target)
         return original(f, map_location, *args, **settings)

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.host.typed import host_type
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import LayerTarget, TwoNames
@@ -80,3 +79,43 @@ def _default_type(target: LayerTarget) -> Any:
         original(target.tensor_type(t))
 
     return set_default_tensor_type
+
+
+class _CudaType(type):
+    """Of torch.cuda.FloatTensor: a tensor is one if it is on a device."""
+
+    of_host: Any
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.of_host) and bool(value.is_cuda)
+
+
+def types_of_reference(told_apart: bool) -> dict[str, Any]:
+    """Typed tensors and storages of the reference, by name: the CPU's. Only where tensors on a device can be told from
+    the host's are CUDA's types others than these."""
+    kinds = [
+        name for name in vars(torch.cuda) if name.endswith(("Tensor", "Storage")) and hasattr(torch, name)
+    ]
+    return {
+        name: _tensor_type(name) if told_apart and name.endswith("Tensor") else getattr(torch, name)
+        for name in kinds
+    }
+
+
+def _tensor_type(name: str) -> _CudaType:
+    of_host = getattr(torch, name)
+
+    def new(cls: type, *args: Any, **settings: Any) -> torch.Tensor:
+        made: torch.Tensor = of_host(*args, **settings).cuda()
+        return made
+
+    return _CudaType(name, (), {"__new__": new, "__module__": "torch.cuda", "of_host": of_host})
+
+
+def host_type(kind: Any) -> tuple[Any, bool | None]:
+    """A typed tensor, by its class or its name, as the CPU's, and whether it is one of CUDA's; None: no typed tensor."""
+    if isinstance(kind, _CudaType):
+        return kind.of_host, True
+    if isinstance(kind, str) and kind.endswith("Tensor"):
+        return kind.replace("torch.cuda.", "torch.", 1), kind.startswith("torch.cuda.")
+    return kind, False if isinstance(kind, type) else None

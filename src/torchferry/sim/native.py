@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts.memory_report import MemoryUse
+from torchferry.runtime.device_parts import MemoryUse
 
 _NAMESPACE = "torchferry_sim"
 # C++ has other names for dtypes than Python

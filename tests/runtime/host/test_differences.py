@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from torchferry.runtime.host import differences, host_module
+from torchferry.runtime.host import differences
+from torchferry.runtime.host.module import host_module
 from torchferry.runtime.patches import PatchTable
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.runtime.target import LayerTarget

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from torchferry.errors import RunError
-from torchferry.runtime.host import host_module
+from torchferry.runtime.host.module import host_module
 from torchferry.units import size
 
 

@@ -15,13 +15,32 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.host import device_numbers
-from torchferry.runtime.host.devices import Placement
+from torchferry.runtime.host.devices import Placement, is_cuda, raw_type, shown, shown_index
 from torchferry.runtime.patches import Action, Change, Patch
 from torchferry.runtime.target import CUDA, LayerTarget, TwoNames
 
 _HOST = torch.device("cpu")
 _DYNAMO = "torch._dynamo"
+# torch.accelerator's name -> torch.cuda's
+_SAME = {
+    "current_device_idx": "current_device",
+    "current_device_index": "current_device",
+    "current_stream": "current_stream",
+    "device_count": "device_count",
+    "empty_cache": "empty_cache",
+    "is_available": "is_available",
+    "max_memory_allocated": "max_memory_allocated",
+    "max_memory_reserved": "max_memory_reserved",
+    "memory_allocated": "memory_allocated",
+    "memory_reserved": "memory_reserved",
+    "memory_stats": "memory_stats",
+    "reset_accumulated_memory_stats": "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats": "reset_peak_memory_stats",
+    "set_device_idx": "set_device",
+    "set_device_index": "set_device",
+    "set_stream": "set_stream",
+    "synchronize": "synchronize",
+}
 
 
 def device_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
@@ -29,7 +48,7 @@ def device_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterato
     device = torch.device
     shows_cuda = 'of cuda:1 "cuda:1"'
     yield Patch("torch.device.type", device, "type", property(_type(target, knows)), 'of cuda:1 "cuda"')
-    index = property(device_numbers.shown_index)
+    index = property(shown_index)
     yield Patch("torch.device.index", device, "index", index, "of cuda:1 1, of cuda None")
     for name, form in (("__str__", "{}"), ("__repr__", "device({})")):
         yield Patch(f"torch.device.{name}", device, name, _text(name, form, knows), shows_cuda)
@@ -43,14 +62,14 @@ def _type(target: LayerTarget, knows: Callable[[str], bool]) -> Callable[[torch.
     )  # where nobody knows which tensors are on a device
 
     def type_of(device: torch.device) -> str:
-        raw = device_numbers.raw_type(device)
+        raw = raw_type(device)
         if raw != host:
             return raw
         caller = sys._getframe(1).f_globals.get("__name__", "")
         if knows(caller):
             return host
         # The compiler asks for a captured program, whose tensors have no memory that could be marked.
-        return CUDA if device_numbers.is_cuda(device) or caller.startswith(_DYNAMO) else either
+        return CUDA if is_cuda(device) or caller.startswith(_DYNAMO) else either
 
     return type_of
 
@@ -60,19 +79,19 @@ def _text(name: str, form: str, knows: Callable[[str], bool]) -> Callable[[torch
     as_arguments = form != "{}"
 
     def text(device: torch.device) -> str:
-        if not device_numbers.is_cuda(device) or knows(sys._getframe(1).f_globals.get("__name__", "")):
+        if not is_cuda(device) or knows(sys._getframe(1).f_globals.get("__name__", "")):
             return str(original(device))
         if not as_arguments:
-            return device_numbers.shown(device)
-        index = device_numbers.shown_index(device)
+            return shown(device)
+        index = shown_index(device)
         return form.format(f"type={CUDA!r}" + ("" if index is None else f", index={index}"))
 
     return text
 
 
 def _reduce(device: torch.device) -> tuple[Any, tuple[Any, ...]]:
-    kind = CUDA if device_numbers.is_cuda(device) else device_numbers.raw_type(device)
-    index = device_numbers.shown_index(device)
+    kind = CUDA if is_cuda(device) else raw_type(device)
+    index = shown_index(device)
     return torch.device, (kind,) if index is None else (kind, index)
 
 
@@ -193,9 +212,9 @@ class _Where:
 
     def wanted(self, device: torch.device) -> int | None:
         """The number of a device that a program names."""
-        if not device_numbers.is_cuda(device):
+        if not is_cuda(device):
             return None
-        index = device_numbers.shown_index(device)
+        index = shown_index(device)
         if index is not None and index >= self._count:
             raise RuntimeError(
                 f"CUDA error: invalid device ordinal: {index}; there are {self._count} devices"
@@ -234,7 +253,7 @@ class _Where:
                 first = torch.device(first)
             if isinstance(first, torch.Tensor):
                 return self.moved(tensor, self.index(first), lambda: move(tensor, *args, **settings))
-            if not isinstance(first, torch.device) or device_numbers.raw_type(first) != "cpu":
+            if not isinstance(first, torch.device) or raw_type(first) != "cpu":
                 return move(tensor, *args, **settings)
             if args:
                 args = (_HOST, *args[1:])
@@ -262,7 +281,7 @@ class _Where:
             device = settings.get("device")
             place = torch.device(device) if isinstance(device, (str, int)) else device
             result = make(cls, *args, **settings)
-            if isinstance(place, torch.device) and device_numbers.is_cuda(place):
+            if isinstance(place, torch.device) and is_cuda(place):
                 self._placement.put_storage(result, self.wanted(place))
             return result
 
@@ -341,3 +360,41 @@ def _rebuilt(index: int, rebuild: Callable[..., torch.Tensor], args: tuple[Any, 
     if target is not None and target.placement is not None:
         target.placement.put(tensor, index)
     return tensor
+
+
+def accelerator_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
+    """What makes torch.accelerator and torch.get_device_module show one, CUDA's, to programs. PyTorch's own code goes on to see a machine without one: it has to take its ways for the CPU."""
+    yield Patch(
+        "torch.get_device_module", torch, "get_device_module", _get_device_module(), "of cuda torch.cuda"
+    )
+    accelerator: Any = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return
+    for name, own in _SAME.items():
+        if hasattr(accelerator, name):
+            function = _for_programs(getattr(accelerator, name), getattr(target.module, own), knows)
+            yield Patch(f"torch.accelerator.{name}", accelerator, name, function, f"torch.cuda.{own}")
+    if hasattr(accelerator, "current_accelerator"):
+        function = _for_programs(accelerator.current_accelerator, lambda *_, **__: torch.device(CUDA), knows)
+        name = "current_accelerator"
+        yield Patch(f"torch.accelerator.{name}", accelerator, name, function, "cuda")
+
+
+def _for_programs(original: Callable[..., Any], own: Callable[..., Any], knows: Callable[[str], bool]) -> Any:
+    @functools.wraps(original)
+    def answered(*args: Any, **settings: Any) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        return (original if knows(caller) else own)(*args, **settings)
+
+    return answered
+
+
+def _get_device_module() -> Any:
+    original = torch.get_device_module
+
+    @functools.wraps(original)
+    def get_device_module(device: Any = None) -> Any:
+        is_cuda = isinstance(device, str) and device.partition(":")[0] == CUDA
+        return torch.cuda if is_cuda else original(device)
+
+    return get_device_module

@@ -16,9 +16,7 @@ from torch.utils.checkpoint import DefaultDeviceType
 
 from torchferry.sim.device_module import (
     devices,
-    forking,
     graphs,
-    markers,
     memory,
     mixed_precision,
     runtime,
@@ -26,6 +24,7 @@ from torchferry.sim.device_module import (
     streams,
     typed,
 )
+from torchferry.sim.device_module.devices import IDENTITY_ATTRIBUTE, Identity
 from torchferry.sim.device_module.extras import (
     Extra,
     functions,
@@ -33,9 +32,7 @@ from torchferry.sim.device_module.extras import (
     load_extras,
     properties,
 )
-from torchferry.sim.device_module.identity import IDENTITY_ATTRIBUTE, Identity
-from torchferry.sim.device_module.surface import Surface
-from torchferry.sim.device_module.tree import Tree
+from torchferry.sim.device_module.surface import Surface, Tree
 from torchferry.vendors.model import Support, Vendor
 
 # CUDA's submodules -> what they hold; "" is torch.cuda itself
@@ -48,7 +45,7 @@ _AREAS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "graphs": (graphs.API,),
     "memory": (memory.API,),
     "nccl": (runtime.COLLECTIVES_API,),
-    "nvtx": (markers.API,),
+    "nvtx": (runtime.MARKERS_API,),
     "profiler": (runtime.PROFILER_API,),
     "random": (seeds.API,),
     "streams": (streams.CLASSES_API,),
@@ -71,7 +68,7 @@ def install(vendor: Vendor, memory_of_device: int, device_name: str) -> ModuleTy
     _add_extras(tree, extras)
     _register(vendor, tree)
     typed.teach_default_tensor_type(tensor_types)
-    forking.watch()
+    devices.watch_forks()
     return tree.root
 
 

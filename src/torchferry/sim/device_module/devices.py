@@ -1,18 +1,85 @@
-"""Devices: how many there are, which one is current, what one is like."""
+"""Devices: who the simulated one says it is, how many there are, which one is current, and what a fork may not do."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts import devices as shared
+from torchferry.runtime import device_parts
 from torchferry.sim import native
-from torchferry.sim.device_module import forking
-from torchferry.sim.device_module.identity import device_type, identity
+from torchferry.vendors.model import Vendor
+
+IDENTITY_ATTRIBUTE = "_simulated_identity"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The vendor, what its device is called, and what it answers about itself."""
+
+    vendor: Vendor
+    device_name: str
+    total_memory: int  # bytes of each device, before any limit that the program sets
+    properties: Mapping[str, object]  # fields of get_device_properties beside name and total_memory
+    capability_env: str  # variable that holds the answer of get_device_capability, "" when there is none
+
+
+def device_type() -> str:
+    """The type of the device that this process simulates."""
+    return torch._C._get_privateuse1_backend_name()
+
+
+def identity() -> Identity:
+    """What the installed module was built from; it lives there, so that nothing here changes at run time."""
+    found: Identity = getattr(getattr(torch, device_type()), IDENTITY_ATTRIBUTE)
+    return found
+
+
+class _Fork:
+    """Whether this process was forked from one that had used the device."""
+
+    def __init__(self) -> None:
+        self.used_before = False
+        self.bad = False
+
+    def before(self) -> None:
+        """Ask while no other thread can hold the allocator's lock for ever."""
+        uses = map(native.memory_use, range(native.device_count()))
+        self.used_before = any(use.allocated > 0 or use.allocations > 0 for use in uses)
+
+    def after_in_child(self) -> None:
+        """A fork of a fork stays bad. Every operator needs memory for its result: without it none runs."""
+        if self.used_before and not self.bad:
+            self.bad = True
+            native.forbid_memory(fork_refusal())
+
+
+def fork_refusal() -> str:
+    """What to say to a forked process that uses the device."""
+    name = device_type().upper()
+    return (
+        f"Cannot re-initialize {name} in forked subprocess. To use {name} with multiprocessing, "
+        "you must use the 'spawn' start method"
+    )
+
+
+_fork = _Fork()
+
+
+def watch_forks() -> None:
+    """Begin to notice forks of this process."""
+    os.register_at_fork(before=_fork.before, after_in_child=_fork.after_in_child)
+
+
+def in_bad_fork() -> bool:
+    """Whether this is a fork of a process that had used the device."""
+    return _fork.bad
+
 
 DeviceLike = torch.device | str | int | None
 
@@ -54,7 +121,7 @@ def exchange_device(index: int) -> int:
     return before
 
 
-class DeviceContext(shared.DeviceContext):
+class DeviceContext(device_parts.DeviceContext):
     """Makes a device the current one inside a with block; None or a negative index changes nothing."""
 
     @staticmethod
@@ -85,13 +152,13 @@ def is_available() -> bool:
 
 def is_initialized() -> bool:
     """Whether the device can be used in this process: always, except in a fork of a process that used it."""
-    return not forking.in_bad_fork()
+    return not in_bad_fork()
 
 
 def lazy_init() -> None:
     """Raise in a process that was forked after the device was used, or that sees no device."""
-    if forking.in_bad_fork():
-        raise RuntimeError(forking.refusal())
+    if in_bad_fork():
+        raise RuntimeError(fork_refusal())
     native.begin_use()
     if native.device_count() == 0:
         raise RuntimeError(f"No {device_type().upper()} devices are available")
@@ -171,7 +238,7 @@ def get_arch_list() -> list[str]:
     return []
 
 
-_load = shared.Load()
+_load = device_parts.Load()
 
 
 def utilization(device: DeviceLike = None) -> int:
@@ -196,7 +263,7 @@ def sleep(cycles: int) -> None:
     time.sleep(cycles / 1e9)
 
 
-_sync_debug = shared.SyncDebug()
+_sync_debug = device_parts.SyncDebug()
 
 API = {
     "_lazy_init": lazy_init,
@@ -229,7 +296,7 @@ INTERNAL = {
     "_exchange_device": exchange_device,
     "_get_device_index": get_device_index,
     "_initialized": True,  # activation checkpointing saves the random state only then
-    "_is_in_bad_fork": forking.in_bad_fork,
+    "_is_in_bad_fork": in_bad_fork,
     "_lazy_call": lazy_call,
     "_lazy_init": lazy_init,
     "_maybe_exchange_device": exchange_device,

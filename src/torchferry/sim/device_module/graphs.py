@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts import graphs
+from torchferry.runtime import graphs
 from torchferry.sim import native
-from torchferry.sim.device_module.identity import device_type, identity
-from torchferry.sim.device_module.seeds import get_rng_state_all, set_rng_state_all
+from torchferry.sim.device_module.devices import device_type, identity
+from torchferry.sim.device_module.seeds import random_states
 
 _INFERENCE_ONLY = "inference_only"  # in the vendor's notes of its functions
 
@@ -45,11 +45,11 @@ class Graph(graphs.Graph):
 
     @staticmethod
     def _random_states() -> Any:
-        return get_rng_state_all()
+        return random_states.get_rng_state_all()
 
     @staticmethod
     def _set_random_states(states: Any) -> None:
-        set_rng_state_all(states)
+        random_states.set_rng_state_all(states)
 
 
 API = graphs.names(Graph)

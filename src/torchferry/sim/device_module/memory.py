@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import warnings
 from collections import OrderedDict
@@ -12,68 +11,36 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts.memory_report import (
-    MemoryUse,
-    flat_statistics,
-    nested_statistics,
-    summary,
-)
+from torchferry.runtime.device_parts import DeviceMemory, MemoryUse
 from torchferry.sim import native
-from torchferry.sim.device_module.devices import DeviceContext, DeviceLike, existing_index, lazy_init
-from torchferry.sim.device_module.identity import device_type, identity
+from torchferry.sim.device_module.devices import (
+    DeviceContext,
+    DeviceLike,
+    device_type,
+    existing_index,
+    identity,
+    lazy_init,
+)
 
 
-def _use(device: DeviceLike) -> MemoryUse:
-    return native.memory_use(existing_index(device))
+class SimulatedMemory(DeviceMemory):
+    """The answers about memory, from the counters of the compiled half."""
+
+    def _use(self, device: DeviceLike) -> tuple[int, MemoryUse]:
+        index = existing_index(device)
+        return index, native.memory_use(index)
+
+    def _title(self, index: int) -> str:
+        return f"{device_type().upper()} memory, device {index}"
+
+    def mem_get_info(self, device: DeviceLike = None) -> tuple[int, int]:
+        """Free and total bytes of a device."""
+        total = identity().total_memory
+        return max(0, total - self._use(device)[1].reserved), total
 
 
-def memory_allocated(device: DeviceLike = None) -> int:
-    """Bytes that tensors hold on a device."""
-    return _use(device).allocated
-
-
-def max_memory_allocated(device: DeviceLike = None) -> int:
-    """The most bytes that tensors have held on a device."""
-    return _use(device).peak_allocated
-
-
-def memory_reserved(device: DeviceLike = None) -> int:
-    """Bytes that the allocator holds on a device."""
-    return _use(device).reserved
-
-
-def max_memory_reserved(device: DeviceLike = None) -> int:
-    """The most bytes that the allocator has held on a device."""
-    return _use(device).peak_reserved
-
-
-def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
-    """Free and total bytes of a device."""
-    index = existing_index(device)
-    total = identity().total_memory
-    return max(0, total - native.memory_use(index).reserved), total
-
-
-def device_memory_used(device: DeviceLike = None) -> int:
-    """Bytes of a device that are not free."""
-    free, total = mem_get_info(device)
-    return total - free
-
-
-def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
-    """All counters of a device, in torch's groups."""
-    return nested_statistics(_use(device))
-
-
-def memory_stats(device: DeviceLike = None) -> OrderedDict[str, Any]:
-    """All counters of a device, under torch's dotted names."""
-    return flat_statistics(_use(device))
-
-
-def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
-    """A table of a device's counters for people."""
-    index = existing_index(device)
-    return summary(f"{device_type().upper()} memory, device {index}", native.memory_use(index), abbreviated)
+_memory = SimulatedMemory()
+mem_get_info = _memory.mem_get_info
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
@@ -102,7 +69,7 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
 
 def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
     """The part of a device's memory that this process may have."""
-    return _use(device).limit / identity().total_memory
+    return native.memory_use(existing_index(device)).limit / identity().total_memory
 
 
 class _RawAllocations:
@@ -133,35 +100,27 @@ def get_allocator_backend() -> str:
     return "native"
 
 
-def list_gpu_processes(device: DeviceLike = None) -> str:
-    """The processes that use a device: this one, since every process simulates devices of its own."""
-    index = existing_index(device)
-    used = native.memory_use(index).reserved / 2**20
-    return f"GPU:{index}\nprocess {os.getpid():>10d} uses {used:>12.3f} MB GPU memory"
-
-
-def _segment(device: int) -> dict[str, Any]:
-    use = native.memory_use(device)
-    return {
-        "device": device,
-        "address": 0,
-        "total_size": use.reserved,
-        "allocated_size": use.allocated,
-        "active_size": use.allocated,
-        "requested_size": use.allocated,
-        "stream": 0,
-        "segment_type": "large",
-        "segment_pool_id": (0, 0),
-        "is_expandable": False,
-        "frames": [],
-        "blocks": [],
-    }
-
-
 def memory_snapshot(mempool_id: object = None) -> list[dict[str, Any]]:
     """One segment for each device that holds memory; single blocks are not listed."""
-    devices = range(native.device_count())
-    return [_segment(device) for device in devices if native.memory_use(device).reserved]
+    uses = [(device, native.memory_use(device)) for device in range(native.device_count())]
+    return [
+        {
+            "device": device,
+            "address": 0,
+            "total_size": use.reserved,
+            "allocated_size": use.allocated,
+            "active_size": use.allocated,
+            "requested_size": use.allocated,
+            "stream": 0,
+            "segment_type": "large",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "frames": [],
+            "blocks": [],
+        }
+        for device, use in uses
+        if use.reserved
+    ]
 
 
 def snapshot(device: DeviceLike = None, **_: object) -> dict[str, Any]:
@@ -221,6 +180,7 @@ def reset_host_memory_stats(*_: object, **__: object) -> None:
 
 
 API = {
+    **_memory.answers(),
     "CUDAPluggableAllocator": PluggableAllocator,
     "MemPool": MemPool,
     "_dump_snapshot": dump_snapshot,
@@ -229,24 +189,13 @@ API = {
     "caching_allocator_alloc": _raw.take,
     "caching_allocator_delete": _raw.give_back,
     "change_current_allocator": change_current_allocator,
-    "device_memory_used": device_memory_used,
+    "device_memory_used": _memory.device_memory_used,
     "empty_cache": empty_cache,
     "get_allocator_backend": get_allocator_backend,
     "get_per_process_memory_fraction": get_per_process_memory_fraction,
     "host_memory_stats": host_memory_stats,
     "host_memory_stats_as_nested_dict": host_memory_stats,
-    "list_gpu_processes": list_gpu_processes,
-    "max_memory_allocated": max_memory_allocated,
-    "max_memory_cached": max_memory_reserved,
-    "max_memory_reserved": max_memory_reserved,
-    "mem_get_info": mem_get_info,
-    "memory_allocated": memory_allocated,
-    "memory_cached": memory_reserved,
-    "memory_reserved": memory_reserved,
     "memory_snapshot": memory_snapshot,
-    "memory_stats": memory_stats,
-    "memory_stats_as_nested_dict": memory_stats_as_nested_dict,
-    "memory_summary": memory_summary,
     "reset_accumulated_host_memory_stats": reset_host_memory_stats,
     "reset_accumulated_memory_stats": reset_accumulated_memory_stats,
     "reset_max_memory_allocated": reset_peak_memory_stats,

@@ -6,18 +6,18 @@ from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts import mixed_precision
+from torchferry.runtime import device_parts
 from torchferry.sim import native
-from torchferry.sim.device_module.identity import device_type, identity
+from torchferry.sim.device_module.devices import device_type, identity
 
 
-class Autocast(mixed_precision.Autocast):
+class Autocast(device_parts.Autocast):
     """torch.autocast for the simulated device."""
 
     _device_type = staticmethod(device_type)
 
 
-class GradScaler(mixed_precision.GradScaler):
+class GradScaler(device_parts.GradScaler):
     """torch.amp.GradScaler for the simulated device."""
 
     _device_type = staticmethod(device_type)
@@ -85,9 +85,9 @@ def set_autocast_dtype(dtype: torch.dtype) -> None:
     torch.set_autocast_dtype(device_type(), dtype)
 
 
-AUTOCAST_API = {"autocast": Autocast, **mixed_precision.custom_casts(device_type)}
+AUTOCAST_API = {"autocast": Autocast, **device_parts.custom_casts(device_type)}
 SCALER_API = {"GradScaler": GradScaler}
-COMMON_API = {"amp_definitely_not_available": mixed_precision.amp_definitely_not_available}
+COMMON_API = {"amp_definitely_not_available": device_parts.amp_definitely_not_available}
 
 # What torch's own code has asked of a device module for autocast, in one release or another
 INTERNAL = {

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import overload
 
 import torch
 
+from torchferry.runtime.device_parts import RandomStates
 from torchferry.sim import native
 from torchferry.sim.device_module.devices import DeviceLike, existing_index
 
 
-def generator(device: DeviceLike) -> torch.Generator:
-    """The generator that random operators of a device draw from."""
-    return native.default_generator(existing_index(device))
+class SimulatedRandomStates(RandomStates):
+    """A generator for each device."""
+
+    def generator(self, device: DeviceLike = None) -> torch.Generator:
+        """The generator that random operators of a device draw from."""
+        return native.default_generator(existing_index(device))
+
+    def _device_count(self) -> int:
+        return native.device_count()
 
 
-def get_rng_state(device: DeviceLike = None) -> torch.Tensor:
-    """A device's random state, as bytes on the CPU."""
-    return generator(device).get_state()
-
-
-def get_rng_state_all() -> list[torch.Tensor]:
-    """The random states of all devices."""
-    return [get_rng_state(device) for device in range(native.device_count())]
-
-
-def set_rng_state(new_state: torch.Tensor, device: DeviceLike = None) -> None:
-    """Put back a random state."""
-    generator(device).set_state(new_state.cpu())
-
-
-def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-    """Put back the random states of all devices."""
-    for device, state in enumerate(new_states):
-        set_rng_state(state, device)
+random_states = SimulatedRandomStates()
+generator = random_states.generator
 
 
 def manual_seed(seed: int) -> None:
@@ -81,15 +71,12 @@ class DefaultGenerators(Sequence[torch.Generator]):
 
 
 API = {
-    "get_rng_state": get_rng_state,
-    "get_rng_state_all": get_rng_state_all,
+    **random_states.states(),
     "initial_seed": initial_seed,
     "manual_seed": manual_seed,
     "manual_seed_all": manual_seed_all,
     "seed": seed,
     "seed_all": seed_all,
-    "set_rng_state": set_rng_state,
-    "set_rng_state_all": set_rng_state_all,
 }
 
 INTERNAL = {"_get_generator": generator}

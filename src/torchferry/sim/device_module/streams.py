@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import torch
 
-from torchferry.runtime.module_parts.streams import EventsOfStream, TimedEvent
+from torchferry.runtime.device_parts import EventsOfStream, StreamsOfThread, TimedEvent
 from torchferry.sim import native
-from torchferry.sim.device_module.devices import DeviceLike, existing_index, get_device_index, lazy_init
-from torchferry.sim.device_module.identity import device_type
+from torchferry.sim.device_module.devices import (
+    DeviceLike,
+    device_type,
+    existing_index,
+    get_device_index,
+    lazy_init,
+)
 
 # torch has had torch.accelerator, and with it one place for the current stream, since 2.6
 _TORCH_KEEPS_CURRENT_STREAM = hasattr(torch._C, "_accelerator_setStream")
@@ -90,14 +94,7 @@ class Event(TimedEvent, torch.Event):
 Stream._event_class = Event
 
 
-class _ThreadStreams(threading.local):
-    """The current streams of a thread, for a torch that doesn't keep them itself."""
-
-    def __init__(self) -> None:
-        self.streams: dict[int, Stream] = {}
-
-
-_current = _ThreadStreams()
+_current = StreamsOfThread()  # for a torch that doesn't keep them itself
 
 
 def _own(stream: torch.Stream) -> Stream:

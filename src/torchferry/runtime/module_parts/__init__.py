@@ -1,1 +1,0 @@
-"""Parts of a device module (torch.<type>) that are the same for every device."""
