@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.forking import run_and_end, run_forked
-from torchferry.launch import running
+from torchferry.launch import program as launched
 from torchferry.launch.supervise import Ending, Stream, run_supervised
 from torchferry.proof import runs
 
@@ -37,7 +37,7 @@ def main() -> int:
     """The command, in this process."""
     from torchferry.cli.main import main as ferry
 
-    running.run_supervised = runs.run_supervised = _run_in_fork  # type: ignore[attr-defined]
+    launched.run_supervised = runs.run_supervised = _run_in_fork  # type: ignore[attr-defined]
     return ferry(sys.argv[1:])
 
 

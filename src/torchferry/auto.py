@@ -6,6 +6,6 @@ nothing changes, and a line says so. Processes that the program starts do the sa
 
 from __future__ import annotations
 
-from torchferry.launch.unlaunched import take_part_unlaunched
+from torchferry.launch.process import take_part_unlaunched
 
 take_part_unlaunched()

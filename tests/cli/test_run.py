@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from torchferry.errors import RunError
-from torchferry.launch import running
+from torchferry.launch import program
 from torchferry.launch.environment import child_environment
 from torchferry.sim.environment import SimSettings, parse_memory, settings_for
 from torchferry.vendors.model import Limits
@@ -271,9 +271,9 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
     abandoned = tmp_path / "torchferry-run-abandoned"
     abandoned.mkdir()
     (abandoned / "lock").touch()
-    with running._summary_folder() as first:
+    with program._summary_folder() as first:
         assert not abandoned.exists()
-        with running._summary_folder():
+        with program._summary_folder():
             assert first.exists()  # in use
     assert os.listdir(tmp_path) == []
 

@@ -112,7 +112,7 @@ def test_a_pipe_in_the_temporary_folder_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "torchferry-run-x").mkdir()
     os.mkfifo(tmp_path / "torchferry-run-x" / "lock")
     (tmp_path / "torchferry-run-y").symlink_to(tmp_path)
-    code = "from torchferry.launch import running; running._remove_abandoned()"
+    code = "from torchferry.launch import program; program._remove_abandoned()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, timeout=60)
     assert ended.returncode == 0 and (tmp_path / "torchferry-run-x" / "lock").exists()
@@ -121,7 +121,7 @@ def test_a_pipe_in_the_temporary_folder_stops_nobody(tmp_path: Path) -> None:
 def test_the_folder_of_a_killed_launcher_is_removed(tmp_path: Path) -> None:
     (tmp_path / "torchferry-run-x").mkdir()
     (tmp_path / "torchferry-run-x" / "lock").touch()
-    code = "from torchferry.launch import running; running._remove_abandoned()"
+    code = "from torchferry.launch import program; program._remove_abandoned()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0
     assert not (tmp_path / "torchferry-run-x").exists()

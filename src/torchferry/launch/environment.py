@@ -60,7 +60,11 @@ def child_environment(
         kept[variables.EMULATE] = _NEVER
     if layer is not None:
         added[variables.LAYER] = layer.encode()
-    folders = _stand_ins(vendor) if vendor is not None and isinstance(device, SimSettings) else []
+    folders: list[Path] = []
+    if vendor is not None and isinstance(device, SimSettings):
+        from torchferry.sim.shims import shim_folders
+
+        folders = shim_folders(vendor)
     on_real_plugin = vendor is not None and device is None
     if added and not _torch_calls_us(ours, others_too=on_real_plugin):
         folders = [*folders, STARTUP]
@@ -70,12 +74,6 @@ def child_environment(
         folders = [STARTUP]  # a program may import the plugin before torch
     path = [*map(str, folders), *filter(None, [ours.get("PYTHONPATH")])]
     return {**kept, **added, **({"PYTHONPATH": os.pathsep.join(path)} if path else {})}
-
-
-def _stand_ins(vendor: Vendor) -> list[Path]:
-    from torchferry.sim.shims import shim_folders
-
-    return shim_folders(vendor)
 
 
 def torch_loads_plugins(environment: Mapping[str, str]) -> bool:

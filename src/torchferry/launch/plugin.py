@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from torchferry import variables
 from torchferry.emulate.build import is_set_up
 from torchferry.emulate.plugins import refuse_without_emulation
 from torchferry.errors import RunError
-from torchferry.launch import cuda
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.sim import shims
 from torchferry.text import Text
@@ -69,7 +69,7 @@ def place_of(
             raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
         if converted:
             raise RunError("--converted: for which device? Name it with --to VENDOR")
-        kind = DeviceKind.AS_IS if as_is or cuda.has_gpu() else DeviceKind.REFERENCE
+        kind = DeviceKind.AS_IS if as_is or has_gpu() else DeviceKind.REFERENCE
         return Place(kind, vendor_paths=vendor_paths, devices=devices, as_is=as_is)
     if as_is:
         raise RunError("--to and --as-is: only one of them at a time; leave one out")
@@ -143,3 +143,28 @@ def not_installed(vendor: Vendor) -> Text:
     return _LACKS_TOOLKIT.format(
         plugin=vendor.plugin, library=library, toolkit=toolkit, device=vendor.device_type
     )
+
+
+_BUILT_FOR = re.compile(r"^(cuda|hip)\b[^=\n]*=\s*['\"]", re.MULTILINE)
+_DRIVERS = {"cuda": ("libcuda.so.1", "cuInit", "cuDeviceGetCount"), "hip": ("libamdhip64.so", "hipInit", "hipGetDeviceCount")}  # fmt: skip
+
+
+def has_gpu() -> bool:
+    """As torch.cuda.is_available() would answer, the variables that hide GPUs included; told without importing torch,
+    which takes seconds."""
+    spec = importlib.util.find_spec("torch")
+    version = Path(spec.origin).with_name("version.py") if spec is not None and spec.origin else None
+    if version is None or not version.is_file():
+        return False
+    built_for = _BUILT_FOR.findall(version.read_text("utf-8", "replace"))
+    return any(_count_of(*_DRIVERS[name]) for name in built_for)
+
+
+def _count_of(library: str, initialise: str, count: str) -> int:
+    try:
+        driver = ctypes.CDLL(library)
+        found = ctypes.c_int(0)
+        ready = getattr(driver, initialise)(0) == 0 and getattr(driver, count)(ctypes.byref(found)) == 0
+    except (OSError, AttributeError):
+        return 0
+    return found.value if ready else 0

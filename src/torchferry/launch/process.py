@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import multiprocessing
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from torchferry import variables
 from torchferry.emulate.environment import EmulationSettings
 from torchferry.errors import RunError
 from torchferry.launch import plugin
+from torchferry.launch.autoload import autoload
 from torchferry.launch.environment import child_environment, torch_loads_plugins
 from torchferry.launch.parts import PartSettings, parts_in
 from torchferry.launch.place import Device, DeviceKind, Place
@@ -21,7 +25,7 @@ from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.sim.environment import SimSettings
 from torchferry.text import user_language
 from torchferry.vendors.model import Vendor
-from torchferry.vendors.registry import get_vendor
+from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.runtime.host.devices import Placement
@@ -58,15 +62,11 @@ def take_part(environment: MutableMapping[str, str]) -> Role:
 
 def role_in(environment: Mapping[str, str]) -> Role:
     """What the variables say, once everything is decided."""
-    if environment.get(variables.SIM) == _ON:
-        raise RunError(
-            f"{variables.SIM}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run --sim"
-        )
-    if environment.get(variables.EMULATE) == _ON:
-        raise RunError(
-            f"{variables.EMULATE}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run "
-            "--emulate"
-        )
+    for variable, option in ((variables.SIM, "--sim"), (variables.EMULATE, "--emulate")):
+        if environment.get(variable) == _ON:
+            raise RunError(
+                f"{variable}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run {option}"
+            )
     sim = None if environment.get(variables.SIM, "") in _OFF else SimSettings.read(environment)
     emulate = None if environment.get(variables.EMULATE, "") in _OFF else EmulationSettings.read(environment)
     if sim is not None and emulate is not None:
@@ -91,18 +91,16 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
     if simulate not in _OFF or emulate not in _OFF:
         if simulate not in _OFF and emulate not in _OFF:
             raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
-        _refuse_beside_plugin(vendor, environment, "sim" if emulate in _OFF else "emulate")
-        if simulate in _OFF:
-            return (
-                Place(DeviceKind.EMULATED, vendor).machine()
-                if emulate == _ON
-                else EmulationSettings.read(environment)
+        if plugin.is_installed(vendor) and torch_loads_plugins(environment):
+            option = "sim" if emulate in _OFF else "emulate"
+            raise RunError(
+                f"PyTorch loads {vendor.plugin} by itself, and a device that is not there in truth can't be "
+                f"beside it; use ferry run --{option} --to {vendor.name}"
             )
-        return (
-            Place(DeviceKind.SIMULATED, vendor).machine()
-            if simulate == _ON
-            else SimSettings.read(environment)
-        )
+        if _ON in (simulate, emulate):
+            kind = DeviceKind.EMULATED if simulate in _OFF else DeviceKind.SIMULATED
+            return Place(kind, vendor).machine()
+        return (EmulationSettings if simulate in _OFF else SimSettings).read(environment)
     choice = plugin.choose(vendor)
     if choice.kind is not DeviceKind.REAL and not plugin.is_installed(vendor):
         if choice.reason is not None:
@@ -112,20 +110,10 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
     return None
 
 
-def _refuse_beside_plugin(vendor: Vendor, environment: Mapping[str, str], option: str) -> None:
-    if plugin.is_installed(vendor) and torch_loads_plugins(environment):
-        raise RunError(
-            f"PyTorch loads {vendor.plugin} by itself, and a device that is not there in truth can't be "
-            f"beside it; use ferry run --{option} --to {vendor.name}"
-        )
-
-
 def _put_to_work(role: Role) -> None:
-    if role.sim is not None:
-        _simulate(role.sim)
-    if role.emulate is not None:
-        _emulate(role.emulate)
     device = role.sim or role.emulate
+    if device is not None:
+        _activate(device)
     if role.layer is not None:
         _lay_over(role)
     elif device is not None:
@@ -146,22 +134,12 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def _simulate(settings: SimSettings) -> None:
-    from torchferry.sim.activation import activate_settings
-    from torchferry.sim.summary_part import report_at_exit
-
-    activate_settings(settings)
+def _activate(settings: SimSettings | EmulationSettings) -> None:
+    kind = "sim" if isinstance(settings, SimSettings) else "emulate"
+    importlib.import_module(f"torchferry.{kind}.activation").activate_settings(settings)
     if settings.summary_folder:
-        report_at_exit(Path(settings.summary_folder))
-
-
-def _emulate(settings: EmulationSettings) -> None:
-    from torchferry.emulate.activation import activate_settings
-    from torchferry.emulate.summary_part import report_at_exit
-
-    activate_settings(settings)
-    if settings.summary_folder:
-        report_at_exit(Path(settings.summary_folder))
+        part = importlib.import_module(f"torchferry.{kind}.summary_part")
+        part.report_at_exit(Path(settings.summary_folder))
 
 
 def _lay_over(role: Role) -> None:
@@ -194,3 +172,35 @@ def _compute_as_cuda(role: Role) -> Placement | None:
         return None
     compute_as_cuda()
     return None if any(part.places_tensors for part in role.parts) else placement()
+
+
+def take_part_unlaunched() -> None:
+    """What `import torchferry.auto` does in a program that nothing else has started on a vendor's device: what the
+    environment asks for; where it asks for nothing, look for a device. Doing it again does nothing."""
+    import torch
+
+    if not any(os.environ.get(name) for name in (variables.TO, variables.LAYER, variables.SIM)):
+        if torch.cuda.is_available():
+            return
+        found = [vendor.name for vendor in map(get_vendor, vendor_names()) if _is_here(vendor)]
+        if len(found) != 1:
+            several = f"several accelerators are here ({', '.join(found)})"
+            if multiprocessing.parent_process() is None:  # else that one has said so already
+                print(
+                    f"torchferry.auto: {several if found else 'neither CUDA nor a plugin is here'}, so nothing was "
+                    f"changed; set {variables.TO} to one of {', '.join(found or vendor_names())}",
+                    file=sys.stderr,
+                )
+            return
+        os.environ[variables.TO] = found[0]
+    autoload()
+
+
+def _is_here(vendor: Vendor) -> bool:
+    """A vendor with a plugin by its plugin, one that PyTorch knows itself by its device."""
+    if vendor.plugin:
+        return plugin.is_installed(vendor)
+    import torch
+
+    module = getattr(torch, vendor.device_type, None)
+    return module is not None and bool(module.is_available())

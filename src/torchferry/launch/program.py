@@ -1,10 +1,25 @@
-"""What a user wants to run, as a command line. Imports no torch."""
+"""A user's program: its command line, run at a place, and what its processes used of the device. Imports no torch."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
+import shutil
+import stat
 import sys
-from dataclasses import dataclass
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchferry.building.progress import Progress
+from torchferry.launch.environment import child_environment, environment_at
+from torchferry.launch.place import Place, build_for
+from torchferry.launch.supervise import run_supervised
+from torchferry.sim.summary import RunOutcome, RunSummary, read_parts
 
 
 @dataclass(frozen=True)
@@ -25,3 +40,77 @@ class Program:
     def shown(self) -> str:
         """How its user calls it."""
         return shlex.join([*(["-m"] if self.is_module else []), self.target, *self.arguments])
+
+
+_FOLDER_PREFIX = "torchferry-run-"
+_FOLDER_LOCK = "lock"
+
+
+def run_at(place: Place, program: Program, progress: Progress | None = None) -> RunSummary:
+    """Run a program to its end, on that device in every Python process that it starts.
+
+    What the processes used of the device is known where it is simulated or emulated.
+    """
+    machine = place.machine()
+    if machine is None:
+        return RunSummary(_outcome_of(program, place, environment_at(place)), (), 0)
+    assert place.vendor is not None
+    build_for(place, progress)
+    with _summary_folder() as folder:
+        settings = replace(machine, summary_folder=str(folder))
+        environment = child_environment(os.environ, place.vendor, settings, place.layer)
+        return RunSummary(_outcome_of(program, place, environment), *read_parts(folder))
+
+
+def _outcome_of(program: Program, place: Place, environment: Mapping[str, str]) -> RunOutcome:
+    started = time.monotonic()
+    ending = run_supervised(program.command(), environment, patient=True)
+    return RunOutcome(
+        place.vendor_name,
+        place.device_type,
+        ending.exit_code,
+        round(time.monotonic() - started, 3),
+        ending.left_running,
+        converted=place.converted,
+        means=place.kind.value,
+    )
+
+
+@contextmanager
+def _summary_folder() -> Iterator[Path]:
+    """A temporary folder, locked as long as this process lives; those of launchers that were killed are removed."""
+    _remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))
+    try:
+        aside = folder / f"{_FOLDER_LOCK}.aside"
+        with aside.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            aside.rename(folder / _FOLDER_LOCK)  # others see it locked from the beginning
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned() -> None:
+    """Those of this user alone: anybody may put anything into a shared temporary folder."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        with suppress(OSError), _own_folder(folder) as place:
+            lock = os.open(
+                _FOLDER_LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place
+            )
+            with open(lock) as file:
+                if stat.S_ISREG(os.fstat(lock).st_mode):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder)
+
+
+@contextmanager
+def _own_folder(folder: Path) -> Iterator[int]:
+    """A folder, no link to one, that belongs to this user."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(place).st_uid != os.geteuid():
+            raise PermissionError
+        yield place
+    finally:
+        os.close(place)

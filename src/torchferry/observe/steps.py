@@ -1,4 +1,4 @@
-"""What a step of a training is, and who is told of it."""
+"""What a step of a training is, who is told of it, and what GradScalers do to it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch.optim import optimizer as optimizers
 from torchferry.observe.patching import Patches
 
 _Optimizers = weakref.WeakSet[torch.optim.Optimizer]
+_SCALER: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 _StepHook = Callable[[torch.optim.Optimizer, Any, Any], None]
 
 
@@ -69,8 +70,7 @@ class StepCounter:
     def _watch_scalers(self, patches: Patches) -> None:
         """A GradScaler that finds an infinite gradient does not step; the next forward pass is another step all the
         same."""
-        scaler: Any = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-        original = scaler.step
+        original = _SCALER.step
         counts = self._counts
 
         @functools.wraps(original)
@@ -81,7 +81,7 @@ class StepCounter:
                 self._leaves_out(optimizer)
             return answer
 
-        patches.replace(scaler, "step", step)
+        patches.replace(_SCALER, "step", step)
 
     def _begins(self, optimizer: torch.optim.Optimizer) -> None:
         self._begins_turn(optimizer)
@@ -197,3 +197,64 @@ def _step_wrapper() -> CodeType:
     wrapped: Any = torch.optim.Optimizer.profile_hook_step(nothing)
     code: CodeType = wrapped.__code__
     return code
+
+
+Scaled = Callable[[Any, Any, Any], None]  # scaler, what it was given, what it answered
+_watching: list[Scaled] = []
+_patches = Patches()  # there are some while somebody watches
+
+
+def watch_scalers(scaled: Scaled) -> None:
+    """From now on, tell of every loss that is scaled."""
+    _watching.append(scaled)
+    if len(_watching) > 1:
+        return
+    for kind in _kinds_of(_SCALER):
+        _wrap(kind)
+
+
+def unwatch_scalers(scaled: Scaled) -> None:
+    """No longer."""
+    if scaled in _watching:
+        _watching.remove(scaled)
+    if not _watching:
+        _patches.take_back()
+
+
+def scale_of(scaler: Any) -> float:
+    """What it multiplies losses with now."""
+    return float(scaler.get_scale())
+
+
+def is_skipping(scaler: Any) -> bool:
+    """Whether an optimizer does not step this time; known from the scaler's `step` or `unscale_` to its `update`."""
+    states = getattr(scaler, "_per_optimizer_states", {})
+    found = [each for state in states.values() for each in state.get("found_inf_per_device", {}).values()]
+    return any(float(each.item()) > 0 for each in found)
+
+
+def _kinds_of(base: Any) -> list[Any]:
+    """Vendors' classes have methods of their own."""
+    return [base, *(kind for child in base.__subclasses__() for kind in _kinds_of(child))]
+
+
+def _wrap(kind: Any) -> None:
+    if "scale" not in vars(kind):
+        return
+    original = kind.scale
+    inside: set[int] = set()  # a class may call the same method of its base
+
+    @functools.wraps(original)
+    def scale(self: Any, outputs: Any) -> Any:
+        if not _watching or id(self) in inside or not self.is_enabled():
+            return original(self, outputs)
+        inside.add(id(self))
+        try:
+            result = original(self, outputs)
+        finally:
+            inside.discard(id(self))
+        for scaled in list(_watching):
+            scaled(self, outputs, result)
+        return result
+
+    _patches.replace(kind, "scale", scale)

@@ -16,10 +16,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.recorder import Recorder
-from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import unobserved
 from torchferry.observe.patching import Patches
-from torchferry.observe.seeds import seed_all
+from torchferry.observe.program import Entrance, seed_all
 from torchferry.observe.steps import StepCounter, is_outermost_step
 from torchferry.observe.where import watch_optimizers
 from torchferry.proof.operators import SUFFIX

@@ -14,8 +14,13 @@ from typing import Any
 import torch
 
 from torchferry.observe.modes import ObservingMode
-from torchferry.observe.operators import SKIPPED_NAMESPACES, base_name, is_view, written_to
-from torchferry.observe.tensors import consists_of_others
+from torchferry.observe.operators import (
+    SKIPPED_NAMESPACES,
+    base_name,
+    consists_of_others,
+    is_view,
+    written_to,
+)
 from torchferry.vendors.host import HostLog, load_host
 from torchferry.vendors.model import Vendor
 

@@ -19,8 +19,13 @@ from torchferry.accuracy.model import group_name
 from torchferry.errors import InputError
 from torchferry.files.aside import write_whole
 from torchferry.observe.modes import ObservingMode, unobserved
-from torchferry.observe.operators import SKIPPED_NAMESPACES, base_name, is_view, leaves_uninitialised
-from torchferry.observe.tensors import why_unreadable
+from torchferry.observe.operators import (
+    SKIPPED_NAMESPACES,
+    base_name,
+    is_view,
+    leaves_uninitialised,
+    why_unreadable,
+)
 from torchferry.sim.current import simulated
 
 _MODEL = "0"  # single operators belong to none

@@ -27,7 +27,7 @@ from torchferry.accuracy.overflow.model import (
 )
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import base_name
-from torchferry.observe.scalers import is_skipping, scale_of
+from torchferry.observe.steps import is_skipping, scale_of
 from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER
 
 # Whether a call made what is not finite, only passed it on, or was meant to make it.

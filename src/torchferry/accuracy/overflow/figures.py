@@ -16,7 +16,7 @@ from torchferry.accuracy.overflow.model import CallFigures, TensorFigures
 from torchferry.accuracy.record.calls import OperatorPlan
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, version_of
 from torchferry.observe.modes import unobserved
-from torchferry.observe.tensors import why_unreadable
+from torchferry.observe.operators import why_unreadable
 from torchferry.observe.where import ProgramSite
 
 # One call that is checked: its tensors by their names, as they were before it and as they are after

@@ -27,10 +27,10 @@ from torchferry.accuracy.record.process import device_in_use, simulated_vendor
 from torchferry.accuracy.record.program import rank_and_world
 from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.files.aside import write_whole
-from torchferry.observe.early_end import EarlyEnd
 from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
-from torchferry.observe.scalers import unwatch_scalers, watch_scalers
-from torchferry.observe.tensors import OVERWRITTEN, has_own_operators
+from torchferry.observe.operators import OVERWRITTEN, has_own_operators
+from torchferry.observe.program import EarlyEnd
+from torchferry.observe.steps import unwatch_scalers, watch_scalers
 from torchferry.text import user_language
 
 # The mode that checks: every operator of this thread and of autograd's is looked at before and after

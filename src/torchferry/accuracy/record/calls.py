@@ -18,7 +18,9 @@ from torchferry.accuracy.record.layout import (
 )
 from torchferry.observe.operators import (
     COMMUNICATION,
+    OVERWRITTEN,
     SKIPPED_NAMESPACES,
+    UNINITIALISED,
     base_name,
     is_described,
     is_random,
@@ -28,7 +30,6 @@ from torchferry.observe.operators import (
     overwrites,
     written_to,
 )
-from torchferry.observe.tensors import OVERWRITTEN, UNINITIALISED
 from torchferry.observe.where import ProgramSite, Whereabouts
 from torchferry.readiness.capture.folding import key_of, value_of
 from torchferry.readiness.model import Special

@@ -12,7 +12,7 @@ import torch
 from torchferry.accuracy.model import SIZES, Statistics
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
 from torchferry.observe.modes import unobserved
-from torchferry.observe.tensors import sizes_of, why_unreadable
+from torchferry.observe.operators import sizes_of, why_unreadable
 
 
 class TensorLayout:

@@ -13,11 +13,8 @@ import torch
 
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import FerryError
-from torchferry.observe.early_end import EarlyEnd
-from torchferry.observe.entrance import Entrance
-from torchferry.observe.loading import around_loading
 from torchferry.observe.patching import Patches
-from torchferry.observe.seeds import seed_all
+from torchferry.observe.program import EarlyEnd, Entrance, around_loading, seed_all
 from torchferry.observe.steps import StepCounter
 from torchferry.readiness.capture.program import before_every_end, keep_out_of_tracing
 

@@ -22,7 +22,7 @@ from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import StatisticsSink, TensorSink
 from torchferry.accuracy.record.sketches import SketchSink
 from torchferry.observe.modes import ObservingMode, has_compiled
-from torchferry.observe.tensors import has_own_operators
+from torchferry.observe.operators import has_own_operators
 from torchferry.observe.where import ProgramSite, Whereabouts
 from torchferry.sim.current import simulated
 

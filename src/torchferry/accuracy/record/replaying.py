@@ -22,13 +22,14 @@ from torchferry.observe.operators import (
     SKIPPED_NAMESPACES,
     base_name,
     find_overload,
+    has_own_operators,
     is_described,
     is_random,
     is_view,
     leaves_uninitialised,
+    sizes_of,
     written_to,
 )
-from torchferry.observe.tensors import has_own_operators, sizes_of
 from torchferry.observe.where import ProgramSite
 from torchferry.operators.names import is_plumbing
 

@@ -20,7 +20,7 @@ from torchferry.accuracy.native.library import ROW, decode, statistics_into
 from torchferry.accuracy.record.layout import NOWHERE, UNKNOWN, Content, KnownContents, TensorLayout
 from torchferry.accuracy.record.sinks import StatisticsSink, refuse_capturing
 from torchferry.observe.modes import unobserved
-from torchferry.observe.tensors import memory_of, why_unreadable
+from torchferry.observe.operators import memory_of, why_unreadable
 
 PROJECTIONS = 8
 _WIDTH = 4096  # elements that are folded onto each other, with a sign for each fold

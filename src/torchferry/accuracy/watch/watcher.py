@@ -27,9 +27,8 @@ from torchferry.accuracy.native.library import ROW, decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, version_of
 from torchferry.observe.modes import unobserved
-from torchferry.observe.scalers import is_skipping, scale_of, unwatch_scalers, watch_scalers
-from torchferry.observe.steps import is_outermost_step
-from torchferry.observe.tensors import local_part, why_unreadable
+from torchferry.observe.operators import local_part, why_unreadable
+from torchferry.observe.steps import is_outermost_step, is_skipping, scale_of, unwatch_scalers, watch_scalers
 from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER, PARAMETER, ProgramSite, Whereabouts
 
 # Whose a parameter or buffer is: the names of models and modules that have been called.

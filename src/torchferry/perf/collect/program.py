@@ -22,11 +22,9 @@ from torch.autograd.profiler import record_function
 
 from torchferry.accuracy.record.process import device_in_use
 from torchferry.accuracy.record.program import rank_and_world
-from torchferry.observe.early_end import EarlyEnd
-from torchferry.observe.entrance import Entrance
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
-from torchferry.observe.seeds import seed_all
+from torchferry.observe.program import EarlyEnd, Entrance, seed_all
 from torchferry.observe.steps import StepCounter
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, tell
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer

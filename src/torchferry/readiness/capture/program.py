@@ -17,10 +17,9 @@ from typing import Any, Protocol
 import torch
 
 from torchferry.files.aside import write_whole
-from torchferry.observe.early_end import EarlyEnd
-from torchferry.observe.loading import around_loading
 from torchferry.observe.modes import ObservingMode
 from torchferry.observe.patching import Patches
+from torchferry.observe.program import EarlyEnd, around_loading
 from torchferry.observe.steps import StepCounter
 from torchferry.readiness import capture_json
 from torchferry.readiness.capture.choices import DeviceChoices
