@@ -42,7 +42,7 @@ _NOTATION = """how --input is written:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry case`."""
     parser.usage = (
         'ferry case OPERATOR --to VENDOR [--input "10x20:int64" ...] [OPTIONS]\n'
         "       ferry case OPERATOR --to VENDOR --from FILE [--call N] [OPTIONS]\n"
@@ -59,12 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_to(parser)
     options.add_vendor_path(parser)
-    _add_inputs(parser)
-    _add_output(parser)
-    _add_run(parser)
-
-
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what it is called with")
     group.add_argument(
         "--input",
@@ -110,9 +104,6 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE",
         help="a module that the case imports once the device is there, as one that registers an operator",
     )
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is written")
     group.add_argument(
         "-o",
@@ -129,10 +120,6 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "runs",
     )
     options.add_switch(group, "--forward-only", "do not test gradients")
-    options.add_language(parser)
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("running it")
     options.add_switch(group, "--no-run", "only write it; the CPU tries the call nevertheless")
     options.add_emulate(
@@ -160,6 +147,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     options.add_timeout(group, f"a run that takes longer has failed (default: {_SECONDS:g})", _SECONDS)
     options.add_quiet(group)
+    options.add_language(parser)
 
 
 _STDOUT = "-"
@@ -177,22 +165,34 @@ def run(args: argparse.Namespace) -> int:
         raise RunError("--save-times and --times-of go with --time")
     vendor = get_vendor(args.to, args.vendor_path)
     need("a case calls operators of", "torch")
+    from torchferry.readiness.cases.describing import described_call, told
+    from torchferry.readiness.cases.model import CaseVerdict, TrialFacts
+    from torchferry.readiness.cases.writing import write_case
+
     case, frame = _prepared(args, vendor)
-    if args.output != _STDOUT:
-        _check_output(Path(frame.file_name), args.force)
     with _bench(args, vendor) as bench, tempfile.TemporaryDirectory(prefix="torchferry-case-") as scratch:
-        facts = _facts(case, frame, bench, Path(scratch))
+        facts = bench.probe(write_case(case, TrialFacts(), frame, Path(scratch) / "test_probe.py"))
+        if facts.error:
+            raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
+        facts = replace(facts, uninitialised=case.callee.returns_raw_memory)
         file = _write(args, case, facts, frame, Path(scratch))
         if args.no_run:
             return 0
-        with _telling_what_stays(args, file):
+        try:
             outcome = bench.run(file)
-            _say(args, _told(outcome, vendor))
+            _say(args, told(outcome, vendor.name))
             if args.time:
                 _time(args, bench, file)
             if args.shrink:
                 _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
-    return _exit_code(args, outcome)
+        except KeyboardInterrupt as stop:  # the file is there already
+            stop.args = ("interrupted" if args.output == _STDOUT else f"interrupted; {file} stays as it is",)
+            raise
+    if not args.check:
+        return 0
+    if outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
+        return 2
+    return int(outcome.kind.is_failure)
 
 
 def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
@@ -204,12 +204,10 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
 
     elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
-    for line in told_times(times):
-        _say(args, line)
+    _say(args, *told_times(times))
     if times.error:
         return
-    for line in told_elsewhere(times, elsewhere, str(args.times_of)):
-        _say(args, line)
+    _say(args, *told_elsewhere(times, elsewhere, str(args.times_of)))
     if args.save_times is not None:
         data = {
             "format": "torchferry-times",
@@ -238,9 +236,10 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame]:
+    """The case, and what its file is made with; that it can be written is looked at before the work."""
     from torchferry.accuracy import case_inputs
     from torchferry.readiness.cases.building import CaseRequest, build
-    from torchferry.readiness.cases.writing import FileFrame, Platform, kept_tensors, short_name
+    from torchferry.readiness.cases.writing import FileFrame, Platform, data_name, kept_tensors, short_name
 
     request = CaseRequest(
         args.operator,
@@ -265,32 +264,19 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         command=shlex.join(["ferry", *sys.argv[1:]]),
         file_name=f"test_{short_name(case)}.py" if args.output in (None, _STDOUT) else args.output,
     )
-    if args.output == _STDOUT and kept_tensors(case):
-        raise OutputError("recorded tensors lie in a file beside the test; name one with -o FILE")
-    return case, frame
-
-
-def _check_output(path: Path, force: bool) -> None:
-    """Say so before the work, not after it."""
-    from torchferry.readiness.cases.writing import data_name
-
+    if args.output == _STDOUT:
+        if kept_tensors(case):
+            raise OutputError("recorded tensors lie in a file beside the test; name one with -o FILE")
+        return case, frame
+    path = Path(frame.file_name)
     if path.suffix != ".py":
         raise OutputError(f"{path}: a test's file ends in .py")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}")
     for each in (path, path.with_name(data_name(path.name))):
-        if each.is_dir() or (os.path.lexists(each) and not force):
+        if each.is_dir() or (os.path.lexists(each) and not args.force):
             raise OutputError(f"{each}: exists already; --force replaces it, -o FILE names another")
-
-
-@contextmanager
-def _telling_what_stays(args: argparse.Namespace, file: Path) -> Iterator[None]:
-    """An interruption that comes when the file is there already says so."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        stop.args = ("interrupted",) if args.output == _STDOUT else (f"interrupted; {file} stays as it is",)
-        raise
+    return case, frame
 
 
 @contextmanager
@@ -313,18 +299,6 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
         environment = {name: value for name, value in os.environ.items() if name not in ALL}
     with Bench(environment, args.timeout, vendor.limits.fallback_message) as bench:
         yield bench
-
-
-def _facts(case: Case, frame: FileFrame, bench: Bench, scratch: Path) -> TrialFacts:
-    """What the CPU does with the call; one that it refuses is no case."""
-    from torchferry.readiness.cases.describing import described_call
-    from torchferry.readiness.cases.model import TrialFacts
-    from torchferry.readiness.cases.writing import write_case
-
-    facts = bench.probe(write_case(case, TrialFacts(), frame, scratch / "test_probe.py"))
-    if facts.error:
-        raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
-    return replace(facts, uninitialised=case.callee.returns_raw_memory)
 
 
 def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileFrame, scratch: Path) -> Path:
@@ -359,6 +333,7 @@ def _shrink(
         NOTHING_TO_SHRINK,
         SHRUNK,
         described_call,
+        told,
     )
     from torchferry.readiness.cases.model import CaseVerdict
     from torchferry.readiness.cases.shrinking import shrink
@@ -390,35 +365,17 @@ def _shrink(
         rest = NOT_FINISHED.format(trials=found.trials)
         said = Text(said.en + rest.en, said.zh + rest.zh)
     _say(args, said)
-    _say(args, _told(found.outcome, vendor))
+    _say(args, told(found.outcome, vendor.name))
     if not found.steady:
         _say(args, NOT_STEADY)
     _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)
 
 
-def _told(outcome: CaseOutcome, vendor: Vendor) -> Text:
-    from torchferry.readiness.cases.describing import told
-
-    return told(outcome, vendor.name)
-
-
-def _say(args: argparse.Namespace, text: Text) -> None:
+def _say(args: argparse.Namespace, *texts: Text) -> None:
     """On stderr where stdout is the file's."""
     from torchferry.report.streams import reader_may_leave
 
+    stream, language = sys.stderr if args.output == _STDOUT else sys.stdout, options.language_of(args)
     with reader_may_leave():
-        print(
-            text.in_language(options.language_of(args)),
-            file=sys.stderr if args.output == _STDOUT else sys.stdout,
-            flush=True,
-        )
-
-
-def _exit_code(args: argparse.Namespace, outcome: CaseOutcome) -> int:
-    from torchferry.readiness.cases.model import CaseVerdict
-
-    if not args.check:
-        return 0
-    if outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
-        return 2
-    return 1 if outcome.kind.is_failure else 0
+        for text in texts:
+            print(text.in_language(language), file=stream, flush=True)

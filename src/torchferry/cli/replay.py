@@ -6,13 +6,16 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.output import need, say
 from torchferry.errors import InputError, RunError
+from torchferry.report.safe import one_line
 from torchferry.text import Text
+from torchferry.units import size
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ DEFAULT_OUTPUT = "replay.h5"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry replay`."""
     parser.usage = "ferry replay RECORD (--to VENDOR [--sim | --emulate] | --device TYPE) [-o FILE] [OPTIONS]"
     parser.epilog = (
         "Every operator gets the inputs that it had in the record, so an error of one is not handed on to the next. "
@@ -52,7 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _COMMAND = "ferry replay"
-_SOME_FAILED = 3
 _SHOWN = 20  # calls that failed
 
 _WRITTEN = Text(
@@ -75,15 +77,22 @@ _NEXT = Text("next: {command}", "下一步：{command}")
 def run(args: argparse.Namespace) -> int:
     """Replay all ranks; the answer is an exit code."""
     from torchferry.accuracy.record.outputs import file_of
+    from torchferry.accuracy.record.settings import Selection
+    from torchferry.accuracy.replay.launching import replay_record
 
     place = _place(args)
     records = _records(args)
+    selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
+    shows_progress = not args.quiet and sys.stderr.isatty()
     code = 0
     for path, rank, world in records:
         output = file_of(args.output.absolute(), rank, world)
-        outcome = _replayed(args, path, output, place)
-        _tell(args, output, outcome)
-        code = _SOME_FAILED if any(each.is_failure for each in outcome.left) else code
+        outcome = replay_record(path, output, place, selection, shows_progress)
+        if not outcome.calls and not outcome.left:
+            raise InputError(f"{path}: has no call that --module, --op and --phase select")
+        say(args, _COMMAND, *_told(output, outcome))
+        if any(each.is_failure for each in outcome.left):
+            code = 3
     command = shlex.join(["ferry", "compare", str(args.output), str(args.record)])
     say(args, _COMMAND, _NEXT.format(command=command))
     return code
@@ -137,48 +146,21 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
     return found
 
 
-def _replayed(args: argparse.Namespace, record: Path, output: Path, place: Place) -> ReplayOutcome:
-    from torchferry.accuracy.record.settings import Selection
-    from torchferry.accuracy.replay.launching import replay_record
-
-    selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
-    shows_progress = not args.quiet and sys.stderr.isatty()
-    outcome = replay_record(record, output, place, selection, shows_progress)
-    if not outcome.calls and not outcome.left:
-        raise InputError(f"{record}: has no call that --module, --op and --phase select")
-    return outcome
-
-
-def _tell(args: argparse.Namespace, output: Path, outcome: ReplayOutcome) -> None:
-    from torchferry.report.safe import one_line
-    from torchferry.units import size
-
+def _told(output: Path, outcome: ReplayOutcome) -> Iterator[Text]:
     failed = [each for each in outcome.left if each.is_failure]
     rest = [each for each in outcome.left if not each.is_failure]
-    say(
-        args,
-        _COMMAND,
-        _WRITTEN.format(
-            file=one_line(os.path.relpath(output)),
-            calls=f"{outcome.calls:,}",
-            nbytes=size(outcome.nbytes),
-            failed=_FAILED.format(count=len(failed)) if failed else "",
-            left=_LEFT.format(count=len(rest)) if rest else "",
-        ),
+    yield _WRITTEN.format(
+        file=one_line(os.path.relpath(output)),
+        calls=f"{outcome.calls:,}",
+        nbytes=size(outcome.nbytes),
+        failed=_FAILED.format(count=len(failed)) if failed else "",
+        left=_LEFT.format(count=len(rest)) if rest else "",
     )
     for each in (failed + rest)[:_SHOWN]:
         module = _IN_MODULE.format(module=one_line(each.module)) if each.module else ""
-        say(
-            args,
-            _COMMAND,
-            _LEFT_LINE.format(
-                number=each.number,
-                operator=one_line(each.operator),
-                module=module,
-                reason=one_line(each.reason),
-            ),
-        )
+        operator, reason = one_line(each.operator), one_line(each.reason)
+        yield _LEFT_LINE.format(number=each.number, operator=operator, module=module, reason=reason)
     if len(outcome.left) > _SHOWN:
-        say(args, _COMMAND, _MORE.format(count=len(outcome.left) - _SHOWN))
+        yield _MORE.format(count=len(outcome.left) - _SHOWN)
     if outcome.fallen_back:
-        say(args, _COMMAND, _FELL_BACK.format(operators=", ".join(outcome.fallen_back)))
+        yield _FELL_BACK.format(operators=", ".join(outcome.fallen_back))
