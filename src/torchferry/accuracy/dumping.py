@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -85,28 +84,16 @@ class Dumper:
         stack.enter_context(check_block(self.path))
 
     def _record(self, stack: ExitStack) -> None:
-        import torch
-
-        from torchferry.accuracy.model import Kept, RecordHeader
-        from torchferry.accuracy.record.process import device_in_use, shares_randomness, simulated_vendor
-        from torchferry.accuracy.record.program import rank_and_world
+        from torchferry.accuracy.model import Kept
+        from torchferry.accuracy.record.program import header_of, shares_randomness
         from torchferry.accuracy.record.recorder import Recorder
         from torchferry.accuracy.record.replaying import ReplayingMode
 
         golden = self._golden(stack)
+        header = header_of(Kept.TENSORS, replayed="" if golden is None else str(golden.path))
         # before the file is there: one that can't be filled is not left behind
-        around = self._dumping(device_in_use(), bool(simulated_vendor())) if self.load_with_acl_dump else None
+        around = self._dumping(header.device, header.simulated) if self.load_with_acl_dump else None
         assert self.path is not None
-        header = RecordHeader(
-            Kept.TENSORS,
-            " ".join(sys.argv),
-            device_in_use(),
-            torch.__version__,
-            *rank_and_world(),
-            simulated_vendor(),
-            bool(simulated_vendor()),
-            "" if golden is None else str(golden.path),
-        )
         recorder = Recorder(self.path, header)
         stack.callback(recorder.stop)
         recorder.start()

@@ -23,7 +23,7 @@ def checked(file: Path, found: list[OverflowEvent]) -> Iterator[OverflowCheck]:
     nowhere: frozenset[str] = frozenset()
 
     def save(call: CheckedCall) -> str:
-        save_call(file, RecordHeader(Kept.TENSORS, "", "cpu", ""), call, lambda _: "", nowhere)
+        save_call(file, RecordHeader(Kept.TENSORS, "", "cpu", ""), call, lambda _: "")
         return str(file)
 
     check = OverflowCheck(CheckOptions(host_devices=nowhere), save, found.append)

@@ -85,7 +85,7 @@ def test_more_than_can_be_staged_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_memory_that_can_not_be_read_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: Kept
 ) -> None:
-    monkeypatch.setattr(recording, "_host_devices", lambda: frozenset())
+    monkeypatch.setattr(recording, "host_devices", lambda: frozenset())
     x = torch.arange(12.0).view(3, 4)
 
     def program() -> None:

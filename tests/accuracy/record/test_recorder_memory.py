@@ -131,7 +131,7 @@ def test_writes_that_only_the_version_tells(tmp_path: Path) -> None:
     recorder = make_recorder(tmp_path / "record.h5")
     recorder.start()
     x.neg()
-    with recorder.mode.out_of_sight():
+    with recorder.out_of_sight():
         x.add_(1)
     x.neg()
     recorder.stop()

@@ -268,7 +268,7 @@ def test_threads_that_have_the_mode_on(tmp_path: Path) -> None:
     recorder.start()
 
     def work(value: float) -> None:
-        with recorder.mode:
+        with recorder:
             for _ in range(50):
                 torch.full((8,), value).neg()
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from torchferry.accuracy.overflow.model import (
     TensorFigures,
     Underflow,
 )
+from torchferry.accuracy.record.layout import host_devices
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import base_name
 from torchferry.observe.steps import is_skipping, scale_of
@@ -165,7 +166,6 @@ class Underflows:
         return tuple(sorted(self._worst.values(), key=lambda each: -each.share)[:_MOST])
 
 
-_CPU = "cpu"
 _HALF = "float16"
 _MOST_EVENTS = 50
 _PATIENCE = 10  # steps that a GradScaler may skip one after the other; the first scale needs 5 or so
@@ -179,7 +179,7 @@ class CheckOptions:
     last: int = 20  # calls before the event that are told of
     half: bool = False  # also what would overflow in float16
     strict: bool = False  # also what a GradScaler handles, and what seems intended
-    host_devices: frozenset[str] = frozenset({_CPU})  # types of devices whose memory the host can read
+    host_devices: frozenset[str] = field(default_factory=host_devices)
 
 
 class OverflowCheck:

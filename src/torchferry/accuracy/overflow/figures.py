@@ -13,7 +13,7 @@ import torch
 from torchferry.accuracy.model import INPUT, OUTPUT, Statistics
 from torchferry.accuracy.native.library import ROW, decode, statistics_into
 from torchferry.accuracy.overflow.model import CallFigures, TensorFigures
-from torchferry.accuracy.record.calls import OperatorPlan
+from torchferry.accuracy.record.calls import OperatorPlan, named_tensors
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, version_of
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import why_unreadable
@@ -64,7 +64,7 @@ class CheckedCall:
         copied = 0
         for argument, value in self.arguments:
             position = plan.positions[argument]
-            for name, tensor in _named(INPUT, argument, value):
+            for name, tensor in named_tensors(f"{INPUT}/{argument}", value):
                 if position in plan.lost:
                     self.unsaved.add(name)
                 elif position in plan.written and is_number(tensor) and not why_unreadable(tensor):
@@ -82,7 +82,7 @@ class CheckedCall:
         written = {id(tensor): name for name, tensor in self.written_tensors()} if self.plan.written else {}
         results = result if isinstance(result, (list, tuple)) else (result,)
         for place, value in enumerate(results):
-            for name, tensor in _named(OUTPUT, f"output_{place}", value):
+            for name, tensor in named_tensors(f"{OUTPUT}/output_{place}", value):
                 if is_number(tensor):
                     self.outputs.append((written.pop(id(tensor), name), tensor))
         self.answered = len(self.outputs)
@@ -95,7 +95,7 @@ class CheckedCall:
         """The arguments that it writes to, themselves."""
         for argument, value in self.arguments:
             if self.plan.positions[argument] in self.plan.written:
-                yield from _named(OUTPUT, argument, value)
+                yield from named_tensors(f"{OUTPUT}/{argument}", value)
 
     def numbers(self) -> Iterator[float]:
         """The scalars that it was given, those of lists included."""
@@ -143,14 +143,6 @@ def is_number(tensor: torch.Tensor) -> bool:
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     with unobserved():
         return tensor.detach().clone()
-
-
-def _named(side: str, name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    if isinstance(value, torch.Tensor):
-        yield f"{side}/{name}", value
-    elif isinstance(value, (list, tuple)):
-        for place, each in enumerate(value):
-            yield from _named(f"{side}/{name}", f"{name}_{place}", each)
 
 
 def _numbers(values: Iterable[Any]) -> Iterator[float]:

@@ -21,10 +21,9 @@ from torchferry.accuracy.overflow.figures import CheckedCall, is_checked
 from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, Standing, dump
 from torchferry.accuracy.overflow.report import where
 from torchferry.accuracy.record.calls import Numbering, OperatorPlan, plan_of
-from torchferry.accuracy.record.layout import Layouts, MemoryReader
+from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_devices
 from torchferry.accuracy.record.outputs import RecordOutput
-from torchferry.accuracy.record.process import device_in_use, simulated_vendor
-from torchferry.accuracy.record.program import rank_and_world
+from torchferry.accuracy.record.program import header_of
 from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.files.aside import write_whole
 from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
@@ -126,14 +125,12 @@ def _calls_others(kind: Any) -> bool:
 _RoleOf = Callable[[torch.Tensor], str]
 
 
-def save_call(
-    path: Path, header: RecordHeader, call: CheckedCall, role_of: _RoleOf, on_host: frozenset[str]
-) -> None:
-    """Inputs as they were before the call, outputs as they are. `on_host`: devices whose memory the host can read."""
+def save_call(path: Path, header: RecordHeader, call: CheckedCall, role_of: _RoleOf) -> None:
+    """Inputs as they were before the call, outputs as they are."""
     writer = RecordWriter(path, header)
     try:
         with unobserved():
-            tensors = _Tensors(writer, role_of, on_host)
+            tensors = _Tensors(writer, role_of)
             readable = {name for name, _ in call.read_inputs()}
             inputs = [tensors.record(name, tensor, name in readable) for name, tensor in call.inputs]
             outputs = [tensors.record(name, tensor, True) for name, tensor in call.outputs]
@@ -160,10 +157,10 @@ def save_call(
 
 
 class _Tensors:
-    def __init__(self, writer: RecordWriter, role_of: _RoleOf, on_host: frozenset[str]) -> None:
+    def __init__(self, writer: RecordWriter, role_of: _RoleOf) -> None:
         self._writer = writer
         self._role_of = role_of
-        self._layouts = Layouts(on_host)
+        self._layouts = Layouts(host_devices())
         self._reader = MemoryReader()
         self._contents = 0
 
@@ -174,18 +171,8 @@ class _Tensors:
         if not unread:
             offset = self._writer.append_memory(self._reader.address(tensor, layout), layout.nbytes)
         self._contents += 1
-        return TensorRecord(
-            name,
-            layout.dtype,
-            layout.shape,
-            layout.stride,
-            layout.device,
-            self._role_of(tensor),
-            0 if unread else self._contents,
-            offset,
-            layout.is_dense,
-            unread,
-        )
+        found = layout.record(name, self._role_of(tensor), unread)
+        return replace(found, content=0 if unread else self._contents, offset=offset)
 
 
 def _results(call: CheckedCall) -> Value:
@@ -194,7 +181,6 @@ def _results(call: CheckedCall) -> Value:
     return refs[0] if len(refs) == 1 else refs
 
 
-_CPU = "cpu"
 _FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever
 
 
@@ -203,11 +189,9 @@ class OverflowPart:
 
     def __init__(self, settings: OverflowSettings) -> None:
         self._settings = settings
-        self._rank, self._world = rank_and_world()
-        self._wanted = settings.updates
+        self._header = header_of(Kept.TENSORS, settings)
         self._steps = 0
-        self._on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
-        check = CheckOptions(settings.last, settings.half, settings.strict, self._on_host)
+        check = CheckOptions(settings.last, settings.half, settings.strict)
         self._check = OverflowCheck(check, self._save, self._found)
         self._mode = CheckingMode(self._check)
         self._path: Path | None = None  # of the record, once there is one
@@ -228,7 +212,8 @@ class OverflowPart:
         self._mode.step = step
         self._check.settle()
         self._steps = updates
-        if self._wanted is not None and self._steps >= self._wanted:
+        wanted = self._settings.updates
+        if wanted is not None and self._steps >= wanted:
             self._finish(End.STEPS)
             self._ask_for_end(EarlyEnd())
         self._write()
@@ -251,11 +236,11 @@ class OverflowPart:
     def findings(self) -> OverflowFindings:
         """What was found so far."""
         return OverflowFindings(
-            self._settings.program,
-            self._settings.device or device_in_use(),
-            torch.__version__,
-            self._rank,
-            self._world,
+            self._header.program,
+            self._header.device,
+            self._header.torch,
+            self._header.rank,
+            self._header.world,
             self._steps,
             self._check.operators,
             self._end,
@@ -297,19 +282,9 @@ class OverflowPart:
         if not self._settings.output:
             return ""
         if self._path is None:
-            self._path = RecordOutput(self._settings, self._rank, self._world).path
-        header = RecordHeader(
-            Kept.TENSORS,
-            self._settings.program,
-            self._settings.device or device_in_use(),
-            torch.__version__,
-            self._rank,
-            self._world,
-            self._settings.vendor,
-            self._settings.simulated,
-        )
+            self._path = RecordOutput(self._settings, self._header.rank, self._header.world).path
         try:
-            save_call(self._path, header, call, self._mode.where.role_of, self._on_host)
+            save_call(self._path, self._header, call, self._mode.where.role_of)
         except OSError as error:
             print(f"torchferry: {self._path}: {error.strerror}; the inputs are not saved", file=sys.stderr)
             return ""
@@ -319,7 +294,7 @@ class OverflowPart:
         """Whole or not at all."""
         if not self._settings.folder:
             return
-        path = Path(self._settings.folder) / f"{self._rank}-{os.getpid()}{SUFFIX}"
+        path = Path(self._settings.folder) / f"{self._header.rank}-{os.getpid()}{SUFFIX}"
         write_whole(path, dump(self.findings()).encode())
 
 
@@ -331,9 +306,7 @@ class CheckedBlock:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._device, self._vendor = device_in_use(), simulated_vendor()
-        self._on_host = frozenset({_CPU, self._device} if self._vendor else {_CPU})
-        self._check = OverflowCheck(CheckOptions(host_devices=self._on_host), self._save, self._tell)
+        self._check = OverflowCheck(CheckOptions(), self._save, self._tell)
         self._mode = CheckingMode(self._check)
 
     @property
@@ -367,16 +340,5 @@ class CheckedBlock:
     def _save(self, call: CheckedCall) -> str:
         if self._path is None:
             return ""
-        program, (rank, world) = " ".join(sys.argv), rank_and_world()
-        header = RecordHeader(
-            Kept.TENSORS,
-            program,
-            self._device,
-            torch.__version__,
-            rank,
-            world,
-            self._vendor,
-            bool(self._vendor),
-        )
-        save_call(self._path, header, call, self._mode.where.role_of, self._on_host)
+        save_call(self._path, header_of(Kept.TENSORS), call, self._mode.where.role_of)
         return str(self._path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -33,6 +33,9 @@ from torchferry.observe.operators import (
 from torchferry.observe.where import ProgramSite, Whereabouts
 from torchferry.readiness.capture.folding import key_of, value_of
 from torchferry.readiness.model import Special
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.record.sinks import Sink
 
 # What has to be done with an operator's tensors, found once for each operator from its schema.
 
@@ -97,13 +100,6 @@ class OperatorPlan:
         self.is_random = is_random(func)
         self.generator = self.positions.get("generator")
 
-    def argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What was given for this argument; None if nothing was."""
-        position = self.positions.get(name)
-        if position is None:
-            return None
-        return args[position] if position < len(args) else kwargs.get(name)
-
 
 def plan_of(func: Any) -> OperatorPlan | None:
     """The plan of an operator; None for what is no operator with a schema: higher-order ones."""
@@ -144,13 +140,14 @@ class Numbering:
         return found if isinstance(found, (Special, bool, int, float, str)) else str(value)
 
 
-def names_of(side: str, name: str, value: Any) -> Iterator[str]:
-    """The names of the tensors of an argument or result: input/self, input/tensors/tensors_0."""
+def named_tensors(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of an argument or result with their names: input/self, input/tensors/tensors_0."""
     if isinstance(value, torch.Tensor):
-        yield f"{side}/{name}"
+        yield name, value
     elif isinstance(value, (list, tuple)):
+        last = name.rpartition("/")[2]
         for index, item in enumerate(value):
-            yield from names_of(f"{side}/{name}", f"{name}_{index}", item)
+            yield from named_tensors(f"{name}/{last}_{index}", item)
 
 
 # One call while it is being made: its tensors before and after, and the key that is equal for calls
@@ -197,6 +194,13 @@ class OngoingCall:
         self.values: list[Any] = []  # numbers and the like
         self.random: RandomState | None = None
 
+    def argument(self, name: str) -> Any:
+        """What was given for this argument; None if nothing was."""
+        position = self.plan.positions.get(name)
+        if position is None:
+            return None
+        return self.args[position] if position < len(self.args) else self.kwargs.get(name)
+
 
 class TensorTemplates:
     """The tensors of calls that look alike, without their contents."""
@@ -204,7 +208,7 @@ class TensorTemplates:
     __slots__ = ("encoded", "inputs", "outputs")
 
     def __init__(self, call: OngoingCall) -> None:
-        names = [each for name, value in _given(call) for each in names_of(INPUT, name, value)]
+        names = [each for name, value in _given(call) for each, _ in named_tensors(f"{INPUT}/{name}", value)]
         self.inputs = _templates(names, call.inputs)
         self.outputs = _templates(_output_names(call, names), call.outputs)
         self.encoded = ""  # both, once that is needed
@@ -239,29 +243,20 @@ def _output_names(call: OngoingCall, input_names: list[str]) -> list[str]:
     }
     results = call.result if isinstance(call.result, (list, tuple)) else [call.result]
     plain = [
-        name for place, value in enumerate(results) for name in names_of(OUTPUT, f"output_{place}", value)
+        name
+        for place, value in enumerate(results)
+        for name, _ in named_tensors(f"{OUTPUT}/output_{place}", value)
     ]
     plain += [""] * (len(call.outputs) - len(plain))
     return [names.get(id(look[0]), name) for look, name in zip(call.outputs, plain, strict=True)]
 
 
-def _templates(names: list[str], looks: list[CallTensor]) -> tuple[TensorRecord, ...]:
+def _templates(names: list[str], tensors: list[CallTensor]) -> tuple[TensorRecord, ...]:
     """What is known of the tensors without their contents."""
     found = []
-    for name, (_, _, layout, mark) in zip(names, looks, strict=True):
+    for name, (_, _, layout, mark) in zip(names, tensors, strict=True):
         role, unread = mark if isinstance(mark, tuple) else (mark, "")
-        found.append(
-            TensorRecord(
-                name,
-                layout.dtype,
-                layout.shape,
-                layout.stride,
-                layout.device,
-                role,
-                is_dense=layout.is_dense,
-                unread=layout.unread or unread,
-            )
-        )
+        found.append(layout.record(name, role, unread))
     return tuple(found)
 
 
@@ -269,19 +264,6 @@ UNDER_WAY = "under way"  # other processes are writing to it
 _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 _PLAIN = frozenset({int, bool, str, type(None)})
 _RESULTS = -1  # the position of what is no argument
-
-
-class Sink(Protocol):
-    """What reads contents that are not known yet, and takes calls."""
-
-    def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
-        """The content of a tensor, read if it is not known; RuntimeError if it can't be read."""
-
-    def unusual(self, tensor: torch.Tensor) -> Content:
-        """The content of a tensor that has no memory of its own."""
-
-    def write(self, call: OngoingCall, step: int) -> None:
-        """Take a complete call."""
 
 
 class CallObserver:
@@ -318,8 +300,9 @@ class CallObserver:
             return
         if plan.has_effects:
             self._apply_effects(plan, call.inputs)
-        if plan.may_be_under_way and plan.argument("non_blocking", call.args, call.kwargs):
-            _wait_for_devices(call.inputs)
+        if plan.may_be_under_way and call.argument("non_blocking"):
+            for kind in {look[2].device.partition(":")[0] for look in call.inputs if not look[2].on_host}:
+                synchronize(kind)  # a copy to the host may be under way
         call.result = result
         call.key.append(OngoingCall)  # between arguments and results
         if type(result) is _Tensor:
@@ -469,9 +452,3 @@ class CallObserver:
         for tensor, position, *_ in call.inputs:
             if position in call.plan.written and id(tensor) not in returned:
                 self._take_output(call, tensor)
-
-
-def _wait_for_devices(looks: list[CallTensor]) -> None:
-    """A copy to the host may be under way."""
-    for kind in {look[2].device.partition(":")[0] for look in looks if not look[2].on_host}:
-        synchronize(kind)

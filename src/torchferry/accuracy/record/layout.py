@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.model import SIZES, Statistics
+from torchferry.accuracy.model import SIZES, Statistics, TensorRecord
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import sizes_of, why_unreadable
+from torchferry.sim.current import simulated
 
 
 class TensorLayout:
@@ -59,6 +60,13 @@ class TensorLayout:
         self.extent = (last + 1) * size
         # what tells tensors apart that begin at the same address
         self.region: Hashable = (dtype, self.nbytes) if self.is_dense else (dtype, shape, stride)
+
+    def record(self, name: str, role: str = "", unread: str = "") -> TensorRecord:
+        """What a record says of a tensor of this name without its contents, and why those are not read."""
+        return TensorRecord(
+            name, self.dtype, self.shape, self.stride, self.device, role,
+            is_dense=self.is_dense, unread=self.unread or unread,
+        )  # fmt: skip
 
 
 class Layouts:
@@ -124,6 +132,12 @@ class Layouts:
             known = self._known[key] = TensorLayout(dtype, shape, stride, device)
             known.unread = unread
         return known
+
+
+def host_devices() -> frozenset[str]:
+    """The types of devices whose memory is the host's: a simulated one's is."""
+    now = simulated()
+    return frozenset({"cpu"} if now is None else {"cpu", now.vendor.device_type})
 
 
 def is_marked(tensor: torch.Tensor) -> bool:
@@ -224,6 +238,14 @@ def synchronize(kind: str) -> None:
     wait = getattr(getattr(torch, kind, None), "synchronize", None)
     if wait is not None:
         wait()
+
+
+def generator_of(device: torch.device) -> Any:
+    """What random operators of a device draw from unless they are told another one."""
+    if device.type == "cpu":
+        return torch.default_generator
+    module = getattr(torch, device.type)
+    return module.default_generators[module.current_device() if device.index is None else device.index]
 
 
 # Which contents of memory are known already: by storage, region and version, so that each is read only once.

@@ -11,12 +11,14 @@ from typing import Any, Protocol
 
 import torch
 
+from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import FerryError
 from torchferry.observe.patching import Patches
 from torchferry.observe.program import EarlyEnd, Entrance, around_loading, seed_all
 from torchferry.observe.steps import StepCounter
 from torchferry.readiness.capture.program import before_every_end, keep_out_of_tracing
+from torchferry.sim.current import simulated
 
 
 class RecordingPart(Protocol):
@@ -153,3 +155,37 @@ def rank_and_world() -> tuple[int, int]:
         return int(environment.get("RANK", 0)), int(environment.get("WORLD_SIZE", 1))
     except ValueError:
         return 0, 1
+
+
+def header_of(
+    kept: Kept, settings: RecordSettings | None = None, *, replayed: str = "", selected: str = ""
+) -> RecordHeader:
+    """What a record of this process is of. Without settings, the program has asked for it itself."""
+    if settings is None:
+        vendor = simulated_vendor()
+        settings = RecordSettings("", program=" ".join(sys.argv), vendor=vendor, simulated=bool(vendor))
+    device = settings.device or device_in_use()
+    return RecordHeader(
+        kept, settings.program, device, torch.__version__, *rank_and_world(), settings.vendor, settings.simulated,
+        replayed, selected, options=settings.again,
+    )  # fmt: skip
+
+
+def device_in_use() -> str:
+    """The type of the device that a program most likely computes on."""
+    now = simulated()
+    if now is not None:
+        return now.vendor.device_type
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def shares_randomness() -> bool:
+    """Whether simulated devices draw from the CPU's generator."""
+    now = simulated()
+    return now is not None and now.settings.shared_randomness
+
+
+def simulated_vendor() -> str:
+    """Whose device is simulated here; "" if none is."""
+    now = simulated()
+    return "" if now is None else now.vendor.name

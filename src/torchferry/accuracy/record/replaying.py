@@ -16,6 +16,8 @@ import torch
 
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import INPUT, OUTPUT, Call, TensorRecord, TensorRef, Value, group_name
+from torchferry.accuracy.record.calls import named_tensors
+from torchferry.accuracy.record.layout import generator_of
 from torchferry.observe.modes import LocatingMode, unobserved
 from torchferry.observe.operators import (
     COMMUNICATION,
@@ -175,10 +177,7 @@ class ReplayingMode(LocatingMode):  # type: ignore[no-untyped-call]
         if golden.type == _CPU and (mine.type == _CPU or self._is_shared):
             generator = torch.default_generator
         elif golden.type == mine.type and not given.has_generator():
-            module = getattr(torch, mine.type)
-            generator = module.default_generators[
-                module.current_device() if mine.index is None else mine.index
-            ]
+            generator = generator_of(mine)
         else:
             return False
         state = torch.frombuffer(bytearray(self._record.state(call.random)), dtype=torch.uint8)
@@ -226,7 +225,7 @@ class _Arguments:
     def tensors(self) -> Iterator[tuple[str, torch.Tensor, bool]]:
         """Name, tensor, whether it is written to."""
         for name, value in list(self._values.items()):
-            for path, tensor in _named(name, name, value):
+            for path, tensor in named_tensors(name, value):
                 yield path, tensor, name in self._written
 
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -248,25 +247,14 @@ class _Arguments:
     def put(self, path: str, tensor: torch.Tensor) -> None:
         """In the place of the one of that name."""
         name, *inner = path.split("/")
-        self._values[name] = _with(self._values[name], [_index(part) for part in inner], tensor)
+        indices = [int(part.rpartition("_")[2]) for part in inner]
+        self._values[name] = _with(self._values[name], indices, tensor)
 
     def call(self) -> Any:
         """Make it."""
         values = list(self._values.values())[: self._positional]
         rest = dict(list(self._values.items())[self._positional :])
         return self._func(*values, **rest)
-
-
-def _named(path: str, name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    if isinstance(value, torch.Tensor):
-        yield path, value
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _named(f"{path}/{name}_{index}", f"{name}_{index}", item)
-
-
-def _index(part: str) -> int:
-    return int(part.rpartition("_")[2])
 
 
 def _with(value: Any, indices: list[int], tensor: torch.Tensor) -> Any:

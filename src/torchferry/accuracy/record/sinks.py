@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,13 +16,7 @@ from torchferry.accuracy.file.call_objects import CallForm
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
 from torchferry.accuracy.model import Call, Kept, RandomState, TensorRecord
 from torchferry.accuracy.native.library import ROW, SHORT, decode, kernels
-from torchferry.accuracy.record.calls import (
-    OngoingCall,
-    OperatorPlan,
-    TensorTemplates,
-    arguments_of,
-    results_of,
-)
+from torchferry.accuracy.record.calls import OngoingCall, TensorTemplates, arguments_of, results_of
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import (
     NOWHERE,
@@ -32,6 +27,7 @@ from torchferry.accuracy.record.layout import (
     MemoryReader,
     TensorLayout,
     address_of,
+    generator_of,
 )
 from torchferry.observe.modes import unobserved
 
@@ -45,20 +41,15 @@ class Generators:
         self._append = append
         self._last: dict[int, tuple[bytes, RandomState]] = {}  # by the generator
 
-    def state(
-        self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]
-    ) -> RandomState | None:
+    def state(self, call: OngoingCall) -> RandomState | None:
         """What the call is about to draw from; None if that can't be told."""
         with unobserved():
             try:
-                generator = plan.argument("generator", args, kwargs) or _default(plan, args, kwargs, tensors)
+                generator = call.argument("generator") or generator_of(_device_of(call))
                 state = generator.get_state()
                 data = ctypes.string_at(state.data_ptr(), state.numel())
-            except (
-                RuntimeError,
-                AttributeError,
-                IndexError,
-            ):  # no such generator, or a graph is being captured
+            # no such generator, or a graph is being captured
+            except (RuntimeError, AttributeError, IndexError):
                 return None
             last = self._last.get(id(generator))
             if last is None or last[0] != data:
@@ -67,19 +58,12 @@ class Generators:
             return last[1]
 
 
-def _default(
-    plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]
-) -> Any:
-    """The default generator of the device that the call computes on."""
-    given = plan.argument("device", args, kwargs)
-    device = (
-        torch.device(given) if given is not None else tensors[0].device if tensors else torch.device("cpu")
-    )
-    if device.type == "cpu":
-        return torch.default_generator
-    module = getattr(torch, device.type)
-    generators = module.default_generators
-    return generators[module.current_device() if device.index is None else device.index]
+def _device_of(call: OngoingCall) -> torch.device:
+    """The device that a call computes on."""
+    given = call.argument("device")
+    if given is not None:
+        return torch.device(given)
+    return call.inputs[0][0].device if call.inputs else torch.device("cpu")
 
 
 _MOST_SIGNATURES = 100_000  # programs whose numbers change all the time have one for each call
@@ -87,8 +71,8 @@ _MOST_FORMS = 20_000  # each takes a few kilobytes
 _MOST_WAITING = 4096  # figures that may stay on a device
 
 
-class _Sink:
-    """What both have in common."""
+class Sink(ABC):
+    """What reads contents that are not known yet, and takes calls."""
 
     def __init__(self, contents: KnownContents, lock: threading.RLock) -> None:
         self.lock = lock  # held while a call is looked at
@@ -99,9 +83,23 @@ class _Sink:
         self._nothing: Content | None = None  # the content of tensors without elements
         self._templates: dict[tuple[Any, ...], TensorTemplates] = {}
 
+    @abstractmethod
+    def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
+        """The content of a tensor, read if it is not known; RuntimeError if it can't be read."""
+
     def unusual(self, tensor: torch.Tensor) -> Content:
         """The content of a tensor that has no memory of its own."""
         return UNKNOWN
+
+    def before(self, call: OngoingCall) -> None:  # noqa: B027 - not all sinks need what is lost with the call
+        """A random operator is about to be called."""
+
+    @abstractmethod
+    def write(self, call: OngoingCall, step: int) -> None:
+        """Take a complete call."""
+
+    def settle(self) -> None:  # noqa: B027 - not all sinks leave work to devices
+        """Fetch what is still on devices."""
 
     def _templates_of(self, key: tuple[Any, ...], call: OngoingCall) -> TensorTemplates:
         found = self._templates.get(key)
@@ -116,8 +114,8 @@ class _Sink:
         (self._short if count <= SHORT else self._long)(address, layout.code, count, row)
 
 
-class StatisticsSink(_Sink):
-    """Rows of figures."""
+class StatisticsSink(Sink):
+    """Writes rows of figures. States of generators are not kept: nothing is computed again from figures."""
 
     def __init__(self, contents: KnownContents, writer: StatisticsWriter) -> None:
         super().__init__(contents, writer.lock)
@@ -126,28 +124,24 @@ class StatisticsSink(_Sink):
         self._numbers: dict[tuple[Any, ...], tuple[int, int]] = {}  # of sites and signatures
 
     def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
-        """The content of a tensor, read if it is not known."""
         if not layout.nbytes:
             return self._empty()
         storage = self._contents.find_or_storage(tensor, layout)
         if isinstance(storage, Content):
             return storage
         if not layout.on_host:
-            return self._on_device(storage, tensor, layout)
+            refuse_capturing(layout)
+            number, row = self._writer.row()
+            self._devices.put(tensor, layout, row)
+            if len(self._devices) >= _MOST_WAITING:
+                self._devices.fetch()
+            return storage.keep(tensor, layout, number)
         address = address_of(tensor) if layout.is_plain else self._reader.address(tensor, layout)
         if storage.is_shifting:
             return self._read_again(storage, tensor, layout, address)
         number, row = self._writer.row()
         count = layout.numbers
         (self._short if count <= SHORT else self._long)(address, layout.code, count, row)
-        return storage.keep(tensor, layout, number)
-
-    def _on_device(self, storage: KnownStorage, tensor: torch.Tensor, layout: TensorLayout) -> Content:
-        refuse_capturing(layout)
-        number, row = self._writer.row()
-        self._devices.put(tensor, layout, row)
-        if len(self._devices) >= _MOST_WAITING:
-            self._devices.fetch()
         return storage.keep(tensor, layout, number)
 
     def _read_again(
@@ -171,45 +165,34 @@ class StatisticsSink(_Sink):
             self._nothing = Content(number, 0, NOWHERE, 0)
         return self._nothing
 
-    def before(self, call: OngoingCall) -> None:
-        """States of generators are not kept: nothing is computed again from figures."""
-
     def write(self, call: OngoingCall, step: int) -> None:
-        """Take a complete call."""
         key = tuple(call.key)
         whole = (key, id(call.site), *call.values)  # there is one object for each site, and it stays
         numbers = self._numbers.get(whole)
         if numbers is None:
-            numbers = self._new_numbers(key, whole, call)
-        self._writer.call(step, numbers[0], numbers[1], [content.number for content in call.contents])
+            numbers = self._new_numbers(key, call)
+            if len(self._numbers) >= _MOST_SIGNATURES:
+                self._numbers.clear()
+            self._numbers[whole] = numbers
+        self._writer.call(step, *numbers, [content.number for content in call.contents])
 
-    def _new_numbers(
-        self, key: tuple[Any, ...], whole: tuple[Any, ...], call: OngoingCall
-    ) -> tuple[int, int]:
-        if len(self._numbers) >= _MOST_SIGNATURES:
-            self._numbers.clear()
-        numbers = self._numbers[whole] = (self._site(call), self._signature(key, call))
-        return numbers
-
-    def _site(self, call: OngoingCall) -> int:
+    def _new_numbers(self, key: tuple[Any, ...], call: OngoingCall) -> tuple[int, int]:
+        """The numbers of a call's site and signature."""
         site = call.site
-        return self._writer.site(
+        number = self._writer.site(
             call.plan.operator, site.phase, site.model, site.module, site.place, site.node
         )
-
-    def _signature(self, key: tuple[Any, ...], call: OngoingCall) -> int:
         made = self._templates_of(key, call)
         if not made.encoded:
             made.encoded = encoded_tensors(made.inputs, made.outputs)
-        return self._writer.signature_with(arguments_of(call), made.encoded, results_of(call))
+        return number, self._writer.signature_with(arguments_of(call), made.encoded, results_of(call))
 
     def settle(self) -> None:
-        """Fetch what is still on devices."""
         self._devices.fetch()
 
 
-class TensorSink(_Sink):
-    """Calls with the bytes of their tensors."""
+class TensorSink(Sink):
+    """Writes calls with the bytes of their tensors."""
 
     def __init__(self, contents: KnownContents, writer: RecordWriter, kept: Kept) -> None:
         super().__init__(contents, writer.lock)
@@ -221,7 +204,6 @@ class TensorSink(_Sink):
         self._forms: dict[tuple[Any, ...], CallForm] = {}
 
     def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
-        """The content of a tensor, read if it is not known."""
         if not layout.nbytes:
             return self._empty()
         found = self._contents.find(tensor, layout)
@@ -263,13 +245,9 @@ class TensorSink(_Sink):
         return self._nothing
 
     def before(self, call: OngoingCall) -> None:
-        """Keep the state of the generator that the call is about to draw from."""
-        call.random = self._generators.state(
-            call.plan, call.args, call.kwargs, [look[0] for look in call.inputs]
-        )
+        call.random = self._generators.state(call)
 
     def write(self, call: OngoingCall, step: int) -> None:
-        """Take a complete call."""
         self._calls += 1
         figures: list[int | str] = []
         offsets = []
@@ -292,20 +270,11 @@ class TensorSink(_Sink):
         whole = (key, id(call.site), *call.values, *sorts)
         form = self._forms.get(whole)
         if form is None:
-            form = self._new_form(key, whole, call, step)
+            if len(self._forms) >= _MOST_FORMS:
+                self._forms.clear()
+            made = _call(self._calls, step, call, self._templates_of(key, call))
+            form = self._forms[whole] = CallForm(made)
         self._writer.write_alike(form, self._calls, step, figures, offsets)
-
-    def _new_form(
-        self, key: tuple[Any, ...], whole: tuple[Any, ...], call: OngoingCall, step: int
-    ) -> CallForm:
-        if len(self._forms) >= _MOST_FORMS:
-            self._forms.clear()
-        made = _call(self._calls, step, call, self._templates_of(key, call))
-        form = self._forms[whole] = CallForm(made)
-        return form
-
-    def settle(self) -> None:
-        """Nothing is under way."""
 
 
 def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates) -> Call:

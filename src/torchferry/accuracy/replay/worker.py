@@ -145,10 +145,7 @@ class _Replayer:
         if tensor is None:
             return replace(record, offset=None, content=0, unread=_MISSING)
         layout = self._layouts.of(tensor)
-        found = TensorRecord(
-            record.name, layout.dtype, layout.shape, layout.stride, self._device, record.role,
-            is_dense=layout.is_dense,
-        )  # fmt: skip
+        found = replace(layout.record(record.name, record.role), device=self._device)
         if is_blank or layout.unread:
             return replace(found, unread=layout.unread or record.unread)
         address = self._reader.address(tensor, layout)

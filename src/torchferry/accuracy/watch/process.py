@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from torchferry.accuracy.model import Kept, RecordHeader
+from torchferry.accuracy.model import Kept
+from torchferry.accuracy.record.layout import host_devices
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
-from torchferry.accuracy.record.process import device_in_use, simulated_vendor
-from torchferry.accuracy.record.program import rank_and_world
+from torchferry.accuracy.record.program import header_of, rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
 from torchferry.accuracy.watch.watcher import Watcher
 from torchferry.errors import RunError
@@ -22,32 +19,18 @@ from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.steps import StepCounter
 
-_CPU = "cpu"
-
 
 class WatchPart:
     """One process and its file."""
 
     def __init__(self, settings: WatchSettings) -> None:
-        rank, world = rank_and_world()
         every = settings.every
-        self._output = RecordOutput(settings, rank, world)
+        self._output = RecordOutput(settings, *rank_and_world())
         self._began = time.monotonic()
         self._steps = 0
-        header = RecordHeader(
-            Kept.STATISTICS,
-            settings.program,
-            settings.device or device_in_use(),
-            torch.__version__,
-            rank,
-            world,
-            settings.vendor,
-            settings.simulated,
-            selected=f"watched at step 1 and each {every}th" if every > 1 else "",
-            options=settings.again,
-        )
-        on_host = frozenset({_CPU, settings.device} if settings.simulated else {_CPU})
-        self._watcher = Watcher(self._output.path, header, every, on_host)
+        selected = f"watched at step 1 and each {every}th" if every > 1 else ""
+        header = header_of(Kept.STATISTICS, settings, selected=selected)
+        self._watcher = Watcher(self._output.path, header, every, host_devices())
 
     def start(self, step: int) -> None:
         """The first step begins."""
@@ -96,13 +79,8 @@ def watched_block(path: Path, every: int) -> Iterator[Watcher]:
     """The steps of optimizers inside of it are counted from 1."""
     if every < 1:
         raise RunError(f"watching: every={every}; it is a number of steps, from 1")
-    rank, world = rank_and_world()
-    device, vendor = device_in_use(), simulated_vendor()
-    header = RecordHeader(
-        Kept.STATISTICS, " ".join(sys.argv), device, torch.__version__, rank, world, vendor, bool(vendor)
-    )
-    on_host = frozenset({_CPU, device} if vendor else {_CPU})
-    watcher = Watcher(file_of(path, rank, world), header, every, on_host)
+    header = header_of(Kept.STATISTICS)
+    watcher = Watcher(file_of(path, header.rank, header.world), header, every, host_devices())
     patches = Patches()
     try:
         StepCounter(lambda step: watcher.next_step(step + 1)).watch(patches)

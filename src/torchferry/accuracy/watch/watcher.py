@@ -148,18 +148,7 @@ class StepRows:
         for name, tensor in tensors:
             layout = self._layouts.of_any(tensor)
             contents.append(0 if layout.unread else self._content(tensor))
-            records.append(
-                TensorRecord(
-                    f"output/{name}",
-                    layout.dtype,
-                    layout.shape,
-                    layout.stride,
-                    layout.device,
-                    role,
-                    is_dense=layout.is_dense,
-                    unread=layout.unread,
-                )
-            )
+            records.append(layout.record(f"output/{name}", role))
         self._calls.append((where, (), records, contents))
 
     def add_number(self, where: Where, value: float, name: str = "value") -> None:

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 import torch
 from torch.autograd.profiler import record_function
 
-from torchferry.accuracy.record.process import device_in_use
-from torchferry.accuracy.record.program import rank_and_world
+from torchferry.accuracy.record.program import device_in_use, rank_and_world
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.program import EarlyEnd, Entrance, seed_all
