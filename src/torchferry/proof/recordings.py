@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from torchferry.proof.model import (
     TensorFacts,
 )
 from torchferry.proof.operators import SUFFIX as OPERATORS_SUFFIX
+from torchferry.settings import decode, encode
 
 # The file that a process records into: one line of JSON for itself, one for each step.
 
@@ -31,7 +32,7 @@ SUFFIX = ".steps"
 
 def identity_line(identity: ProcessIdentity) -> str:
     """The first line of a file."""
-    return json.dumps(asdict(identity)) + "\n"
+    return encode(identity) + "\n"
 
 
 def step_line(step: StepRecord) -> str:
@@ -60,7 +61,7 @@ def _written(facts: TensorFacts | None) -> list[Any] | None:
 def read_identity(path: Path) -> ProcessIdentity | None:
     """Whose file it is; None if the process was killed before it could say so."""
     for line in _whole_lines(path):
-        return ProcessIdentity(**json.loads(line))
+        return decode(ProcessIdentity, line)
     return None
 
 

@@ -21,12 +21,12 @@ from torchferry.accuracy.overflow.model import (
     Standing,
     TensorFigures,
     Underflow,
-    dump,
     load,
 )
 from torchferry.accuracy.overflow.report import to_json, to_text
 from torchferry.cli.main import main
 from torchferry.launch.supervise import Ending
+from torchferry.settings import encode
 
 PROGRAM = """\
 import sys, torch
@@ -130,7 +130,7 @@ def test_json_holds_everything_and_comes_back(tmp_path: Path) -> None:
         )
     )
     file = tmp_path / "one.json"
-    file.write_text(dump(findings), "utf-8")
+    file.write_text(encode(findings), "utf-8")
     assert load(file) == findings
     data = json.loads(to_json(checked(findings), "ascend"))
     assert data["overflow"] is True and data["first"]["call"]["operator"] == "aten::log"

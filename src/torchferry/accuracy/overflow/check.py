@@ -15,8 +15,11 @@ import torch
 from torchferry.accuracy.model import Statistics
 from torchferry.accuracy.overflow.figures import CheckedCall, KnownFigures, PendingCalls, fetched, is_number
 from torchferry.accuracy.overflow.model import (
+    GIVEN,
     HALF_LIMIT,
     HALF_ZERO,
+    LOWEST,
+    TABLE,
     CallFigures,
     Largest,
     OverflowEvent,
@@ -33,9 +36,6 @@ from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER
 
 # Whether a call made what is not finite, only passed it on, or was meant to make it.
 
-LOWEST = "lowest"  # a mask of a dtype's lowest number was added
-GIVEN = "given"  # the first tensor with NaN that was met was made by none of the operators seen
-TABLE = "table"  # the logarithm of 0 in a table or mask that no gradient flows through
 # Where these are infinite though their inputs are finite: tables of positions begin with log(0), masks are made of
 # log(0) and log(1), and PyTorch draws truncated normal numbers with erfinv(-1), which it cuts off afterwards.
 _POLES = {"log": (0.0,), "log2": (0.0,), "log10": (0.0,), "log1p": (-1.0,), "erfinv": (-1.0, 1.0)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, load
+from torchferry.accuracy.overflow.model import GIVEN, SUFFIX, End, OverflowEvent, OverflowFindings, load
 from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
@@ -13,8 +13,6 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised
-
-_GIVEN = "given"
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Checked:
         others come after."""
         found = [(each, each.first) for each in self.processes]
         events = [(each, event) for each, event in found if event is not None]
-        return min(events, key=lambda one: (one[1].why == _GIVEN, one[1].time), default=None)
+        return min(events, key=lambda one: (one[1].why == GIVEN, one[1].time), default=None)
 
     @property
     def failed(self) -> bool:

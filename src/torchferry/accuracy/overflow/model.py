@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from torchferry.accuracy.model import Statistics
+from torchferry.settings import decode
 
 SUFFIX = ".overflow.json"
 HALF_LIMIT = 65504.0  # the largest number of float16
 HALF_ZERO = 2.0**-25  # what is smaller than this becomes 0 in float16
+# Why an event is what it is.
+LOWEST = "lowest"  # a mask of a dtype's lowest number was added
+TABLE = "table"  # the logarithm of 0 in a table or mask that no gradient flows through
+GIVEN = "given"  # the first tensor with NaN that was met was made by none of the operators seen
 
 
 class OverflowKind(str, Enum):
@@ -79,9 +81,7 @@ class OverflowEvent:
     kind: OverflowKind
     call: CallFigures
     standing: Standing = Standing.FOUND
-    why: str = (
-        ""  # lowest, table: why it is intended; given: it came in with an input, nobody saw who made it
-    )
+    why: str = ""  # LOWEST, TABLE: it is intended; GIVEN
     before: tuple[CallFigures, ...] = ()  # the last calls before it, the nearest last
     scale: float | None = None  # of the loss, where a GradScaler scaled it
     record: str = ""  # the file with its inputs; "": they were not saved
@@ -130,65 +130,6 @@ class OverflowFindings:
         return next((event for event in self.events if event.standing is Standing.FOUND), None)
 
 
-def dump(findings: OverflowFindings) -> str:
-    """As JSON; what is not finite as text, which every reader of JSON takes."""
-    return json.dumps(plain(findings), ensure_ascii=False, allow_nan=False)
-
-
-def plain(found: OverflowFindings | OverflowEvent) -> Any:
-    """As JSON can hold it."""
-    return _plain(asdict(found))
-
-
 def load(path: Path) -> OverflowFindings:
-    """What `dump` wrote."""
-    return _findings(json.loads(path.read_text("utf-8")))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _findings(data: dict[str, Any]) -> OverflowFindings:
-    changed = {
-        "end": End(data["end"]),
-        "events": tuple(map(_event, data["events"])),
-        "largest": data["largest"]
-        and Largest(float(data["largest"]["value"]), _seen(data["largest"]["call"])),
-        "underflow": tuple(Underflow(each["share"], _seen(each["call"])) for each in data["underflow"]),
-        "notes": tuple(data["notes"]),
-    }
-    return OverflowFindings(**{**data, **changed})
-
-
-def _event(data: dict[str, Any]) -> OverflowEvent:
-    changed = {
-        "kind": OverflowKind(data["kind"]),
-        "call": _seen(data["call"]),
-        "standing": Standing(data["standing"]),
-        "before": tuple(map(_seen, data["before"])),
-        "unsaved": tuple(data["unsaved"]),
-    }
-    return OverflowEvent(**{**data, **changed})
-
-
-def _seen(data: dict[str, Any]) -> CallFigures:
-    return CallFigures(
-        **{**data, **{side: tuple(map(_figures, data[side])) for side in ("inputs", "outputs")}}
-    )
-
-
-def _figures(data: dict[str, Any]) -> TensorFigures:
-    given = data["statistics"]
-    if given is None:
-        return TensorFigures(data["name"], data["dtype"], tuple(data["shape"]))
-    numbers: dict[str, Any] = {
-        name: float(value) if isinstance(value, str) else value for name, value in given.items()
-    }
-    return TensorFigures(data["name"], data["dtype"], tuple(data["shape"]), Statistics(**numbers))
+    """What a process has left."""
+    return decode(OverflowFindings, path.read_text("utf-8"))

@@ -15,11 +15,10 @@ import torch
 
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef, Value
-from torchferry.accuracy.overflow import words
 from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
 from torchferry.accuracy.overflow.figures import CheckedCall, is_checked
-from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, Standing, dump
-from torchferry.accuracy.overflow.report import where
+from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, Standing
+from torchferry.accuracy.overflow.report import headline, where
 from torchferry.accuracy.record.calls import Numbering, OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_devices
 from torchferry.accuracy.record.outputs import RecordOutput
@@ -30,6 +29,7 @@ from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
 from torchferry.observe.operators import OVERWRITTEN, has_own_operators
 from torchferry.observe.program import EarlyEnd
 from torchferry.observe.steps import unwatch_scalers, watch_scalers
+from torchferry.settings import encode
 from torchferry.text import user_language
 
 # The mode that checks: every operator of this thread and of autograd's is looked at before and after
@@ -295,7 +295,7 @@ class OverflowPart:
         if not self._settings.folder:
             return
         path = Path(self._settings.folder) / f"{self._header.rank}-{os.getpid()}{SUFFIX}"
-        write_whole(path, dump(self.findings()).encode())
+        write_whole(path, encode(self.findings()).encode())
 
 
 # The check of a block of code, for programs that ask for it themselves.
@@ -330,12 +330,8 @@ class CheckedBlock:
 
     def _tell(self, event: OverflowEvent) -> None:
         if len(self.events) == 1:
-            said = words.FOUND[event.kind] if not event.why else words.GIVEN
-            language = user_language()
-            line = said.format(operator=event.call.operator).in_language(language)
-            print(
-                f"torchferry: {line} ({where(event.call).in_language(language)})", file=sys.stderr, flush=True
-            )
+            line, place = (said.in_language(user_language()) for said in (headline(event), where(event.call)))
+            print(f"torchferry: {line} ({place})", file=sys.stderr, flush=True)
 
     def _save(self, call: CheckedCall) -> str:
         if self._path is None:

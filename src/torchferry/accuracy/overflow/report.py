@@ -7,24 +7,106 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 
-from torchferry.accuracy.overflow import words
 from torchferry.accuracy.overflow.launching import Checked
 from torchferry.accuracy.overflow.model import (
+    GIVEN,
+    LOWEST,
+    TABLE,
     CallFigures,
     OverflowEvent,
     OverflowFindings,
+    OverflowKind,
     Standing,
     TensorFigures,
-    plain,
 )
 from torchferry.readiness.readiness import NOTES
+from torchferry.report.json import plain
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 FORMAT = 1
-_GIVEN = "given"
 _VENDOR = "VENDOR"
 _MOST_TENSORS = 6
+_NOT_FINITE = ("nan", "inf", "-inf")
+
+_FOUND = {
+    OverflowKind.NAN: Text("overflow: {operator} makes NaN", "溢出：{operator} 产生 NaN"),
+    OverflowKind.INFINITE: Text(
+        "overflow: {operator} makes infinities of finite inputs", "溢出：{operator} 由有限的输入产生无穷大"
+    ),
+    OverflowKind.HALF: Text(
+        "overflow: {operator} makes values that float16 can't hold",
+        "溢出：{operator} 产生 float16 无法表示的值",
+    ),
+}
+_GIVEN = Text(
+    "overflow: {operator} is given NaN that none of the checked operators made: it comes from data, set-up, compiled "
+    "code or another process; --whole checks from `import torch` on",
+    "溢出：{operator} 的输入已含 NaN，且不是由已检查的算子产生：它来自数据、初始化、编译的代码或其他进程；--whole 从 "
+    "`import torch` 起检查",
+)
+_NONE = Text(
+    "no overflow: {operators} calls of operators were checked on {device}, steps: {steps}",
+    "未发现溢出：在 {device} 上检查了 {steps} 步中的 {operators} 个算子",
+)
+_INTERRUPTED = Text(
+    "no overflow until the run was ended: {operators} calls of operators were checked on {device}, complete steps: {steps}",
+    "运行终止前未发现溢出：在 {device} 上检查了 {steps} 个完整步中的 {operators} 个算子",
+)
+_FAILED = Text(
+    "the program failed with exit code {code}, see its output: only what it called until then was checked",
+    "程序以退出码 {code} 失败（见其输出）：只检查了此前的调用",
+)
+_WHERE = Text("step {step}, {phase}", "第 {step} 步，{phase}")
+_PHASES = {
+    "forward": Text("forward pass", "前向"),
+    "backward": Text("backward pass", "反向"),
+    "optimizer": Text("optimizer", "优化器"),
+}
+_MODULE = Text("module {module}", "模块 {module}")
+_NODE = Text("derivative {node}", "反向节点 {node}")
+_RANK = Text("rank {rank} of {world} was first", "{world} 个进程中 rank {rank} 最先溢出")
+_OTHER_RANK = Text("rank {rank}: {operator}, {where}", "rank {rank}：{operator}，{where}")
+_SCALED = Text(
+    "the loss was scaled by {scale:g}, and the GradScaler could not get rid of it",
+    "损失被放大 {scale:g} 倍，而 GradScaler 未能消除该溢出",
+)
+_BEFORE = Text("operators before it, the last {count}:", "此前的 {count} 个算子：")
+_SAVED = Text("its inputs as they were before the call: {file}", "其调用前的输入：{file}")
+_UNSAVED = Text(
+    "not in it, since they were overwritten meanwhile: {names}", "以下输入此间已被覆盖，未保存：{names}"
+)
+_CASE = Text(
+    "this operator alone, on a device against the CPU: {command}", "在设备上与 CPU 对比该单算子：{command}"
+)
+_CASE_WRITTEN = Text("the same as a test: {file}", "同样内容的测试：{file}")
+_SKIPPED = Text(
+    "{count} steps overflowed in scaled gradients and were skipped by the GradScaler, last at scale {scale:g} in "
+    "{operator}: this is normal while it looks for a scale",
+    "{count} 步的放大梯度溢出并被 GradScaler 跳过，最后一次缩放系数为 {scale:g}，算子 {operator}：这是其寻找系数时的正常现象",
+)
+_INTENDED = {
+    TABLE: Text(
+        "taken for intended: {operator} at {place} makes infinities of zeros in a table or mask without gradients",
+        "视为有意：{place} 处的 {operator} 在不带梯度的表或掩码中由零产生无穷大",
+    ),
+    LOWEST: Text(
+        "taken for intended: {operator} at {place} adds a mask of the lowest number of {dtype}",
+        "视为有意：{place} 处的 {operator} 加上了 {dtype} 的最小值掩码",
+    ),
+}
+_LARGEST = Text(
+    "closest to the limit of float16 (65504): {value:g}, {operator}, {where}",
+    "最接近 float16 上限（65504）的值：{value:g}，{operator}，{where}",
+)
+_UNDERFLOW = Text(
+    "would become zero in float16: {share:.1%} of the values of {operator}, {where}",
+    "在 float16 中会变为零：{operator} 的 {share:.1%} 的值，{where}",
+)
+_MORE = Text(
+    "{count} more overflows, the first of them: {operator}, {where}",
+    "另有 {count} 处溢出，首个：{operator}，{where}",
+)
 
 
 def to_text(checked: Checked, language: Language, vendor: str, case: str = "") -> str:
@@ -44,11 +126,11 @@ def to_json(checked: Checked, vendor: str, case: str = "") -> str:
         "program": checked.program,
         "overflow": first is not None,
         "rank": None if first is None else first[0].rank,
-        "first": None if first is None else plain(first[1]),
+        "first": None if first is None else plain(first[1], _NOT_FINITE),
         "case": None if first is None or not first[1].record else case_command(first[1], vendor),
         "case_file": case or None,
         "exit_code": checked.ending.exit_code,
-        "processes": [plain(each) for each in checked.processes],
+        "processes": plain(checked.processes, _NOT_FINITE),
     }
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
@@ -66,7 +148,7 @@ def _lines(checked: Checked, vendor: str, case: str) -> Iterator[Text | str]:
     else:
         yield from _found(checked, *first, vendor, case)
     if checked.failed:
-        yield words.FAILED.format(code=checked.ending.exit_code)
+        yield _FAILED.format(code=checked.ending.exit_code)
     for findings in checked.processes:
         yield from _notes(findings)
 
@@ -75,74 +157,79 @@ def _verdict_of_none(checked: Checked) -> Iterator[Text]:
     steps = min((each.steps for each in checked.processes), default=0)
     operators = sum(each.operators for each in checked.processes)
     device = next((each.device for each in checked.processes), "")
-    said = words.INTERRUPTED if checked.failed or checked.ending.signal else words.NONE
+    said = _INTERRUPTED if checked.failed or checked.ending.signal else _NONE
     yield said.format(operators=f"{operators:,}", steps=steps, device=device)
 
 
 def _found(
     checked: Checked, findings: OverflowFindings, event: OverflowEvent, vendor: str, case: str
 ) -> Iterator[Text | str]:
-    said = words.GIVEN if event.why == _GIVEN else words.FOUND[event.kind]
-    verdict, place = said.format(operator=event.call.operator), where(event.call)
+    verdict, place = headline(event), where(event.call)
     yield Text(f"{verdict.en} ({place.en})", f"{verdict.zh}（{place.zh}）")
     if findings.world > 1:
-        yield words.RANK.format(rank=findings.rank, world=findings.world)
+        yield _RANK.format(rank=findings.rank, world=findings.world)
     for figures in (*event.call.inputs[:_MOST_TENSORS], *event.call.outputs[:_MOST_TENSORS]):
         yield f"  {_tensor(figures)}"
     if event.scale is not None:
-        yield words.SCALED.format(scale=event.scale)
+        yield _SCALED.format(scale=event.scale)
     if event.before:
-        yield words.BEFORE.format(count=len(event.before))
+        yield _BEFORE.format(count=len(event.before))
         for seen in event.before:
             yield f"  {_call(seen)}"
     if event.record:
-        yield words.SAVED.format(file=os.path.relpath(event.record))
+        yield _SAVED.format(file=os.path.relpath(event.record))
         if event.unsaved:
-            yield words.UNSAVED.format(names=", ".join(event.unsaved))
-        yield words.CASE.format(command=case_command(event, vendor))
+            yield _UNSAVED.format(names=", ".join(event.unsaved))
+        yield _CASE.format(command=case_command(event, vendor))
     if case:
-        yield words.CASE_WRITTEN.format(file=case)
+        yield _CASE_WRITTEN.format(file=case)
     for other in checked.processes:
         if other is not findings and other.first is not None:
             call = other.first.call
-            yield words.OTHER_RANK.format(rank=other.rank, operator=call.operator, where=where(call))
+            yield _OTHER_RANK.format(rank=other.rank, operator=call.operator, where=where(call))
 
 
 def _notes(findings: OverflowFindings) -> Iterator[Text]:
     found = [event for event in findings.events if event.standing is Standing.FOUND]
     if len(found) > 1:
         call = found[1].call
-        yield words.MORE.format(count=len(found) - 1, operator=call.operator, where=where(call))
+        yield _MORE.format(count=len(found) - 1, operator=call.operator, where=where(call))
     skipped = [event for event in findings.events if event.standing is Standing.SKIPPED]
     if skipped:
         last = skipped[-1]
-        yield words.SKIPPED.format(
+        yield _SKIPPED.format(
             count=max(len(skipped), findings.skipped_steps),
             scale=last.scale or 0.0,
             operator=last.call.operator,
         )
     for event in findings.events:
         if event.standing is Standing.INTENDED:
-            yield words.INTENDED[event.why].format(
+            yield _INTENDED[event.why].format(
                 operator=event.call.operator, place=event.call.place, dtype=event.call.outputs[0].dtype
             )
     if findings.largest is not None:
         call = findings.largest.call
-        yield words.LARGEST.format(value=findings.largest.value, operator=call.operator, where=where(call))
+        yield _LARGEST.format(value=findings.largest.value, operator=call.operator, where=where(call))
     for each in findings.underflow:
-        yield words.UNDERFLOW.format(share=each.share, operator=each.call.operator, where=where(each.call))
+        yield _UNDERFLOW.format(share=each.share, operator=each.call.operator, where=where(each.call))
     for note in findings.notes:
         yield NOTES.get(note, Text(note, note))
 
 
+def headline(event: OverflowEvent) -> Text:
+    """What an operator has made, or was given."""
+    said = _GIVEN if event.why == GIVEN else _FOUND[event.kind]
+    return said.format(operator=event.call.operator)
+
+
 def where(call: CallFigures) -> Text:
     """step 3, backward pass, module layer1.0.conv1, train.py:31."""
-    phase = words.PHASES.get(call.phase, Text(call.phase, call.phase))
-    parts = [words.WHERE.format(step=call.step, phase=phase)]
+    phase = _PHASES.get(call.phase, Text(call.phase, call.phase))
+    parts = [_WHERE.format(step=call.step, phase=phase)]
     if call.module:
-        parts.append(words.MODULE.format(module=call.module))
+        parts.append(_MODULE.format(module=call.module))
     if call.node:
-        parts.append(words.NODE.format(node=call.node))
+        parts.append(_NODE.format(node=call.node))
     if call.place:
         parts.append(Text(call.place, call.place))
     return Text(", ".join(part.en for part in parts), "，".join(part.zh for part in parts))

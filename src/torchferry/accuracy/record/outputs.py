@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.files.aside import write_whole
 from torchferry.readiness.readiness import NOTES
 from torchferry.report.safe import one_line
+from torchferry.settings import decode, encode
 from torchferry.text import Text
 from torchferry.units import size
 
@@ -77,7 +77,7 @@ class RecordOutput:
         self._outcome = replace(self._outcome, **known)  # type: ignore[arg-type]  # names of its fields
         if self._folder is not None:
             path = self._folder / f"{os.getpid()}{_SUFFIX}"
-            write_whole(path, json.dumps(asdict(self._outcome)).encode())
+            write_whole(path, encode(self._outcome).encode())
 
     def _claim(self, folder: Path, replaced: Iterable[str]) -> None:
         """A name that no other process of this run has. The first one removes what an earlier run has left."""
@@ -97,10 +97,8 @@ class RecordOutput:
 
 
 def outcomes(folder: Path) -> list[WrittenRecord]:
-    """Of all processes, in the order of ranks."""
-    read = [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob(f"*{_SUFFIX}"))]
-    tuples = ("notes", "examples")
-    found = [WrittenRecord(**{**fields, **{name: tuple(fields[name]) for name in tuples}}) for fields in read]
+    """What all processes have left, in the order of ranks."""
+    found = [decode(WrittenRecord, file.read_text("utf-8")) for file in folder.glob(f"*{_SUFFIX}")]
     return sorted(found, key=lambda outcome: (outcome.rank, outcome.path))
 
 

@@ -4,9 +4,8 @@ torch.
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.accuracy.record.settings import Selection
@@ -15,6 +14,7 @@ from torchferry.files.aside import remove_leftovers, temporary_folder
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.supervise import run_supervised, stop_if_told
+from torchferry.settings import decode, encode
 
 # What the process that replays is asked for, and what it answers.
 
@@ -48,17 +48,6 @@ class ReplayRequest:
     phases: tuple[str, ...] = ()
     shows_progress: bool = False
 
-    def encode(self) -> str:
-        """As text."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def decode(text: str) -> ReplayRequest:
-        """From text."""
-        fields = json.loads(text)
-        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-        return ReplayRequest(**{**fields, **lists})
-
 
 @dataclass(frozen=True)
 class ReplayOutcome:
@@ -69,13 +58,6 @@ class ReplayOutcome:
     left: tuple[Left, ...] = ()
     fallen_back: tuple[str, ...] = ()  # operators that the simulated device has left to the CPU
     problem: str = ""  # why there is no new record
-
-    @staticmethod
-    def decode(text: str) -> ReplayOutcome:
-        """From text."""
-        fields = json.loads(text)
-        left = tuple(Left(**each) for each in fields["left"])
-        return ReplayOutcome(**{**fields, "left": left, "fallen_back": tuple(fields["fallen_back"])})
 
 
 _WORKER = "torchferry.accuracy.replay.worker"
@@ -94,7 +76,7 @@ def replay_record(
             vendor.plugin if vendor is not None and not place.is_simulated else "",
             selection.modules, selection.operators, selection.phases, shows_progress,
         )  # fmt: skip
-        asked.write_text(request.encode(), "utf-8")
+        asked.write_text(encode(request), "utf-8")
         try:
             ending = run_supervised(
                 [sys.executable, "-m", _WORKER, str(asked), str(answer)], environment_at(place), is_ours=True
@@ -111,7 +93,7 @@ def replay_record(
                 f"{record}: the process that replays it ended with exit code {ending.exit_code}{where}; what it said "
                 "is above; --op leaves operators out"
             )
-        outcome = ReplayOutcome.decode(answer.read_text("utf-8"))
+        outcome = decode(ReplayOutcome, answer.read_text("utf-8"))
         if outcome.problem:
             raise InputError(outcome.problem)
         return outcome

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -32,6 +31,7 @@ from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, ReplayOutcom
 from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.files.aside import folder_aside
 from torchferry.report.progress import progress_bar
+from torchferry.settings import decode, encode
 from torchferry.sim.current import fallback_calls
 
 # Makes every call of a record once more, alone, on a device: from the recorded inputs, so that no
@@ -166,7 +166,7 @@ def _on_host(outputs: Outputs) -> Outputs:
 
 def main() -> None:
     """Replay one record, and leave an answer."""
-    request = ReplayRequest.decode(Path(sys.argv[1]).read_text("utf-8"))
+    request = decode(ReplayRequest, Path(sys.argv[1]).read_text("utf-8"))
     warnings.simplefilter("ignore")  # what falls back to the CPU is told at the end
     if request.plugin:
         importlib.import_module(request.plugin)
@@ -174,7 +174,7 @@ def main() -> None:
         outcome = _replayed(request)
     except FerryError as error:
         outcome = ReplayOutcome(problem=str(error))
-    Path(sys.argv[2]).write_text(json.dumps(asdict(outcome)), "utf-8")
+    Path(sys.argv[2]).write_text(encode(outcome), "utf-8")
 
 
 def _replayed(request: ReplayRequest) -> ReplayOutcome:
