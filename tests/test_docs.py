@@ -21,9 +21,8 @@ import pytest
 from tools import make_rule_docs, make_vendor_table
 
 from tests.emulate.running import why_not
-from torchferry.accuracy.file.tables import ROW
-from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
+from torchferry.accuracy.model import ROW, Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.conversion.rule import all_rules
 from torchferry.text import Language
 from torchferry.vendors.registry import get_vendor
@@ -418,7 +417,7 @@ def _write_records(folder: Path) -> None:
     ctypes.memmove(address, ROW.pack(1, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 7), ROW.size)
     loss = TensorRecord("output/output_0", "float32", (), (), "cuda:0")
     site = table.site("loss", "forward", "", "", "", "")
-    table.call(1, site, table.signature((), (), (loss,), TensorRef(0)), [number])
+    table.call(1, site, table.signature((), encoded_tensors((), (loss,)), TensorRef(0)), [number])
     table.close()
 
 

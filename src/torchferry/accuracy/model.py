@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 
 from torchferry.readiness.model import Special
 from torchferry.units import ITEM_SIZES
@@ -47,6 +49,10 @@ class Statistics:
     def norm(self) -> float:
         """Of the finite elements, as a vector."""
         return self.rms * math.sqrt(self.count - self.nans - self.infinities)
+
+
+ROW = struct.Struct("<4Q4dQ")  # the figures of Statistics, as they lie in memory and in a file
+figures_in = attrgetter(*Statistics.__dataclass_fields__)  # all of them, in this order
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +114,15 @@ class TensorRecord:
     statistics: Statistics | None = None
 
     @property
+    def dims(self) -> tuple[int, ...]:
+        """Its shape in the file: a dimension of stride 0 repeats one element."""
+        pairs = zip(self.shape, self.stride, strict=True)
+        return tuple(1 if step == 0 and size else size for size, step in pairs)
+
+    @property
     def elements(self) -> int:
-        """How many there are in the file: a dimension of stride 0 repeats one element."""
-        return math.prod(
-            1 if step == 0 and size else size for size, step in zip(self.shape, self.stride, strict=True)
-        )
+        """How many there are in the file."""
+        return math.prod(self.dims)
 
     @property
     def nbytes(self) -> int:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import torch
 
-from torchferry.accuracy.file.contents import is_dense
-from torchferry.accuracy.file.tables import ROW
-from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
+from torchferry.accuracy.model import ROW, Call, Kept, RecordHeader, TensorRecord, TensorRef
+from torchferry.accuracy.record.layout import TensorLayout
 
 HEADER = RecordHeader(Kept.TENSORS, "python train.py", "cuda", "2.13.0")
 
@@ -19,7 +18,8 @@ HEADER = RecordHeader(Kept.TENSORS, "python train.py", "cuda", "2.13.0")
 def put(writer: RecordWriter, tensor: torch.Tensor, name: str, content: int = 0) -> TensorRecord:
     """A tensor's bytes in a record, as a recorder puts them there."""
     shape, stride = tuple(tensor.shape), tuple(tensor.stride())
-    dense = is_dense(shape, stride)
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    dense = TensorLayout(dtype, shape, stride, "cpu").is_dense
     once = tensor[
         tuple(
             slice(0, 1) if step == 0 and size else slice(None)
@@ -31,7 +31,6 @@ def put(writer: RecordWriter, tensor: torch.Tensor, name: str, content: int = 0)
     else:
         flat = once.contiguous().reshape(-1)
     offset = writer.append_memory(flat.data_ptr(), flat.numel() * flat.element_size())
-    dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorRecord(name, dtype, shape, stride, "cuda:0", content=content, offset=offset, is_dense=dense)
 
 
@@ -68,7 +67,7 @@ def write_statistics(path: Path, count: int) -> None:
     writer = StatisticsWriter(path, replace(HEADER, kept=Kept.STATISTICS))
     tensor = TensorRecord("input/self", "float32", (2,), (1,), "cuda:0")
     site = writer.site("aten::relu", "forward", "Net", "act", "train.py:3", "")
-    signature = writer.signature((("self", TensorRef(0)),), (tensor,), (), None)
+    signature = writer.signature((("self", TensorRef(0)),), encoded_tensors((tensor,), ()), None)
     for _ in range(count):
         number, address = writer.row()
         ctypes.memmove(address, ROW.pack(2, 0, 0, 0, 0.5, 1.5, 1.0, 1.0, 77), ROW.size)

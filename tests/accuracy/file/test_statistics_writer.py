@@ -13,9 +13,8 @@ import pytest
 
 from torchferry.accuracy.file import chunks
 from torchferry.accuracy.file.reader import open_record, repair
-from torchferry.accuracy.file.tables import ROW
-from torchferry.accuracy.file.writer import StatisticsWriter
-from torchferry.accuracy.model import Kept, RecordHeader, Statistics, TensorRecord, TensorRef
+from torchferry.accuracy.file.writer import StatisticsWriter, encoded_tensors
+from torchferry.accuracy.model import ROW, Kept, RecordHeader, Statistics, TensorRecord, TensorRef
 
 HEADER = RecordHeader(Kept.STATISTICS, "python train.py", "cuda", "2.13.0")
 INPUT = TensorRecord("input/self", "float32", (2, 3), (3, 1), "cuda:0", role="parameter")
@@ -29,7 +28,9 @@ def _figures(number: int) -> Statistics:
 def _fill(writer: StatisticsWriter, count: int) -> None:
     """A chain: call n takes what call n - 1 answered."""
     site = writer.site("aten::relu", "forward", "Net", "act", "train.py:3", "")
-    signature = writer.signature((("self", TensorRef(0)),), (INPUT,), (OUTPUT,), TensorRef(0))
+    signature = writer.signature(
+        (("self", TensorRef(0)),), encoded_tensors((INPUT,), (OUTPUT,)), TensorRef(0)
+    )
     last = 0
     for index in range(1, count + 1):
         number, address = writer.row()
@@ -38,6 +39,15 @@ def _fill(writer: StatisticsWriter, count: int) -> None:
         ctypes.memmove(address, ROW.pack(*values), ROW.size)
         writer.call(1 + index // 1000, site, signature, (last, number))
         last = number
+
+
+def test_plain_h5py_sees_whether_a_record_was_ended(tmp_path: Path) -> None:
+    writer = StatisticsWriter(tmp_path / "run.h5", HEADER)
+    with h5py.File(tmp_path / "run.h5") as file:
+        assert not file.attrs["complete"]
+    writer.close()
+    with h5py.File(tmp_path / "run.h5") as file:
+        assert file.attrs["complete"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 20_000, 40_000])
@@ -69,10 +79,10 @@ def test_calls_of_no_tensors_and_of_very_many(tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     writer = StatisticsWriter(path, HEADER)
     site = writer.site("aten::f", "optimizer", "", "", "", "")
-    none = writer.signature((), (), (), None)
-    many = writer.signature((("x", True),), [INPUT] * 70_000, (), None)
-    assert none != many == writer.signature((("x", True),), [INPUT] * 70_000, (), None)
-    assert many != writer.signature((("x", 1),), [INPUT] * 70_000, (), None)
+    none = writer.signature((), encoded_tensors((), ()), None)
+    many = writer.signature((("x", True),), encoded_tensors([INPUT] * 70_000, ()), None)
+    assert none != many == writer.signature((("x", True),), encoded_tensors([INPUT] * 70_000, ()), None)
+    assert many != writer.signature((("x", 1),), encoded_tensors([INPUT] * 70_000, ()), None)
     writer.call(1, site, none, ())
     number, _ = writer.row()
     for _ in range(2):

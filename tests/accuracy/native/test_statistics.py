@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.accuracy.native import reference
 from tests.accuracy.native.reference import COMPLEX, FLOATS, INTEGERS
 from tests.accuracy.native.test_differences import bits
-from torchferry.accuracy.model import SIZES, Statistics
+from torchferry.accuracy.model import ROW, SIZES, Statistics
 from torchferry.accuracy.native import standin
-from torchferry.accuracy.native.library import NUMBERS, ROW, SHORT, decode, statistics_into, statistics_of
+from torchferry.accuracy.native.library import NUMBERS, SHORT, decode, statistics_into, statistics_of
 
 pytestmark = pytest.mark.usefixtures("implementation")
 relaxed = settings(

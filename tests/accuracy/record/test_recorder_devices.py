@@ -11,8 +11,8 @@ import torch
 
 from tests.accuracy.record.recording import call_of, inputs_of, recorded
 from tests.forking import run_forked
-from torchferry.accuracy.model import Kept
-from torchferry.accuracy.native.library import ROW, decode, statistics_of
+from torchferry.accuracy.model import ROW, Kept
+from torchferry.accuracy.native.library import decode, statistics_of
 from torchferry.accuracy.record import device_statistics
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.device_statistics import DeviceStatistics

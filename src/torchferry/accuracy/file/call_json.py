@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from torchferry.accuracy.model import (
     TensorRecord,
     TensorRef,
     Value,
+    figures_in,
 )
 from torchferry.readiness.model import Special
 
@@ -129,19 +130,7 @@ def figures_of(tensors: Iterable[TensorRecord], random: RandomState | None = Non
 
 def encoded_statistics(each: Statistics) -> str:
     """The figures in the order of their names."""
-    return encoded_value(
-        (
-            each.count,
-            each.nans,
-            each.infinities,
-            each.zeros,
-            each.minimum,
-            each.maximum,
-            each.mean,
-            each.rms,
-            each.checksum,
-        )
-    )
+    return encoded_value(figures_in(each))
 
 
 @lru_cache(maxsize=50_000)
@@ -227,10 +216,9 @@ def _statistics(figures: list[Any]) -> Statistics:
     return Statistics(*plain)
 
 
-def encoded_header(header: RecordHeader, notes: Iterable[str] = (), complete: bool = False) -> str:
+def encoded_header(header: RecordHeader) -> str:
     """What a record is of."""
-    whole = replace(header, notes=(*header.notes, *notes), complete=complete)
-    return json.dumps(asdict(whole))
+    return json.dumps(asdict(header))
 
 
 def decoded_header(text: bytes | str) -> RecordHeader:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchferry.accuracy.file.hdf5 import stored_dims
 from torchferry.accuracy.model import SIZES, TensorRecord
 from torchferry.errors import InputError
 
@@ -42,9 +40,7 @@ def as_tensor(data: memoryview, tensor: TensorRecord) -> torch.Tensor:
     """
     import torch
 
-    dtype = getattr(torch, tensor.dtype, None)
-    if dtype is None:
-        raise InputError(f"{tensor.name}: this PyTorch has no {tensor.dtype}; a newer one can read it")
+    dtype = _torch_dtype(tensor)
     needed = span(tensor)
     if needed == 0:
         return torch.empty_strided(tensor.shape, tensor.stride, dtype=dtype)
@@ -61,13 +57,20 @@ def as_contiguous(values: np.ndarray[Any, Any], tensor: TensorRecord) -> torch.T
     """A copy of some elements of a tensor, as `shaped` gives them."""
     import torch
 
-    dtype = getattr(torch, tensor.dtype, None)
-    if dtype is None:
-        raise InputError(f"{tensor.name}: this PyTorch has no {tensor.dtype}; a newer one can read it")
+    dtype = _torch_dtype(tensor)
     if not values.size:
         return torch.empty(values.shape, dtype=dtype)
     flat = np.array(values, order="C").reshape(-1)
     return torch.from_numpy(flat.view(np.uint8)).view(dtype).reshape(values.shape)
+
+
+def _torch_dtype(tensor: TensorRecord) -> torch.dtype:
+    import torch
+
+    dtype: torch.dtype | None = getattr(torch, tensor.dtype, None)
+    if dtype is None:
+        raise InputError(f"{tensor.name}: this PyTorch has no {tensor.dtype}; a newer one can read it")
+    return dtype
 
 
 def _laid(data: memoryview, tensor: TensorRecord, needed: int, dtype: torch.dtype) -> torch.Tensor:
@@ -75,7 +78,7 @@ def _laid(data: memoryview, tensor: TensorRecord, needed: int, dtype: torch.dtyp
     import torch
 
     size = SIZES[tensor.dtype]
-    dims = tuple(1 if step == 0 else each for each, step in zip(tensor.shape, tensor.stride, strict=True))
+    dims = tensor.dims
     if needed * size > _LARGE and needed > _TIMES * tensor.elements:
         once = torch.frombuffer(bytearray(data), dtype=dtype).reshape(dims)
         return once.expand(tensor.shape).contiguous()
@@ -94,17 +97,4 @@ def shaped(data: np.ndarray[Any, Any], tensor: TensorRecord) -> np.ndarray[Any, 
     if tensor.is_dense and span(tensor) == tensor.elements:
         steps = tuple(step * data.itemsize for step in tensor.stride)
         return np.lib.stride_tricks.as_strided(data, tensor.shape, steps, writeable=False)
-    dims = tuple(1 if step == 0 else each for each, step in zip(tensor.shape, tensor.stride, strict=True))
-    return np.broadcast_to(data.reshape(dims), tensor.shape)
-
-
-def is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether every place of the memory is one element; one of stride 0 counts once."""
-    expected = 1
-    for step, size in sorted(zip(stride, shape, strict=True)):
-        if step == 0 or size == 1:
-            continue
-        if step != expected:
-            return False
-        expected *= size
-    return expected == math.prod(stored_dims(shape, stride)) or 0 in shape
+    return np.broadcast_to(data.reshape(tensor.dims), tensor.shape)

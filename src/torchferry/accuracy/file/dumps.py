@@ -25,6 +25,7 @@ from torchferry.accuracy.model import (
     Value,
 )
 from torchferry.errors import InputError
+from torchferry.readiness.cases.model import contiguous
 
 _FILE = re.compile(r"[^.]+\..+\.\d+\.\d+\.\d+")  # type.name.task.stream.microseconds
 _NOTE = "a dump of a runtime"
@@ -143,12 +144,11 @@ def _recorded(side: str, at: int, tensor: Described, content: int) -> TensorReco
     """Its shape as it lies in the file; that of a runtime's own layout is no other one."""
     shape = tensor.shape
     is_whole = bool(tensor.dtype) and math.prod(shape) * SIZES[tensor.dtype] == tensor.nbytes
-    stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
     return TensorRecord(
         f"{side}/{side}_{at}",
         tensor.dtype or "uint8",
         shape,
-        stride,
+        contiguous(shape),
         "",
         content=content,
         offset=0 if is_whole else None,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -350,8 +349,7 @@ _SMALL = 16  # members that a group holds in its header; of more, each would be 
 class Groups:
     """The calls of each operator, by number."""
 
-    def __init__(self, header: RecordHeader) -> None:
-        self._header = header
+    def __init__(self) -> None:
         self._calls: dict[str, list[tuple[bytes, int]]] = {}
         self._saved: dict[str, tuple[int, int]] = {}  # number of members, where the group lies
 
@@ -363,7 +361,7 @@ class Groups:
         """None of them is in the file."""
         self._saved.clear()
 
-    def encoded(self, base: int, notes: Iterable[str] = (), complete: bool = False) -> tuple[bytes, int]:
+    def encoded(self, base: int, header: RecordHeader) -> tuple[bytes, int]:
         """All groups that have changed, for this place in the file, and where the root will be."""
         parts, place = [], base
         for operator, links in self._calls.items():
@@ -375,13 +373,8 @@ class Groups:
             place += len(data)
             self._saved[operator] = len(links), address
         members = [(operator.encode(), address) for operator, (_, address) in self._saved.items()]
-        data, address = root(members, with_notes(self._header, notes, complete), place)
+        data, address = root(members, header, place)
         return b"".join([*parts, data]), address
-
-
-def with_notes(header: RecordHeader, notes: Iterable[str], complete: bool) -> RecordHeader:
-    """A header as it is when the record ends."""
-    return replace(header, notes=(*header.notes, *notes), complete=complete)
 
 
 def root(members: list[tuple[bytes, int]], header: RecordHeader, base: int) -> tuple[bytes, int]:

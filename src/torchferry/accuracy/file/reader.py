@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 _REMEMBERED = 2048  # calls that were made last; all of a long record would fill the memory
 
 
@@ -140,25 +139,19 @@ class MappedRecord(Record):
         self._view = memoryview(memory)
         self._tables: Tables | None = None
         found = scanned(self._view, str(path))
-        with self._undamaged("its tables"):
-            count, make = self._source(found)
-        super().__init__(path, found.header, LazyCalls(count, lambda index: self._call(index, make)))
-
-    def _source(self, found: RecordContents) -> tuple[int, Callable[[int], Call]]:
-        """How many calls there are, and what makes one of its place among them."""
+        self._places = found.calls
         if found.header.kept is Kept.STATISTICS:
-            self._tables = Tables(self._view, found.tables)
-            return self._tables.count, self._tables.call
+            with self._undamaged("its tables"):
+                self._tables = Tables(self._view, found.tables)
+        count = len(self._places) if self._tables is None else self._tables.count
+        super().__init__(path, found.header, LazyCalls(count, self._call))
 
-        def make(index: int) -> Call:
-            place, length = found.calls[index]
-            return decoded_call(bytes(self._view[place : place + length]))
-
-        return len(found.calls), make
-
-    def _call(self, index: int, make: Callable[[int], Call]) -> Call:
+    def _call(self, index: int) -> Call:
         with self._undamaged(f"call {index + 1}"):
-            return make(index)
+            if self._tables is not None:
+                return self._tables.call(index)
+            place, length = self._places[index]
+            return decoded_call(bytes(self._view[place : place + length]))
 
     @contextlib.contextmanager
     def _undamaged(self, what: str) -> Iterator[None]:
@@ -207,9 +200,7 @@ def open_record(path: Path) -> Record:
             if starts_like_ours(start):
                 return MappedRecord(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except IsADirectoryError:
-        from torchferry.accuracy.file.dumps import open_dump
-
-        return open_dump(path) or _refused(path)
+        start = b""
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: can't be read: {getattr(error, 'strerror', None) or str(error).splitlines()[0]}"
@@ -217,11 +208,10 @@ def open_record(path: Path) -> Record:
     from torchferry.accuracy.file.dumps import open_dump
     from torchferry.accuracy.file.foreign import ForeignRecord
 
-    return (None if start.startswith(_HDF5) else open_dump(path)) or ForeignRecord(path)
-
-
-def _refused(path: Path) -> Record:
-    raise InputError(f"{path}: is a folder without dump files of a runtime; name a record, a file")
+    dump = None if start.startswith(SIGNATURE) else open_dump(path)
+    if dump is None and path.is_dir():
+        raise InputError(f"{path}: is a folder without dump files of a runtime; name a record, a file")
+    return dump or ForeignRecord(path)
 
 
 def open_records(path: Path) -> list[Record]:
@@ -250,7 +240,7 @@ def rank_files(path: Path) -> list[Path]:
 _CUT_OFF = "the file was cut off; it holds what was recorded until then"
 
 
-class Places(Sequence[tuple[int, int]]):
+class Places:
     """Place and length of each call's JSON."""
 
     def __init__(self, entries: bytes | memoryview = b"") -> None:
@@ -266,16 +256,11 @@ class Places(Sequence[tuple[int, int]]):
     def __len__(self) -> int:
         return len(self._numbers) // 2
 
-    @overload
-    def __getitem__(self, index: int) -> tuple[int, int]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def __getitem__(self, index: int) -> tuple[int, int]:
         return self._numbers[2 * index], self._numbers[2 * index + 1]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._numbers[::2], self._numbers[1::2], strict=True)
 
 
 @dataclass
@@ -289,14 +274,10 @@ class RecordContents:
     end: int = START  # of the last whole chunk
 
 
-def is_ours(memory: Any) -> bool:
-    """Whether a file was written in chunks; memory is that of the whole file."""
-    return bytes(memory[: len(SIGNATURE)]) == SIGNATURE and bytes(memory[START - TRAILER.size :][:8]) == OURS
-
-
 def starts_like_ours(start: bytes) -> bool:
     """Whether these are the first bytes of a file in chunks."""
-    return len(start) >= START and is_ours(start)
+    is_long_enough = len(start) >= START
+    return is_long_enough and start.startswith(SIGNATURE) and start.startswith(OURS, START - TRAILER.size)
 
 
 def has_index(memory: Any) -> bool:
@@ -399,7 +380,8 @@ def _completed(memory: memoryview, found: RecordContents) -> tuple[list[bytes], 
     """What is to be appended, where the file ends then, and places of the root and of the index with its length."""
     start = payload_after(found.end)
     if found.header.kept is Kept.STATISTICS:
-        data, root = _tables(memory, found, start)
+        tables = Tables(memory, found.tables)
+        data, root = TableObjects().encoded(start, found.header, tables.extents, tables.lines)
     else:
         data, root = _groups(memory, found, start)
     entries = [INDEX_ENTRY.pack(*place) for place in found.calls]
@@ -416,13 +398,8 @@ def _completed(memory: memoryview, found: RecordContents) -> tuple[list[bytes], 
 
 
 def _groups(memory: memoryview, found: RecordContents, start: int) -> tuple[bytes, int]:
-    groups = Groups(found.header)
+    groups = Groups()
     for (place, length), address in zip(found.calls, found.groups, strict=True):
         made = json.loads(bytes(memory[place : place + length]))
         groups.add(group_name(made["operator"]), made["number"], address)
-    return groups.encoded(start)
-
-
-def _tables(memory: memoryview, found: RecordContents, start: int) -> tuple[bytes, int]:
-    tables = Tables(memory, found.tables)
-    return TableObjects().encoded(start, found.header, tables.extents, tables.lines)
+    return groups.encoded(start, found.header)

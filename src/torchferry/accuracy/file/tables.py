@@ -26,9 +26,8 @@ from torchferry.accuracy.file.hdf5 import (
     root,
     text,
 )
-from torchferry.accuracy.model import Call, RecordHeader, Statistics, TensorRecord, Value
+from torchferry.accuracy.model import ROW, Call, RecordHeader, Statistics, TensorRecord, Value
 
-ROW = struct.Struct("<QQQQddddQ")  # the fields of Statistics
 CALL_ROW = struct.Struct(
     "<QIIII"
 )  # first content, number of contents, step, site, signature; 0 as signature: none
@@ -203,11 +202,9 @@ class TableObjects:
 def _datasets() -> list[tuple[str, ChunkKind, bytes, int, int]]:
     """Name, chunks, element type, its size, and elements in a chunk."""
     whole, small, real = integer(8, signed=False), integer(4, signed=False), floating("float64")
-    figures = [
-        ("count", whole), ("nans", whole), ("infinities", whole), ("zeros", whole), ("minimum", real),
-        ("maximum", real), ("mean", real), ("rms", real), ("checksum", whole),
-    ]  # fmt: skip
-    row = compound([(name, 8 * index, kind) for index, (name, kind) in enumerate(figures)], ROW.size)
+    kinds = [whole] * 4 + [real] * 4 + [whole]
+    figures = zip(Statistics.__dataclass_fields__, range(0, ROW.size, 8), kinds, strict=True)
+    row = compound(list(figures), ROW.size)
     numbers = [("first", 0, whole), ("contents", 8, small), ("step", 12, small), ("site", 16, small)]
     call = compound([*numbers, ("signature", 20, small)], CALL_ROW.size)
     return [

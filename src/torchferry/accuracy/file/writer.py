@@ -1,4 +1,4 @@
-"""Writes a record of calls with the contents of their tensors. No torch, numpy or h5py."""
+"""Writes records: calls with the contents of their tensors, or with statistics. No torch, numpy or h5py."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import ctypes
 import mmap
 import struct
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from torchferry.accuracy.file.call_json import encoded_header, encoded_tensor, encoded_value, figures_of
 from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_tensors
 from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, ChunkKind, payload_after
-from torchferry.accuracy.file.hdf5 import Groups, with_notes
+from torchferry.accuracy.file.hdf5 import Groups
 from torchferry.accuracy.file.tables import (
     CALL_ROW,
     CALLS_A_BLOCK,
     CONTENT,
     CONTENTS_A_BLOCK,
-    ROW,
     ROWS_A_BLOCK,
     SKETCH,
     TableObjects,
 )
-from torchferry.accuracy.model import Call, RecordHeader, TensorRecord, Value
+from torchferry.accuracy.model import ROW, Call, RecordHeader, TensorRecord, Value
 
 CALL_START = struct.Struct("<QQ")  # in a CALL chunk: length of its JSON, where the call's group is
 INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's JSON, number of calls
@@ -43,23 +44,25 @@ def memory_at(address: int, nbytes: int) -> memoryview:
     return view
 
 
-class RecordWriter:
-    """Appends calls to a file that can be read at any time, also if the process is killed."""
+class _RecordFile(ABC):
+    """What both kinds of records have in common: their head, HDF5's objects at each checkpoint, their end.
+
+    The file can be read at any time, also if the process is killed.
+    """
 
     def __init__(self, path: Path, header: RecordHeader) -> None:
         self.path = path
-        self._header = header
+        self._header = replace(header, complete=False)
         self._file = ChunkFile(path)
         self._file.rescue = self._rescue
         self.lock = self._file.lock
-        self._objects = CallObjects()
-        self._groups = Groups(header)
         self._index: list[bytes] = []
-        self._checkpointed = 0  # calls that a checkpoint has seen
-        self._due = 0.0
-        text = encoded_header(header).encode()
+        self._due = 0.0  # when there may be another checkpoint
+
+    def _begin(self) -> None:
+        text = encoded_header(self._header).encode()
         self._file.add(ChunkKind.HEADER, text, len(text))
-        self._save_groups()
+        self._save()
 
     @property
     def failed(self) -> str:
@@ -70,6 +73,50 @@ class RecordWriter:
     def nbytes(self) -> int:
         """How large the file is."""
         return self._file.end
+
+    def close(self, notes: Iterable[str] = ()) -> None:
+        """End the file."""
+        if self._file.is_mine:
+            with self.lock:
+                self._save_all(notes, complete=True)
+        self._file.close()
+
+    @abstractmethod
+    def _objects_for(self, place: int, header: RecordHeader) -> tuple[bytes, int]:
+        """HDF5's objects that are not in the file yet, for this place in it, and where the root will be."""
+
+    def _save(self) -> None:
+        started = time.monotonic()
+        data, root = self._objects_for(payload_after(self._file.end), self._header)
+        self._file.add(ChunkKind.GROUPS, data, len(data))
+        if self._file.flush():
+            self._file.point_to(root, self._file.end)
+        ended = time.monotonic()
+        self._due = ended + max(_SECONDS, _SHARE * (ended - started))
+
+    def _save_all(self, notes: Iterable[str], complete: bool) -> None:
+        header = replace(self._header, notes=(*self._header.notes, *notes), complete=complete)
+        data, root = self._objects_for(payload_after(self._file.end), header)
+        self._file.add(ChunkKind.GROUPS, data, len(data))
+        index = index_payload(encoded_header(header).encode(), self._index)
+        place = self._file.add(ChunkKind.INDEX, index, len(index))
+        if self._file.flush():
+            self._file.point_to(root, self._file.end, place, len(index))
+
+    def _rescue(self, reason: str) -> None:
+        """Let the file lead to all that is in it: there may be room now that the last piece is not."""
+        self._save_all((f"cut off: {reason}",), complete=False)
+
+
+class RecordWriter(_RecordFile):
+    """Appends calls with the contents of their tensors."""
+
+    def __init__(self, path: Path, header: RecordHeader) -> None:
+        super().__init__(path, header)
+        self._objects = CallObjects()
+        self._groups = Groups()
+        self._checkpointed = 0  # calls that a checkpoint has seen
+        self._begin()
 
     def append(self, data: Buffer) -> int:
         """Append bytes; where they lie."""
@@ -114,7 +161,7 @@ class RecordWriter:
             self._groups.add(form.group, number, group)
             self._index.append(INDEX_ENTRY.pack(start, len(text)))
             if time.monotonic() >= self._due:
-                self._save_groups()
+                self._save()
 
     def checkpoint(self) -> None:
         """Let plain h5py see all calls up to now, unless that would cost too much again."""
@@ -123,38 +170,18 @@ class RecordWriter:
         with self._file.lock:
             grown = len(self._index) - self._checkpointed
             if grown * 8 > self._checkpointed or (grown and time.monotonic() >= self._due):
-                self._save_groups()
+                self._save()
 
-    def close(self, notes: Iterable[str] = ()) -> None:
-        """End the file."""
-        if self._file.is_mine:
-            with self._file.lock:
-                self._save_all(notes, complete=True)
-        self._file.close()
-
-    def _save_groups(self) -> None:
-        started = time.monotonic()
-        data, root = self._groups.encoded(payload_after(self._file.end))
-        self._file.add(ChunkKind.GROUPS, data, len(data))
-        if self._file.flush():
-            self._file.point_to(root, self._file.end)
-        ended = time.monotonic()
+    def _save(self) -> None:
+        super()._save()
         self._checkpointed = len(self._index)
-        self._due = ended + max(_SECONDS, _SHARE * (ended - started))
 
-    def _save_all(self, notes: Iterable[str], complete: bool) -> None:
-        notes = tuple(notes)
-        data, root = self._groups.encoded(payload_after(self._file.end), notes, complete)
-        self._file.add(ChunkKind.GROUPS, data, len(data))
-        index = index_payload(encoded_header(self._header, notes, complete).encode(), self._index)
-        place = self._file.add(ChunkKind.INDEX, index, len(index))
-        if self._file.flush():
-            self._file.point_to(root, self._file.end, place, len(index))
+    def _objects_for(self, place: int, header: RecordHeader) -> tuple[bytes, int]:
+        return self._groups.encoded(place, header)
 
     def _rescue(self, reason: str) -> None:
-        """Let the file lead to all calls that are in it: there may be room now that the last one is not."""
         self._groups.forget()
-        self._save_all((f"cut off: {reason}",), complete=False)
+        super()._rescue(reason)
 
 
 def index_payload(header: bytes, entries: Sequence[bytes]) -> bytes:
@@ -232,15 +259,11 @@ def encoded_tensors(inputs: Iterable[TensorRecord], outputs: Iterable[TensorReco
     )
 
 
-class StatisticsWriter:
+class StatisticsWriter(_RecordFile):
     """Appends calls, and figures of their tensors, to tables. Where several threads do so, each holds `lock`."""
 
     def __init__(self, path: Path, header: RecordHeader, *, sketches: bool = False) -> None:
-        self.path = path
-        self._header = header
-        self._file = ChunkFile(path)
-        self._file.rescue = self._rescue
-        self.lock = self._file.lock
+        super().__init__(path, header)
         self._is_open = True
         self._sketches = (
             _MappedTable(self._file, ChunkKind.SKETCHES, SKETCH.size, ROWS_A_BLOCK) if sketches else None
@@ -252,30 +275,16 @@ class StatisticsWriter:
         self._signatures: dict[str, int] = {}
         self._lines: dict[ChunkKind, list[bytes]] = {ChunkKind.SITES: [], ChunkKind.SIGNATURES: []}
         self._objects = TableObjects()
-        self._due = 0.0
-        start = encoded_header(header).encode()
-        self._file.add(ChunkKind.HEADER, start, len(start))
-        self._save()
-
-    @property
-    def failed(self) -> str:
-        """Why nothing more is written; "" all is well."""
-        return self._file.failed
-
-    @property
-    def nbytes(self) -> int:
-        """How large the file is."""
-        return self._file.end
+        self._begin()
 
     def row(self) -> tuple[int, int]:
         """The number of the next content, and where in memory its figures go; 0 if no file takes it."""
         table = self._rows
-        if self._file.is_forked:
-            return 0, self._rows_scratch()
-        if table.used == ROWS_A_BLOCK:
+        if not self._file.is_forked and table.used == ROWS_A_BLOCK:
             table.extend()
-        if not self._is_open:
-            return 0, self._rows_scratch()
+        if self._file.is_forked or not self._is_open:
+            table.use_scratch()
+            return 0, table.address
         used = table.used
         table.used = used + 1
         return table.first + used + 1, table.address + used * _ROW_SIZE
@@ -290,11 +299,6 @@ class StatisticsWriter:
             table.extend()
         SKETCH.pack_into(table.memory, place * SKETCH.size, memory, *projections)
 
-    def _rows_scratch(self) -> int:
-        """The first row of memory that no file has."""
-        self._rows.use_scratch()
-        return self._rows.address
-
     def site(self, operator: str, phase: str, model: str, module: str, place: str, node: str) -> int:
         """The number of a place in the program."""
         key = (operator, phase, model, module, place, node)
@@ -303,18 +307,8 @@ class StatisticsWriter:
             number = self._sites[key] = self._put_line(ChunkKind.SITES, encoded_value(key))
         return number
 
-    def signature(
-        self,
-        arguments: Sequence[tuple[str, Value]],
-        inputs: Iterable[TensorRecord],
-        outputs: Iterable[TensorRecord],
-        results: Value,
-    ) -> int:
-        """The number of what calls of one sort have in common."""
-        return self.signature_with(arguments, encoded_tensors(inputs, outputs), results)
-
-    def signature_with(self, arguments: Sequence[tuple[str, Value]], tensors: str, results: Value) -> int:
-        """The same, for tensors that were encoded already."""
+    def signature(self, arguments: Sequence[tuple[str, Value]], tensors: str, results: Value) -> int:
+        """The number of what calls of one sort have in common; the tensors as `encoded_tensors` gives them."""
         line = (
             f'{{"arguments":{encoded_value(tuple(arguments))},{tensors},"results":{encoded_value(results)}}}'
         )
@@ -367,37 +361,16 @@ class StatisticsWriter:
                 self._save()
 
     def close(self, notes: Iterable[str] = ()) -> None:
-        """End the file."""
-        if self._file.is_mine:
-            with self.lock:
-                self._save_all(notes, complete=True)
+        super().close(notes)
         self._is_open = False
-        self._file.close()
 
-    def _save(self) -> None:
-        data, place = self._encoded(self._header)
-        self._file.add(ChunkKind.GROUPS, data, len(data))
-        if self._file.flush():
-            self._file.point_to(place, self._file.end)
-        self._due = time.monotonic() + _SECONDS
-
-    def _save_all(self, notes: Iterable[str], complete: bool) -> None:
-        header = with_notes(self._header, notes, complete)
-        data, place = self._encoded(header)
-        self._file.add(ChunkKind.GROUPS, data, len(data))
-        index = index_payload(encoded_header(header, complete=complete).encode(), ())
-        start = self._file.add(ChunkKind.INDEX, index, len(index))
-        if self._file.flush():
-            self._file.point_to(place, self._file.end, start, len(index))
-
-    def _encoded(self, header: RecordHeader) -> tuple[bytes, int]:
+    def _objects_for(self, place: int, header: RecordHeader) -> tuple[bytes, int]:
         tables = {
             table.kind: (table.places, table.count) for table in (self._rows, self._calls, self._contents)
         }
-        return self._objects.encoded(payload_after(self._file.end), header, tables, self._lines)
+        return self._objects.encoded(place, header, tables, self._lines)
 
     def _rescue(self, reason: str) -> None:
-        """Let the file lead to all that is in it."""
         self._is_open = False
         self._objects.forget()
-        self._save_all((f"cut off: {reason}",), complete=False)
+        super()._rescue(reason)

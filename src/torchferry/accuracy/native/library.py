@@ -8,7 +8,6 @@ import functools
 import hashlib
 import os
 import platform
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.model import Statistics
+from torchferry.accuracy.model import ROW, Statistics
 from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import Compiler, find_compiler
 from torchferry.errors import BuildError
@@ -149,7 +148,6 @@ def _run(compiler: Compiler, *arguments: str) -> None:
 #
 # Complex numbers are taken as pairs of real ones: `count` is then twice the number of elements.
 
-ROW = struct.Struct("=4Q4dQ")
 SHORT = 1 << 14  # elements that are done before another thread of Python could have started
 
 Kernel = Callable[[int, int, int, int], object]  # address, number of the dtype, count, row

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.model import INPUT, OUTPUT, Statistics
-from torchferry.accuracy.native.library import ROW, decode, statistics_into
+from torchferry.accuracy.model import INPUT, OUTPUT, ROW, Statistics
+from torchferry.accuracy.native.library import decode, statistics_into
 from torchferry.accuracy.overflow.model import CallFigures, TensorFigures
 from torchferry.accuracy.record.calls import OperatorPlan, named_tensors
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, version_of

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from torchferry.accuracy.native.library import ROW
+from torchferry.accuracy.model import ROW
 from torchferry.accuracy.record.layout import TensorLayout, flat, pieces, synchronize
 from torchferry.observe.modes import unobserved
+from torchferry.readiness.cases.model import contiguous
 
 # Figures of many pieces of memory at once, one to a row, by operators that every device has.
 
@@ -168,7 +168,7 @@ class _Staging:
 
     def _copy_whole(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
         source = pieces(tensor, layout)
-        stride = source.stride() if layout.is_dense else _stride_in_order(source.shape)
+        stride = source.stride() if layout.is_dense else contiguous(source.shape)
         offset = self._used * self._row_size // self._size
         self._elements.as_strided(source.shape, stride, offset).copy_(source)
 
@@ -203,10 +203,6 @@ class _Staging:
         for tensor in waiting:
             rows = slice(tensor.first, tensor.first + tensor.rows)
             ctypes.memmove(tensor.address, _packed(tensor, counts[rows], floats[rows]), ROW.size)
-
-
-def _stride_in_order(shape: Sequence[int]) -> list[int]:
-    return [math.prod(shape[place + 1 :]) for place in range(len(shape))]
 
 
 def _rows_of(parts: list[tuple[int, int]], row_size: int) -> tuple[torch.Tensor, torch.Tensor]:

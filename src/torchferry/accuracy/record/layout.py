@@ -13,6 +13,7 @@ from torchferry.accuracy.model import SIZES, Statistics, TensorRecord
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import sizes_of, why_unreadable
+from torchferry.readiness.cases.model import contiguous
 from torchferry.sim.current import simulated
 
 
@@ -128,8 +129,7 @@ class Layouts:
         key = (dtype, shape, device, unread)
         known = self._known.get(key)
         if known is None:
-            stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
-            known = self._known[key] = TensorLayout(dtype, shape, stride, device)
+            known = self._known[key] = TensorLayout(dtype, shape, contiguous(shape), device)
             known.unread = unread
         return known
 

@@ -14,8 +14,8 @@ import torch
 from torchferry.accuracy.file.call_json import encoded_statistics
 from torchferry.accuracy.file.call_objects import CallForm
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
-from torchferry.accuracy.model import Call, Kept, RandomState, TensorRecord
-from torchferry.accuracy.native.library import ROW, SHORT, decode, kernels
+from torchferry.accuracy.model import ROW, Call, Kept, RandomState, TensorRecord
+from torchferry.accuracy.native.library import SHORT, decode, kernels
 from torchferry.accuracy.record.calls import OngoingCall, TensorTemplates, arguments_of, results_of
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import (
@@ -185,7 +185,7 @@ class StatisticsSink(Sink):
         made = self._templates_of(key, call)
         if not made.encoded:
             made.encoded = encoded_tensors(made.inputs, made.outputs)
-        return number, self._writer.signature_with(arguments_of(call), made.encoded, results_of(call))
+        return number, self._writer.signature(arguments_of(call), made.encoded, results_of(call))
 
     def settle(self) -> None:
         self._devices.fetch()

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 
 from torchferry.accuracy.file.writer import StatisticsWriter
-from torchferry.accuracy.native.library import ROW, decode, statistics_into
+from torchferry.accuracy.model import ROW
+from torchferry.accuracy.native.library import decode, statistics_into
 from torchferry.accuracy.record.layout import NOWHERE, UNKNOWN, Content, KnownContents, TensorLayout
 from torchferry.accuracy.record.sinks import StatisticsSink, refuse_capturing
 from torchferry.observe.modes import unobserved

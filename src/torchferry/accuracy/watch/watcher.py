@@ -21,9 +21,17 @@ from torch.nn.modules import module as modules
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from torchferry.accuracy.file.writer import StatisticsWriter
-from torchferry.accuracy.model import RecordHeader, Statistics, TensorRecord, TensorRef, Value
-from torchferry.accuracy.native.library import ROW, decode, statistics_into
+from torchferry.accuracy.file.writer import StatisticsWriter, encoded_tensors
+from torchferry.accuracy.model import (
+    ROW,
+    RecordHeader,
+    Statistics,
+    TensorRecord,
+    TensorRef,
+    Value,
+    figures_in,
+)
+from torchferry.accuracy.native.library import decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, version_of
 from torchferry.observe.modes import unobserved
@@ -163,11 +171,7 @@ class StepRows:
     def add_statistics(self, where: Where, name: str, statistics: Statistics) -> None:
         """A call whose result is known by its figures alone."""
         number, address = self._writer.row()
-        packed = ROW.pack(
-            statistics.count, statistics.nans, statistics.infinities, statistics.zeros, statistics.minimum,
-            statistics.maximum, statistics.mean, statistics.rms, statistics.checksum,
-        )  # fmt: skip
-        ctypes.memmove(address, packed, ROW.size)
+        ctypes.memmove(address, ROW.pack(*figures_in(statistics)), ROW.size)
         record = TensorRecord(f"output/{name}", "float64", (), (), "cpu")
         self._calls.append((where, (), [record], [number]))
 
@@ -223,7 +227,7 @@ class StepRows:
             site = self._writer.site(where.operator, where.phase, where.model, where.module, "", where.node)
             refs = tuple(TensorRef(place) for place in range(len(records)))
             results: Value = None if not refs else refs[0] if len(refs) == 1 else refs
-            signature = self._writer.signature(arguments, (), records, results)
+            signature = self._writer.signature(arguments, encoded_tensors((), records), results)
             self._writer.call(step, site, signature, contents)
         self.calls += len(self._calls)
         self._writer.checkpoint()
