@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conversion.amp.amping import amped, check
 
 
@@ -210,3 +212,20 @@ def test_an_optimizer_for_each_round_of_an_outer_loop() -> None:
         "    for x in fold:\n        loss = model(x)\n        loss.backward()\n        optimizer.step()\n"
     )
     assert "lr=0.1)\n    scaler = torch.cuda.amp.GradScaler()\n    for x in fold:" in text
+
+
+LOOP = """
+optimizer = torch.optim.SGD(model.parameters())
+for x in loader:
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("loops", [2, 5, 9])
+def test_the_scaler_of_several_loops_is_made_above_the_first(loops: int) -> None:
+    # The loops were gone through in the order of a set, which is another one in each run.
+    source = "import torch\nfrom nets import model, loader\n" + f"{LOOP}import os\n" * loops
+    head = amped(source).partition("optimizer =")[0]
+    assert head == "import torch\nfrom nets import model, loader\n\nscaler = torch.cuda.amp.GradScaler()\n\n"

@@ -163,8 +163,9 @@ def last_import(program: PassModule, trainings: list[TrainingSteps]) -> ast.stmt
 
 
 def _top(training: TrainingSteps, program: PassModule) -> ast.stmt:
-    """The statement of the module's own level that holds a training step."""
-    inside = next(iter({*training.gradients, *(step.statement for step in training.steps)}))
+    """The statement of the module's own level that holds the first training step."""
+    statements = (*training.gradients, *(step.statement for step in training.steps))
+    inside = min(statements, key=lambda statement: statement.lineno)
     return program.tree.path(inside, program.module.tree)[0]
 
 
