@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from tests.conversion.distributed.programs import MAIN, convert, convert_project, refusal, script
+from torchferry.conversion.program.module import called_method
+from torchferry.conversion.program.neighbours import Neighbours
+from torchferry.conversion.program.training_program import TrainingProgram
 from torchferry.conversion.settings import Distributed
 from torchferry.finding import Kind
 
@@ -213,3 +217,14 @@ def test_a_text_that_only_one_file_knows_of_changes_no_program_of_several(tmp_pa
     assert refusal(after, tmp_path) == reason
     (tmp_path / MAIN).write_text(after)
     assert convert(after, Distributed(MAIN), tmp_path).new_text is not None
+
+
+def test_a_module_is_read_whole_whatever_was_asked_of_it_before(tmp_path: Path) -> None:
+    for path, text in FILES.items():
+        (tmp_path / path).write_text(textwrap.dedent(text))
+    neighbours = Neighbours(tmp_path, frozenset({"torch"}))
+    engine = neighbours.module("engine.py")
+    assert engine is not None
+    engine.focus([1])  # as a rule does that looks for a name which no function of the module has
+    program = TrainingProgram(MAIN, neighbours)
+    assert "backward" in {called_method(call) for call in program.files["engine.py"].calls}

@@ -12,7 +12,7 @@ from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import BindingKind
+from torchferry.source.scopes import BindingKind, import_qualifier
 from torchferry.text import Text
 
 
@@ -70,7 +70,8 @@ class FileChanges:
         self._check_not_elif(statement)
         lines = list(lines)
         first = self._first_on_line(statement)
-        if first is not None and (first is statement or _are_comments(lines)):
+        are_comments = all(line.startswith("#") for line in lines)
+        if first is not None and (first is statement or are_comments):
             position = self.module.line_starts[first_line(first) - 1]
             self._lines(position, indent_of(self.module, first), lines, message, node or statement)
             return
@@ -193,18 +194,13 @@ class FileChanges:
         bound = self.module.scopes.root.bindings
         for name, bindings in bound.items():
             if any(item.kind is BindingKind.IMPORT and item.qualified == qualified for item in bindings):
-                if bindings[0].line <= self._last_import_line:
+                anchor = import_anchor(self.module)
+                if anchor and bindings[0].line <= (anchor.end_lineno or anchor.lineno):
                     return name
-                return self._import(
-                    qualified, name
-                )  # it comes too late for what is put below the first imports
+                # It comes too late for what is put below the first imports.
+                return self._import(qualified, name)
         taken = {name for scope in self.module.scopes.scopes for name in scope.bindings}
         return self._import(qualified, preferred if preferred not in taken else f"torch_{preferred}")
-
-    @property
-    def _last_import_line(self) -> int:
-        anchor = import_anchor(self.module)
-        return (anchor.end_lineno or anchor.lineno) if anchor else 0
 
     def _import(self, qualified: str, name: str) -> str:
         package, _, last = qualified.rpartition(".")
@@ -235,39 +231,32 @@ class FileChanges:
         self._add_imports(added)
         found: list[Proposal] = []
         for note in self._noted:
-            merged = [Edit(at, at, self._text_at(at)) for at in note.insertions]
+            edits = list(note.edits)
+            for at in dict.fromkeys(note.insertions):
+                texts = (*self._inserted.get(at, ()), *self._prefixes.get(at, ()))
+                edits.append(Edit(at, at, "".join(texts)))
             start, end = self.module.start(note.node), self.module.end(note.node)
-            edits = (*note.edits, *dict.fromkeys(merged))
-            found.append(Proposal(note.kind, start, end, note.message, edits))
+            found.append(Proposal(note.kind, start, end, note.message, tuple(edits)))
         self._check(found)
         return found
-
-    def _text_at(self, position: int) -> str:
-        return "".join((*self._inserted.get(position, ()), *self._prefixes.get(position, ())))
 
     def _add_imports(self, message: Text) -> None:
         if not (self._imports or self._helpers):
             return
-        text = "".join(f"{line}{self.module.newline}" for line in sorted(self._imports, key=_import_order))
+        lines = sorted(self._imports, key=lambda line: ("torch" in line, line.startswith("from"), line))
+        text = "".join(f"{line}{self.module.newline}" for line in lines)
         text += "".join(f"{self.module.newline * 2}{helper}" for helper in self._helpers)
         anchor = import_anchor(self.module)
         text += self.module.newline * max(0, 2 - _blank_lines(self.module, anchor)) if self._helpers else ""
         note = _Noted(Kind.CHANGE, anchor or self.module.tree.body[0], message)
-        position = (
-            self._below(anchor)
-            if anchor
-            else self.module.line_starts[first_line(self.module.tree.body[0]) - 1]
-        )
-        before = self._inserted.setdefault(position, [])
-        before.insert(0, text)
+        # The number of lines above the new ones.
+        above = (anchor.end_lineno or anchor.lineno) if anchor else first_line(self.module.tree.body[0]) - 1
+        if anchor and above >= len(self.module.line_starts):
+            raise UnclearProgramError(self.file, anchor, _SHARED_LINE)
+        position = self.module.line_starts[above]
+        self._inserted.setdefault(position, []).insert(0, text)
         note.insertions.append(position)
         self._noted.append(note)
-
-    def _below(self, statement: ast.stmt) -> int:
-        last = statement.end_lineno or statement.lineno
-        if last >= len(self.module.line_starts):
-            raise UnclearProgramError(self.file, statement, _SHARED_LINE)
-        return self.module.line_starts[last]
 
     def _check(self, proposals: list[Proposal]) -> None:
         accepted = EditSet()
@@ -281,9 +270,8 @@ class FileChanges:
             accepted.add(proposal.edits)
 
 
-_MODULES = frozenset(
-    {"torch.distributed"}
-)  # dotted names of modules; other dotted names are imported from theirs
+# Dotted names of modules; other dotted names are imported from theirs.
+_MODULES = frozenset({"torch.distributed"})
 _SHARED_LINE = Text(
     "several statements stand on one line, and a line must be put between them; write them on lines of their own",
     "多条语句写在同一行，无法在其间插入新行；请分行书写",
@@ -291,10 +279,6 @@ _SHARED_LINE = Text(
 _MEETING = Text(
     "two changes of the rewrite for several cards meet at line {line}", "多卡改写的两处修改在第 {line} 行冲突"
 )
-
-
-def _are_comments(lines: list[str]) -> bool:
-    return all(line.startswith("#") for line in lines)
 
 
 def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:
@@ -334,14 +318,11 @@ def _blank_lines(module: PythonModule, anchor: ast.stmt | None) -> int:
     return count
 
 
-def _import_order(line: str) -> tuple[bool, bool, str]:
-    return "torch" in line, line.startswith("from"), line
-
-
 def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:
+    names = [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
-        return not node.level and (node.module or "").partition(".")[0] == "torch"
-    return any(alias.name.partition(".")[0] == "torch" for alias in node.names)
+        names = [import_qualifier(node)]
+    return any(name.partition(".")[0] == "torch" for name in names)
 
 
 class ProgramChanges:

@@ -6,19 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from torchferry.conversion.distributed.changes import UnclearProgramError
 from torchferry.conversion.distributed.training import Iteration, Training
 from torchferry.conversion.loaders import argument
 from torchferry.conversion.program.functions import (
-    FUNCTIONS,
     FunctionNode,
     argument_for,
     targets,
     with_defaults,
 )
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import CallSite, Origin, OriginFlow
+from torchferry.conversion.program.slots import text_of
+from torchferry.conversion.program.training_program import CallSite, Origin, OriginFlow
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
@@ -37,19 +38,18 @@ def truth(file: ProgramModule, node: ast.expr, function: FunctionNode, site: Cal
 
 def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
     """Whether a call of a function may come to an expression in it, by the tests on the way."""
-    callee = flow.callee(site.file, site.call)
-    surroundings = made.file.surroundings(made.node)
-    if callee is None or not isinstance(callee.node, FUNCTIONS) or surroundings is None:
+    called = flow.function_called(site.file, site.call)
+    if called is None:
         return True
-    statement: ast.stmt = surroundings.statement
-    while statement is not callee.node:
+    statement = made.file.statement_of(made.node)
+    while statement is not called.node:
         place = made.file.tree.position(statement)
         for earlier in place.block[: place.block.index(statement)]:
             if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], (ast.Return, ast.Raise)):
-                if truth(made.file, earlier.test, callee.node, site):
+                if truth(made.file, earlier.test, called.node, site):
                     return False
         if isinstance(place.parent, ast.If):
-            found = truth(made.file, place.parent.test, callee.node, site)
+            found = truth(made.file, place.parent.test, called.node, site)
             if found is not None and found is not (place.block is place.parent.body):
                 return False
         if not isinstance(place.parent, ast.stmt):
@@ -89,11 +89,8 @@ def _compared(
             return _UNKNOWN
         return (left in values) is isinstance(operator, ast.In)
     right = _value(file, other, function, site, depth - 1)
-    if (
-        left is _UNKNOWN
-        or right is _UNKNOWN
-        or not isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot))
-    ):
+    is_known = isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot))
+    if left is _UNKNOWN or right is _UNKNOWN or not is_known:
         return _UNKNOWN
     return (left == right) is isinstance(operator, (ast.Eq, ast.Is))
 
@@ -111,16 +108,13 @@ def _of_name(
     if binding.kind is not BindingKind.PARAMETER:
         return _UNKNOWN
     given = argument_for(site.call, function, node.id)
-    if given is None and not _is_hidden(site.call):
+    is_hidden = any(isinstance(item, ast.Starred) for item in site.call.args) or any(
+        keyword.arg is None for keyword in site.call.keywords
+    )
+    if given is None and not is_hidden:
         defaults = with_defaults(function.args)
         given = next((value for parameter, value in defaults if parameter.arg == node.id), None)
     return given.value if isinstance(given, ast.Constant) else _UNKNOWN
-
-
-def _is_hidden(call: ast.Call) -> bool:
-    return any(isinstance(item, ast.Starred) for item in call.args) or any(
-        keyword.arg is None for keyword in call.keywords
-    )
 
 
 _FOR_TRAINING = re.compile(r"(?i)train|trn(?:_|$)|\btr_|_tr\b")
@@ -187,9 +181,8 @@ class _LoaderFinder:
         names = self._names(loader)
         if any(item.trains and self._is_alone(loader, item) for item in iterations):
             # A batch that is taken in the round that trains may be there to be compared with.
-            is_loop = any(
-                item.trains and isinstance(item.loop, (ast.For, ast.AsyncFor)) for item in iterations
-            )
+            loops = [item.loop for item in iterations if item.trains]
+            is_loop = any(isinstance(loop, (ast.For, ast.AsyncFor)) for loop in loops)
             return is_loop or bool(_FOR_TRAINING.search(names)) or not _FOR_EVALUATION.search(names)
         if _FOR_TRAINING.search(names) and not _FOR_EVALUATION.search(names):
             return True
@@ -203,14 +196,10 @@ class _LoaderFinder:
         is_picked = isinstance(item.source, ast.Subscript) and not isinstance(item.source.slice, ast.Constant)
         others = [other for other in item.loaders if other.node is not loader.node]
         for zipped in (node for node in ast.walk(item.source) if called_name(node) in ("zip", "zip_longest")):
-            beside = [part for part in zipped.args if self._comes_from(item, part, loader)]  # type: ignore[attr-defined]
-            others = [
-                other for other in others if any(self._comes_from(item, part, other) for part in beside)
-            ]
+            comes_from = partial(self.training.flow.comes_from, item.file)
+            beside = [part for part in zipped.args if comes_from(part, loader)]  # type: ignore[attr-defined]
+            others = [other for other in others if any(comes_from(part, other) for part in beside)]
         return not any(self._feeds(other, item) for other in others) and not is_picked
-
-    def _comes_from(self, item: Iteration, node: ast.expr, loader: Origin) -> bool:
-        return self.training.flow.comes_from(item.file, node, loader.node)
 
     def _feeds(self, loader: Origin, item: Iteration) -> bool:
         """Whether a loop may go over a loader: by where it comes from, and by what its maker is handed there."""
@@ -223,8 +212,7 @@ class _LoaderFinder:
 
     def _sites(self, loader: Origin) -> list[CallSite]:
         """The calls of the function in which a loader is made."""
-        surroundings = loader.file.surroundings(loader.node)
-        return self.training.callers(loader.file, surroundings.statement) if surroundings else []
+        return self.training.callers(loader.file, loader.file.statement_of(loader.node))
 
     def _sites_of(self, item: Iteration, sites: list[CallSite]) -> list[CallSite]:
         if id(item.source) not in self._visited:
@@ -235,57 +223,51 @@ class _LoaderFinder:
         """What a loader is called: the targets that it is assigned to, also by the callers of a function."""
         found = [
             file.module.segment(target)
-            for file in self.training.program.files.values()
-            for statement in file.statements
+            for file, statement in self.training.program.statements
             for target in targets(statement)
-            if self.training.flow.comes_from(file, target, loader.node)
+            if self.training.flow.comes_from(file, target, loader)
         ]
         return " ".join([*found, *self._keys(loader)])
 
     def _keys(self, loader: Origin) -> Iterator[str]:
         """The keys under which dictionaries hold the loader."""
-        for file in self.training.program.files.values():
-            for statement in file.statements:
-                for display in ast.walk(statement) if isinstance(statement, (ast.Assign, ast.Return)) else ():
-                    if isinstance(display, ast.Dict):
-                        yield from filter(None, [key_of(self.training, Origin(file, display), loader)])
+        for file, statement in self.training.program.statements:
+            for display in ast.walk(statement) if isinstance(statement, (ast.Assign, ast.Return)) else ():
+                if isinstance(display, ast.Dict):
+                    yield from filter(None, [key_of(self.training, Origin(file, display), loader)])
 
     def test(self, loader: Origin) -> str:
         """The test for the training, of a call that makes loaders for both; "" if it makes none but that."""
         comprehension = comprehension_of(loader)
         if comprehension is not None:
-            return _test_of_key(loader, comprehension)
+            if not isinstance(comprehension, ast.DictComp):
+                raise UnclearProgramError(loader.file, loader.node, _MANY)
+            key = _key_for_training(loader, comprehension)
+            return f"{loader.file.module.segment(comprehension.key)} == {key!r}"
         sites = [site for site in self._sites(loader) if is_reached(self.training.flow, loader, site)]
         goes_over = [item for item in self.training.iterations if self._feeds(loader, item)]
         trains = {id(s.call) for item in goes_over if item.trains for s in self._sites_of(item, sites)}
-        evaluates = [
-            site for site in sites if id(site.call) not in trains and self._is_gone_over(site, goes_over)
-        ]
+        evaluations = [item for item in goes_over if not item.trains]
+        evaluates = any(
+            id(site.call) not in trains and any(self._sites_of(item, [site]) for item in evaluations)
+            for site in sites
+        )
         if not trains or not evaluates:
             return ""
         assert isinstance(loader.node, ast.Call)
         shuffle = argument(loader.node, "shuffle")
-        function = self.training.flow.callee(sites[0].file, sites[0].call)
-        if shuffle is None or function is None or not isinstance(function.node, FUNCTIONS):
+        called = self.training.flow.function_called(sites[0].file, sites[0].call)
+        # shuffle must be True for the training, and False for everything else.
+        if (
+            shuffle is None
+            or called is None
+            or any(
+                truth(loader.file, shuffle, called.node, site) is not (id(site.call) in trains)
+                for site in sites
+            )
+        ):
             raise UnclearProgramError(loader.file, loader.node, _BOTH)
-        self._check_truth(loader, shuffle, function.node, sites, trains)
         return loader.file.module.segment(shuffle)
-
-    def _is_gone_over(self, site: CallSite, iterations: list[Iteration]) -> bool:
-        return any(not item.trains and self._sites_of(item, [site]) for item in iterations)
-
-    def _check_truth(
-        self,
-        loader: Origin,
-        shuffle: ast.expr,
-        function: FunctionNode,
-        sites: list[CallSite],
-        trains: set[int],
-    ) -> None:
-        """shuffle must be True for the training, and False for everything else."""
-        for site in sites:
-            if truth(loader.file, shuffle, function, site) is not (id(site.call) in trains):
-                raise UnclearProgramError(loader.file, loader.node, _BOTH)
 
 
 def comprehension_of(loader: Origin) -> ast.AST | None:
@@ -303,24 +285,16 @@ def key_of(training: Training, display: Origin, loader: Origin) -> str:
         return _key_for_training(loader, display.node) if is_in else ""
     if isinstance(display.node, ast.Dict):
         for key, value in zip(display.node.keys, display.node.values, strict=True):
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                if training.flow.comes_from(display.file, value, loader.node):
-                    return key.value
+            if text_of(key) and training.flow.comes_from(display.file, value, loader):
+                return text_of(key)
     return ""
-
-
-def _test_of_key(loader: Origin, comprehension: ast.AST) -> str:
-    if not isinstance(comprehension, ast.DictComp):
-        raise UnclearProgramError(loader.file, loader.node, _MANY)
-    key = _key_for_training(loader, comprehension)
-    return f"{loader.file.module.segment(comprehension.key)} == {key!r}"
 
 
 def _key_for_training(loader: Origin, comprehension: ast.DictComp) -> str:
     """`train` of {x: DataLoader(...) for x in ["train", "val"]}."""
     generator = comprehension.generators[0]
     names = generator.iter.elts if isinstance(generator.iter, (ast.List, ast.Tuple)) else []
-    keys = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
+    keys = list(filter(None, map(text_of, names)))
     is_plain = (
         len(comprehension.generators) == 1
         and isinstance(comprehension.key, ast.Name)

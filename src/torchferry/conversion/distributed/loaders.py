@@ -13,7 +13,7 @@ from torchferry.conversion.loaders import argument
 from torchferry.conversion.program.blocks import shares_its_line
 from torchferry.conversion.program.functions import ASSIGNMENTS, targets, yielding_loops
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import CallSite, Origin
+from torchferry.conversion.program.training_program import CallSite, Origin
 from torchferry.conversion.settings import Distributed
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -21,7 +21,6 @@ from torchferry.source.names import called_name
 from torchferry.text import Text
 
 SAMPLER = "torch.utils.data.distributed.DistributedSampler"
-_POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
 # Samplers that mean no more than a shuffle argument does.
 _SUBSET = "SubsetRandomSampler"
 _ORDERS = {"torch.utils.data.RandomSampler": True, "torch.utils.data.SequentialSampler": False}
@@ -93,14 +92,11 @@ class _LoaderCall:
         self.file = file
         self.module = file.module
         self.call = call
+        self.statement = file.statement_of(call)
         self.changes = changes
 
     def argument(self, name: str) -> ast.expr | None:
-        for keyword in self.call.keywords:
-            if keyword.arg == name:
-                return keyword.value
-        place = _POSITIONS.index(name)
-        return self.call.args[place] if place < len(self.call.args) else None
+        return argument(self.call, name)
 
     def share(self, settings: Distributed, test: str) -> None:
         """`test`: what is true only if the call makes a loader for the training; else it makes no others."""
@@ -117,19 +113,12 @@ class _LoaderCall:
         elif order is not None:
             made, shuffle = order
             text = f"{sampler}({self._text(made.args[0])}, shuffle={shuffle})"
-            changes = [Edit(self.module.start(made), self.module.end(made), text)]
-            if self.training.program.main is not None and self._is_elsewhere(made):
-                raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
-            self.changes.replace(self.call, _SHARED, *changes, *edits)
+            self.changes.replace(self.call, _SHARED, self.module.replacing(made, text), *edits)
         else:
             dataset = self._dataset_text()
             self.changes.replace(self.call, _SHARED, *self._sampler_edits(sampler, dataset, test), *edits)
-        statement = self._statement()
         comment = _SPLIT if settings.split_batch else _KEEP
-        self.changes.before(statement, [f"# {comment[0]}"], Text(*comment), self.call)
-
-    def _is_elsewhere(self, node: ast.expr) -> bool:
-        return self.file.surroundings(node) is None
+        self.changes.before(self.statement, [f"# {comment[0]}"], Text(*comment), self.call)
 
     def _check(self) -> None:
         if any(isinstance(argument, ast.Starred) for argument in self.call.args):
@@ -180,13 +169,12 @@ class _LoaderCall:
         if len(made) != 1 or made[0].file is not self.file or called_name(made[0].node) != _SUBSET:
             return None
         call = made[0].node
-        is_here = self.file.surroundings(call) is not None and self._is_seen_here(call)
         is_plain = isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
-        return call.args[0] if is_here and is_plain and not _computes(call.args[0]) else None  # type: ignore[attr-defined]
-
-    def _is_seen_here(self, node: ast.expr) -> bool:
-        made, own = self.file.surroundings(node), self.file.surroundings(self.call)
-        return made is not None and own is not None and made.scope is own.scope
+        if not is_plain or self.file.scope_at(call) is not self.file.scope_at(self.call):
+            return None
+        indices: ast.expr = call.args[0]  # type: ignore[attr-defined]
+        computing = (ast.Call, ast.NamedExpr, ast.ListComp)
+        return None if any(isinstance(node, computing) for node in ast.walk(indices)) else indices
 
     def _subset_edits(self, sampler: str) -> list[Edit]:
         """A subset in random order is a Subset that is shuffled."""
@@ -195,17 +183,12 @@ class _LoaderCall:
         subset = self.changes.name_of("torch.utils.data.Subset", "Subset")
         name = self._hoisted(f"{subset}({self._text(dataset)}, {self._text(indices)})")
         return [
-            Edit(self.module.start(dataset), self.module.end(dataset), name),
-            Edit(self.module.start(given), self.module.end(given), f"{sampler}({name}, shuffle=True)"),
+            self.module.replacing(dataset, name),
+            self.module.replacing(given, f"{sampler}({name}, shuffle=True)"),
         ]
 
     def _text(self, node: ast.AST) -> str:
         return self.module.segment(node)
-
-    def _statement(self) -> ast.stmt:
-        surroundings = self.file.surroundings(self.call)
-        assert surroundings is not None
-        return surroundings.statement
 
     def _dataset_text(self) -> str:
         """The dataset as a name, so that it is made only once."""
@@ -214,18 +197,16 @@ class _LoaderCall:
         if _is_plain(dataset):
             return self._text(dataset)
         name = self._hoisted(_alone(self._text(dataset)))
-        self.changes.replace(
-            self.call, _SHARED, Edit(self.module.start(dataset), self.module.end(dataset), name)
-        )
+        self.changes.replace(self.call, _SHARED, self.module.replacing(dataset, name))
         return name
 
     def _hoisted(self, text: str) -> str:
         """The name of a variable that is given a value above the call's statement."""
         if comprehension_of(Origin(self.file, self.call)) is not None:
             raise UnclearProgramError(self.file, self.call, _INSIDE)
-        scope = self.file.scope_of_statement(self._statement())
+        scope = self.file.scope_of_statement(self.statement)
         name = self.changes.free_name("train_dataset", {*scope.bindings, *self.module.scopes.root.bindings})
-        self.changes.before(self._statement(), [f"{name} = {text}"], _SHARED, self.call)
+        self.changes.before(self.statement, [f"{name} = {text}"], _SHARED, self.call)
         return name
 
     def _sampler_edits(self, sampler: str, dataset: str, test: str) -> list[Edit]:
@@ -248,15 +229,11 @@ class _LoaderCall:
             return [add_argument(self.module, self.call, f"sampler={text}")]
         for keyword in self.call.keywords:
             if keyword.arg == "shuffle" and given is None:
-                return [Edit(self.module.start(keyword), self.module.end(keyword), f"sampler={text}")]
-        edits: list[Edit] = []
-        if shuffle is not None:
-            edits.append(Edit(self.module.start(shuffle), self.module.end(shuffle), "False"))
+                return [self.module.replacing(keyword, f"sampler={text}")]
+        edits = [self.module.replacing(shuffle, "False")] if shuffle is not None else []
         if given is not None:
-            edits.append(Edit(self.module.start(given), self.module.end(given), text))
-        else:
-            edits.append(add_argument(self.module, self.call, f"sampler={text}"))
-        return edits
+            return [*edits, self.module.replacing(given, text)]
+        return [*edits, add_argument(self.module, self.call, f"sampler={text}")]
 
     def _edits_beside_hidden(
         self, sampler: str, dataset: str, hidden: list[ast.expr], test: str
@@ -268,7 +245,7 @@ class _LoaderCall:
         name = self._text(options)
         order = f'{name}.get("shuffle", False)'
         text = f'{{**{name}, "shuffle": False}}, sampler={sampler}({dataset}, shuffle={order})'
-        return [Edit(self.module.start(options), self.module.end(options), text)]
+        return [self.module.replacing(options, text)]
 
     def _batch_edits(self, settings: Distributed) -> list[Edit]:
         if not settings.split_batch:
@@ -280,7 +257,7 @@ class _LoaderCall:
         text = self._text(size)
         if not isinstance(size, (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)):
             text = f"({text})"
-        return [Edit(self.module.start(size), self.module.end(size), f"{text} // {dist}.get_world_size()")]
+        return [self.module.replacing(size, f"{text} // {dist}.get_world_size()")]
 
 
 def _alone(text: str) -> str:
@@ -290,11 +267,6 @@ def _alone(text: str) -> str:
     except SyntaxError:
         return f"({text})"
     return text
-
-
-def _computes(node: ast.expr) -> bool:
-    """More than a name, an attribute or a slice of one."""
-    return any(isinstance(child, (ast.Call, ast.NamedExpr, ast.ListComp)) for child in ast.walk(node))
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -344,24 +316,20 @@ def tell_epochs(training: Training, loaders: Loaders, changes: ProgramChanges) -
 def _tell(training: Training, loader: Origin, iteration: Iteration, changes: ProgramChanges) -> None:
     if iteration.trains and not iteration.is_next and not _is_generated(training, iteration):
         source = _loader_expression(training, iteration, loader)
-        telling = _Telling(training, loader, changes)
+        file, text = iteration.file, ""
         if isinstance(source, ast.Subscript) and not isinstance(source.slice, ast.Constant):
-            text = _picked(training, iteration.file, source, loader)
-            if text:
-                telling.tell(iteration.file, iteration.loop, text)
-                return
-            changes.of(iteration.file).remark(Kind.TODO, iteration.source, _NO_COUNTER)
+            # Of loaders[phase] the one that trains: loaders["train"].
+            made = training.flow.origins(file, source.value)
+            keys = {key_of(training, origin, loader) for origin in made} - {""}
+            text = f"{file.module.segment(source.value)}[{keys.pop()!r}]" if len(keys) == 1 else ""
+        elif isinstance(source, (ast.Name, ast.Attribute, ast.Subscript)):
+            text = file.module.segment(source)
+        elif not any(file.loops_around(iteration.loop)):
             return
-        if isinstance(source, (ast.Name, ast.Attribute, ast.Subscript)):
-            telling.tell(iteration.file, iteration.loop, iteration.file.module.segment(source))
-        elif any(training.loops_around(iteration.file, iteration.loop)):
-            changes.of(iteration.file).remark(Kind.TODO, iteration.source, _NO_COUNTER)
-
-
-def _picked(training: Training, file: ProgramModule, source: ast.Subscript, loader: Origin) -> str:
-    """Of loaders[phase] the one that trains: loaders["train"]."""
-    found = {key_of(training, origin, loader) for origin in training.flow.origins(file, source.value)} - {""}
-    return f"{file.module.segment(source.value)}[{found.pop()!r}]" if len(found) == 1 else ""
+        if text:
+            _Telling(training, loader, changes).tell(file, iteration.loop, text)
+        else:
+            changes.of(file).remark(Kind.TODO, iteration.source, _NO_COUNTER)
 
 
 def _is_generated(training: Training, iteration: Iteration) -> bool:
@@ -375,10 +343,10 @@ def _tell_generator(
     training: Training, iteration: Iteration, shared: set[int], changes: ProgramChanges
 ) -> None:
     """A generator that goes over a loader again and again."""
-    function = training.function_around(iteration.file, iteration.loop)
+    function = iteration.file.function_around(iteration.loop)
     if function is None or iteration.loop not in yielding_loops(function):
         return
-    is_again = any(training.loops_around(iteration.file, iteration.loop))
+    is_again = any(iteration.file.loops_around(iteration.loop))
     if not is_again or not isinstance(iteration.source, (ast.Name, ast.Attribute)):
         return
     file = changes.of(iteration.file)
@@ -398,9 +366,8 @@ def _loader_expression(training: Training, iteration: Iteration, loader: Origin)
     for _ in range(_DEPTH):
         value = _value(iteration.file, node)
         arguments = value.args if isinstance(value, ast.Call) and value is not loader.node else []
-        inner = next(
-            (item for item in arguments if training.flow.comes_from(iteration.file, item, loader.node)), None
-        )
+        held = (item for item in arguments if training.flow.comes_from(iteration.file, item, loader))
+        inner = next(held, None)
         if inner is None:
             break
         node = inner
@@ -417,17 +384,21 @@ class _Telling:
 
     def tell(self, file: ProgramModule, statement: ast.stmt, text: str, depth: int = _DEPTH) -> None:
         """`text` is how the loader is called at the statement."""
-        loops = list(self.training.loops_around(file, statement))
+        loops = list(file.loops_around(statement))
         counting = next((loop for loop in loops if _counter(file, loop)), None)
         if counting is not None:
             line = f"{text}.sampler.set_epoch({_counter(file, counting)})"
-            made = self._made_in(file, counting, text)
+            made = _assignment_in(file, counting, text)
             if made is not None:
                 self.changes.of(file).after(made, [line], _TOLD)
             else:
                 first = counting.body[0]  # type: ignore[attr-defined]
                 self.changes.of(file).before(first, [line], _TOLD)
-        elif loops and self._can_precede(file, loops[-1], statement, text):
+        elif (
+            loops
+            and not shares_its_line(file.module, statement)
+            and not _assignment_in(file, loops[-1], text)
+        ):
             line = f"{text}.sampler.set_epoch({text}.sampler.epoch + 1)"
             self.changes.of(file).before(statement, [line], _GOES_ON)
         elif loops:
@@ -435,43 +406,36 @@ class _Telling:
         elif depth:
             self._tell_callers(file, statement, text, depth)
 
-    def _can_precede(self, file: ProgramModule, loop: ast.stmt, statement: ast.stmt, text: str) -> bool:
-        return not shares_its_line(file.module, statement) and self._made_in(file, loop, text) is None
-
-    def _made_in(self, file: ProgramModule, loop: ast.stmt, text: str) -> ast.stmt | None:
-        """The statement in a loop that gives the variable its loader."""
-        for statement in ast.walk(loop):
-            if isinstance(statement, ASSIGNMENTS) and any(
-                file.module.segment(target) == text for target in targets(statement)
-            ):
-                return statement
-        return None
-
     def _tell_callers(self, file: ProgramModule, statement: ast.stmt, text: str, depth: int) -> None:
         callers = self.training.callers(file, statement)
-        if not callers and self.training.function_around(file, statement) is not None:
+        if not callers and file.function_around(statement) is not None:
             self.changes.of(file).remark(Kind.TODO, statement, _NO_COUNTER)
         for site in callers:
-            surroundings = site.file.surroundings(site.call)
+            caller = site.file.statement_of(site.call)
             passed = self._text_at(site, file, text)
-            if surroundings is not None and passed:
-                self.tell(site.file, surroundings.statement, passed, depth - 1)
-            elif self.training.takes_loader(site):
-                continue  # another one
-            elif surroundings is not None and any(
-                self.training.loops_around(site.file, surroundings.statement)
-            ):
+            if passed:
+                self.tell(site.file, caller, passed, depth - 1)
+            elif not self.training.takes_loader(site) and any(site.file.loops_around(caller)):
                 self.changes.of(site.file).remark(Kind.TODO, site.call, _NO_COUNTER)
 
     def _text_at(self, site: CallSite, file: ProgramModule, text: str) -> str:
         """How the caller calls the loader."""
-        argument = self.training.argument_from(site, self.loader.node)
+        argument = self.training.argument_from(site, self.loader)
         if isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript)):
             return site.file.module.segment(argument)
         if text.startswith("self.") and isinstance(site.call.func, ast.Attribute):
             return site.file.module.segment(site.call.func.value) + text.removeprefix("self")
         is_global = text in file.module.scopes.root.bindings
         return text if is_global and site.file is file else ""
+
+
+def _assignment_in(file: ProgramModule, loop: ast.stmt, text: str) -> ast.stmt | None:
+    """The statement in a loop that gives a variable its value."""
+    for statement in ast.walk(loop):
+        if isinstance(statement, ASSIGNMENTS):
+            if any(file.module.segment(target) == text for target in targets(statement)):
+                return statement
+    return None
 
 
 def _counter(file: ProgramModule, loop: ast.stmt) -> str:

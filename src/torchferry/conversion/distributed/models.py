@@ -11,14 +11,12 @@ from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.program.functions import (
     ASSIGNMENTS,
     FUNCTIONS,
-    argument_for,
     assigned_to,
     returned,
     targets,
 )
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import Origin
-from torchferry.conversion.program.training_program import ProgramDefinition
+from torchferry.conversion.program.training_program import Origin, ProgramDefinition
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.text import Text
@@ -73,12 +71,11 @@ def find_models(training: Training, main: ProgramModule, wanted: str) -> list[Ho
         return [_named(training, main, name.strip()) for name in wanted.split(",")]
     finder = _ModelFinder(training)
     found: dict[tuple[str, int, str], Holder] = {}
-    for file in training.program.files.values():
-        for call in file.calls:
-            if is_optimizer(file, call):
-                for holder in finder.holders(file, call):
-                    holder = settled(training, holder)
-                    found[holder.file.path, id(holder.scope), holder.text] = holder
+    for file, call in training.program.calls:
+        if is_optimizer(file, call):
+            for holder in finder.holders(file, call):
+                holder = _settled(training, holder)
+                found[holder.file.path, id(holder.scope), holder.text] = holder
     if not found:
         raise UnclearProgramError(main, main.module.tree.body[0], _NO_OPTIMIZER)
     return list(found.values())
@@ -126,22 +123,11 @@ class _ModelFinder:
                 if child.func.attr in _PARAMETERS:
                     yield file, child.func.value
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and depth:
-                for where, value in self._values(file, child):
-                    yield from self._bases(where, value, depth - 1)
-
-    def _values(self, file: ProgramModule, name: ast.Name) -> Iterator[tuple[ProgramModule, ast.expr]]:
-        """The values of a variable that collects parameters: where it is assigned, extended or handed over."""
-        surroundings = file.surroundings(name)
-        owner = surroundings.scope.owner_of(name.id) if surroundings else None
-        for binding in owner.bindings[name.id] if owner else ():
-            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
-                if not isinstance(binding.value, ast.Call) or called_name(binding.value) not in MOVES:
-                    yield file, binding.value
-            elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
-                for site in self.flow.sites.get(id(owner.node), ()):
-                    value = argument_for(site.call, owner.node, name.id)
-                    if value is not None:
-                        yield site.file, value
+                # A variable that collects parameters: what it is assigned or handed.
+                for given in self.flow.values_of(file, child):
+                    is_moved_model = not given.is_argument and called_name(given.value) in MOVES
+                    if given.place is None and not is_moved_model:
+                        yield from self._bases(given.file, given.value, depth - 1)
 
     def _roots(self, file: ProgramModule, base: ast.expr) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """Of `model.head` the model: the leftmost name that holds a module, or the attribute of `self`."""
@@ -163,8 +149,7 @@ class _ModelFinder:
     ) -> Iterator[tuple[ProgramModule, ast.expr]]:
         """self.parameters() in a method of the model: MODEL of the MODEL.method() that runs it."""
         surroundings = file.surroundings(node)
-        function = surroundings.scope.node if surroundings else None
-        for site in self.flow.sites.get(id(function), ()):
+        for site in self.flow.calls_of(surroundings.scope.node if surroundings else None):
             if isinstance(site.call.func, ast.Attribute):
                 yield from self._roots(site.file, site.call.func.value)
 
@@ -179,26 +164,22 @@ class _ModelFinder:
             return self._of_attribute(file, node, depth)
         if not isinstance(node, ast.Name):
             raise UnclearProgramError(file, node, _CONTAINER)
-        surroundings = file.surroundings(node)
-        owner = surroundings.scope.owner_of(node.id) if surroundings else None
-        bindings = owner.bindings[node.id] if owner else []
+        owner, bindings = file.bindings(node)
         if owner is None or any(
             item.kind is BindingKind.OTHER and not _is_unpacked(file, item.node) for item in bindings
         ):
             raise UnclearProgramError(file, node, _CONTAINER)
         is_parameter = any(item.kind is BindingKind.PARAMETER for item in bindings)
-        if not is_parameter or self._is_moved(file, owner, node.id) or not depth:
+        if not is_parameter or is_moved(file, owner, node.id) or not depth:
             return Holder(file, node.id, owner, None, tuple(self.flow.origins(file, node)))
         return self._of_callers(file, node, owner, depth)
 
     def _of_callers(self, file: ProgramModule, node: ast.Name, owner: Scope, depth: int) -> Holder:
         found: dict[tuple[int, str], Holder] = {}
-        for site in self.flow.sites.get(id(owner.node), ()):
-            if isinstance(owner.node, FUNCTIONS):
-                value = argument_for(site.call, owner.node, node.id)
-                if isinstance(value, (ast.Name, ast.Attribute)):
-                    holder = self.holder(site.file, value, depth - 1)
-                    found[id(holder.scope), holder.text] = holder
+        for given in self.flow.arguments(owner.node, node.id) if isinstance(owner.node, FUNCTIONS) else ():
+            if isinstance(given.value, (ast.Name, ast.Attribute)):
+                holder = self.holder(given.file, given.value, depth - 1)
+                found[id(holder.scope), holder.text] = holder
         if len(found) != 1:
             raise UnclearProgramError(file, node, _SEVERAL_CALLERS if found else _CONTAINER)
         return next(iter(found.values()))
@@ -212,12 +193,9 @@ class _ModelFinder:
                 if not isinstance(statement, ASSIGNMENTS):
                     continue
                 for target in assigned_to(statement):
-                    if (
-                        isinstance(target, ast.Attribute)
-                        and target.attr == node.attr
-                        and _is_self(target.value)
-                    ):
-                        return self._of_assigned(where, target, statement, depth)
+                    if isinstance(target, ast.Attribute) and target.attr == node.attr:
+                        if isinstance(target.value, ast.Name) and target.value.id == "self":
+                            return self._of_assigned(where, target, statement, depth)
         raise UnclearProgramError(file, node, _CONTAINER)
 
     def _of_assigned(
@@ -226,17 +204,11 @@ class _ModelFinder:
         assert statement.value is not None
         scope = file.scope_of_statement(statement)
         text = file.module.segment(target)
-        is_handed = isinstance(statement.value, ast.Name) and any(
-            item.kind is BindingKind.PARAMETER for item in scope.bindings.get(statement.value.id, ())
-        )
-        if is_handed and not self._is_moved(file, scope, text) and depth:
-            assert isinstance(statement.value, ast.Name)
-            return self._of_callers(file, statement.value, scope, depth)
-        owner = next((item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None)
-        return Holder(file, text, scope, owner, tuple(self.flow.origins(file, statement.value)))
-
-    def _is_moved(self, file: ProgramModule, scope: Scope, text: str) -> bool:
-        return is_moved(file, scope, text)
+        value = statement.value
+        if isinstance(value, ast.Name) and depth and not is_moved(file, scope, text):
+            if any(item.kind is BindingKind.PARAMETER for item in scope.bindings.get(value.id, ())):
+                return self._of_callers(file, value, scope, depth)
+        return Holder(file, text, scope, _class_of(file, statement), tuple(self.flow.origins(file, value)))
 
 
 def is_moved(file: ProgramModule, scope: Scope, text: str) -> bool:
@@ -256,7 +228,11 @@ def is_moved(file: ProgramModule, scope: Scope, text: str) -> bool:
     return False
 
 
-def settled(training: Training, holder: Holder) -> Holder:
+def _class_of(file: ProgramModule, statement: ast.stmt) -> ast.ClassDef | None:
+    return next((item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None)
+
+
+def _settled(training: Training, holder: Holder) -> Holder:
     """The holder itself, or the one that its model goes to before it is trained: through returns and to a move."""
     for _ in range(_DEPTH):
         further = _returned_to(training, holder) or _moved_elsewhere(training, holder)
@@ -271,57 +247,40 @@ def _returned_to(training: Training, holder: Holder) -> Holder | None:
     function = holder.scope.node
     if not isinstance(function, FUNCTIONS) or holder.is_attribute or training.trains(holder.file, function):
         return None
-    made = {id(origin.node) for origin in holder.made}
-    if not any(_mentions(value, holder.text) for value in returned(function)):
+    nodes = (node for value in returned(function) for node in ast.walk(value))
+    if not any(isinstance(node, ast.Name) and node.id == holder.text for node in nodes):
         return None
-    for site in training.flow.sites.get(id(function), ()):
-        surroundings = site.file.surroundings(site.call)
-        if surroundings is None:
-            continue
-        for target in targets(surroundings.statement):
-            if any(id(origin.node) in made for origin in training.flow.origins(site.file, target)):
+    for site in training.flow.calls_of(function):
+        for target in targets(site.file.statement_of(site.call)):
+            if training.flow.comes_from(site.file, target, *holder.made):
                 return _ModelFinder(training).holder(site.file, target)
     return None
-
-
-def _mentions(value: ast.expr, text: str) -> bool:
-    parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
-    return any(isinstance(node, ast.Name) and node.id == text for part in parts for node in ast.walk(part))
 
 
 def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
     """The one other variable in which the model is moved, if the holder itself is not."""
     if is_moved(holder.file, holder.scope, holder.text) or _is_moved_by_builder(training, holder):
         return None
-    made = {id(origin.node) for origin in holder.made}
     found: dict[tuple[int, str], Holder] = {}
-    for file in training.program.files.values():
-        for statement in file.statements:
-            for target in targets(statement):
-                if not any(id(origin.node) in made for origin in training.flow.origins(file, target)):
-                    continue
+    for file, statement in training.program.statements:
+        for target in targets(statement):
+            if training.flow.comes_from(file, target, *holder.made):
                 scope, text = file.scope_of_statement(statement), file.module.segment(target)
                 if is_moved(file, scope, text):
-                    owner = next(
-                        (item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None
-                    )
-                    kept = owner if isinstance(target, ast.Attribute) else None
-                    found[id(scope), text] = Holder(file, text, scope, kept, holder.made)
+                    owner = _class_of(file, statement) if isinstance(target, ast.Attribute) else None
+                    found[id(scope), text] = Holder(file, text, scope, owner, holder.made)
     return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
     """Whether a function that is called for the holder's value moves what it builds."""
-    for statement in holder.file.statements:
-        if (
-            not isinstance(statement, ASSIGNMENTS)
-            or statement.value is None
-            or holder.file.scope_of_statement(statement) is not holder.scope
-        ):
+    file = holder.file
+    for statement in file.statements:
+        if not isinstance(statement, ASSIGNMENTS) or file.scope_of_statement(statement) is not holder.scope:
             continue
-        if any(holder.file.module.segment(target) == holder.text for target in targets(statement)):
-            for call in ast.walk(statement.value):
-                callee = training.flow.callee(holder.file, call) if isinstance(call, ast.Call) else None
+        if any(file.module.segment(target) == holder.text for target in targets(statement)):
+            for call in ast.walk(statement.value) if statement.value else ():
+                callee = training.flow.callee(file, call) if isinstance(call, ast.Call) else None
                 if callee is not None and any(called_name(child) in MOVES for child in ast.walk(callee.node)):
                     return True
     return False
@@ -340,10 +299,6 @@ def is_module_class(training: Training, made: ProgramDefinition, depth: int = 4)
         if above is not None and depth and is_module_class(training, above, depth - 1):
             return True
     return False
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def _is_unpacked(file: ProgramModule, node: ast.AST) -> bool:

@@ -43,20 +43,18 @@ Proposals = dict[str, list[Proposal]]
 
 def plan_for(context: FileContext, settings: Distributed) -> list[Proposal]:
     """What the rewrite of the program does in one file."""
-    whole = _plan(context.neighbours, settings)
-    program = whole[0]
+    program, planned = _plan(context.neighbours, settings)
     file = program.files.get(context.path)
+    here = planned.get(context.path, [])
     if file is not None and file.module.data == context.module.data:
-        return whole[1].get(context.path, [])
-    if file is None and context.path != settings.main:
-        return []
-    if _is_done(context.module.data, whole[1].get(context.path, [])):
+        return here
+    if (file is None and context.path != settings.main) or _is_done(context.module.data, here):
         return []
     # The text is not that on the disk: an earlier pass has changed it, or this is the result, looked at again.
     changed = TrainingProgram(settings.main, context.neighbours, {context.path: context.module})
     proposals = _proposals(changed, settings)
-    if _edited(proposals) - {context.path} - _edited(whole[1]):
-        return whole[1].get(context.path, [])  # the other files don't know of this text, and would not change
+    if _edited(proposals) - {context.path} - _edited(planned):
+        return here  # the other files don't know of this text, and would not change
     return proposals.get(context.path, [])
 
 

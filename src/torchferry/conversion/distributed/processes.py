@@ -15,12 +15,20 @@ from torchferry.conversion.distributed.changes import (
 from torchferry.conversion.distributed.models import is_optimizer
 from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.loaders import DATA_LOADERS
-from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
-from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import Origin, OriginFlow
+from torchferry.conversion.program.blocks import is_main_guard
+from torchferry.conversion.program.functions import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    FunctionNode,
+    own_calls,
+    own_nodes,
+)
+from torchferry.conversion.program.module import ProgramModule, called_method
+from torchferry.conversion.program.slots import text_of
+from torchferry.conversion.program.training_program import Origin, OriginFlow
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
-from torchferry.source.names import called_name
+from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
 
@@ -69,7 +77,7 @@ def find_entry(training: Training, main: ProgramModule) -> ScriptBody:
     """The body of the script, of `if __name__ == "__main__"`, or of the function that is called there."""
     root = main.module.scopes.root
     statements = main.module.tree.body
-    guarded = next((node for node in statements if _asks_for_main(node)), None)
+    guarded = next((node for node in statements if is_main_guard(node)), None)
     work = _WorkFinder(training)
     if guarded is not None and not any(
         work.is_work(main, node) for node in statements if node is not guarded
@@ -87,12 +95,6 @@ def find_entry(training: Training, main: ProgramModule) -> ScriptBody:
     return entry
 
 
-def _asks_for_main(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and any(
-        isinstance(item, ast.Name) and item.id == "__name__" for item in ast.walk(node.test)
-    )
-
-
 class _WorkFinder:
     """Tells statements that train, move to a device or load data from those that prepare for it."""
 
@@ -105,15 +107,11 @@ class _WorkFinder:
             return False  # a definition as a statement
         if id(node) not in self._known:
             self._known[id(node)] = False
-            self._known[id(node)] = any(
-                self._is_work_call(file, child, depth)
-                for child in own_nodes(node)
-                if isinstance(child, ast.Call)
-            )
+            self._known[id(node)] = any(self._is_work_call(file, call, depth) for call in own_calls(node))
         return self._known[id(node)]
 
     def _is_work_call(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
+        if called_method(call) in _MOVES:
             return True
         if file.qualified(call.func) in DATA_LOADERS or is_optimizer(file, call):
             return True
@@ -126,28 +124,27 @@ def _called(training: Training, work: _WorkFinder, entry: ScriptBody) -> ScriptB
     working = [node for node in entry.statements if work.is_work(entry.file, node)]
     if len(working) != 1 or not isinstance(working[0], (ast.Expr, *ASSIGNMENTS, ast.Raise)):
         return _handed_over(training, work, entry) if not working else None
-    calls = [node for node in own_nodes(working[0]) if isinstance(node, ast.Call)]
-    for call in calls:
-        callee = training.flow.callee(entry.file, call)
-        if callee is None or callee.file is not entry.file or not isinstance(callee.node, FUNCTIONS):
+    for call in own_calls(working[0]):
+        called = training.flow.function_called(entry.file, call)
+        if called is None or called.file is not entry.file:
             continue
-        scope = entry.file.scopes[callee.node]
+        scope = entry.file.scopes[called.node]
         is_method = scope.parent is not None and scope.parent.is_class
-        if not is_method and len(training.flow.sites.get(id(callee.node), ())) == 1:
-            return ScriptBody(entry.file, scope, callee.node.body, callee.node, call)
+        if not is_method and len(training.flow.calls_of(called.node)) == 1:
+            return ScriptBody(entry.file, scope, called.node.body, called.node, call)
     return None
 
 
 def _handed_over(training: Training, work: _WorkFinder, entry: ScriptBody) -> ScriptBody | None:
     """`fire.Fire(main)`: a function that does the work is handed to a library."""
     for statement in entry.statements:
-        for call in own_nodes(statement):
-            for argument in call.args if isinstance(call, ast.Call) else ():
+        for call in own_calls(statement):
+            for argument in call.args:
                 found = training.program.definition(entry.file, argument)
                 if found and isinstance(found.node, FUNCTIONS) and found.file is entry.file:
                     if work.is_work(entry.file, found.node, _DEPTH - 1):
                         scope = entry.file.scopes[found.node]
-                        return ScriptBody(entry.file, scope, found.node.body, found.node, call)  # type: ignore[arg-type]
+                        return ScriptBody(entry.file, scope, found.node.body, found.node, call)
     return None
 
 
@@ -213,14 +210,11 @@ def _is_leading(node: ast.stmt) -> bool:
 
 
 def _parses(training: Training, file: ProgramModule, node: ast.AST) -> bool:
-    for call in own_nodes(node):
-        if not isinstance(call, ast.Call):
-            continue
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _PARSING:
-            return True
+    for call in own_calls(node):
         callee = training.flow.callee(file, call)
-        if callee is not None and any(
-            isinstance(child, ast.Attribute) and child.attr in _PARSING for child in ast.walk(callee.node)
+        inner = ast.walk(callee.node) if callee is not None else ()
+        if called_method(call) in _PARSING or any(
+            isinstance(child, ast.Attribute) and child.attr in _PARSING for child in inner
         ):
             return True
     return False
@@ -229,10 +223,9 @@ def _parses(training: Training, file: ProgramModule, node: ast.AST) -> bool:
 def _clean_up(entry: ScriptBody, file: FileChanges, dist: str) -> None:
     line = f"{dist}.destroy_process_group()"
     if entry.function is not None and entry.call is not None:
-        surroundings = entry.file.surroundings(entry.call)
-        caller = surroundings.statement if surroundings else None
+        caller = entry.file.statement_of(entry.call)
         is_whole = isinstance(caller, (ast.Expr, *ASSIGNMENTS)) and caller.value is entry.call
-        if caller is not None and is_whole and not entry.function.decorator_list:
+        if is_whole and not entry.function.decorator_list:
             _put_last(entry.file.tree.position(caller).block, file, line)
             return
         for node in own_nodes(entry.function):
@@ -243,16 +236,12 @@ def _clean_up(entry: ScriptBody, file: FileChanges, dist: str) -> None:
 
 
 def _put_last(statements: list[ast.stmt], file: FileChanges, line: str) -> None:
-    if _leaves(statements[-1]):
-        file.before(statements[-1], [line], _CLEANUP)
+    last = statements[-1]
+    is_exit = isinstance(last, ast.Expr) and called_name(last.value) in ("exit", "_exit", "quit")
+    if is_exit or isinstance(last, ast.Raise):
+        file.before(last, [line], _CLEANUP)
     else:
-        file.after(statements[-1], [line], _CLEANUP)
-
-
-def _leaves(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return called_name(node.value) in ("exit", "_exit", "quit")
-    return isinstance(node, ast.Raise)
+        file.after(last, [line], _CLEANUP)
 
 
 # Cards that a program names by number: each process has its own now, and plain `cuda` means that one.
@@ -319,20 +308,24 @@ class _Indexes:
 
     def _look_at(self, node: ast.AST) -> bool:
         """Whether a node was dealt with, and what is in it need not be looked at."""
-        if isinstance(node, ast.Assign) and self._sets_visible_devices(node):
-            self._drop_visible_devices(node)
-            return True
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            if text_of(node.targets[0].slice) == _VISIBLE:
+                if "," in text_of(node.value):
+                    self.changes.remark(Kind.INFO, node, _VISIBLE_LIST)
+                else:
+                    self.changes.delete(node, _VISIBLE_GONE)
+                return True
         if isinstance(node, (ast.JoinedStr, ast.BinOp, ast.Call)) and self._is_composed(node):
             self._put(node, '"cuda"')
             return True
         if isinstance(node, ast.Call):
             self._look_at_call(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            self._look_at_text(node, node.value)
+        elif isinstance(node, ast.Constant):
+            self._look_at_text(node, text_of(node))
         return False
 
     def _put(self, node: ast.AST, text: str) -> None:
-        self.changes.replace(node, _OWN_CARD, Edit(self.module.start(node), self.module.end(node), text))
+        self.changes.replace(node, _OWN_CARD, self.module.replacing(node, text))
 
     def _note(self, node: ast.expr, number: int) -> None:
         self.numbers.setdefault(number, Origin(self.file, node))
@@ -358,15 +351,9 @@ class _Indexes:
             first = node.values[0]
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
             first = node.left
-        elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format"
-        ):
-            first = node.func.value
-        return (
-            isinstance(first, ast.Constant)
-            and isinstance(first.value, str)
-            and bool(_BEGUN.match(first.value))
-        )
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            first = node.func.value if node.func.attr == "format" else None
+        return bool(_BEGUN.match(text_of(first)))
 
     def _look_at_call(self, call: ast.Call) -> None:
         name = self.file.qualified(call.func)
@@ -377,8 +364,8 @@ class _Indexes:
             self._put(call.args[0], f'int({os}.environ.get("LOCAL_RANK", "0"))')
         elif name == "torch.device" and call.args:
             self._look_at_device(call)
-        elif isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
-            self._look_at_move(call, call.func.attr)
+        elif called_method(call) in ("cuda", "to") and call.args:
+            self._look_at_move(call, called_method(call))
         for keyword in call.keywords if name.startswith("torch.") else ():
             if keyword.arg == "device" and (_is_number(keyword.value) or self._holds_a_number(keyword.value)):
                 self._put(keyword.value, '"cuda"')
@@ -399,10 +386,11 @@ class _Indexes:
         is_number = _is_number(first)
         if is_number:
             self._note(call, first.value)  # type: ignore[attr-defined]
-        if name == "to" and (is_number or self._holds_a_number(first)):
-            self._put(first, '"cuda"')
-        elif name == "cuda" and (is_number or self._holds_a_number(first)):
-            self._drop_argument(call, first)
+        if is_number or self._holds_a_number(first):
+            if name == "to":
+                self._put(first, '"cuda"')
+            else:
+                self._drop_argument(call, first)
         elif name == "cuda" and isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)):
             if "device" not in self.module.segment(first):
                 self.changes.remark(Kind.TODO, call, _UNSURE)
@@ -415,7 +403,7 @@ class _Indexes:
         numbers = [origin for origin in made if _is_number(origin.node)]
         for origin in numbers:
             self.numbers.setdefault(origin.node.value, origin)  # type: ignore[attr-defined]
-        return bool(numbers) or (not made and _names_a_number(node))
+        return bool(numbers) or (not made and bool(_A_NUMBER.search(last_name(node))))
 
     def _drop_argument(self, call: ast.Call, argument: ast.expr) -> None:
         others = [*call.args, *(keyword for keyword in call.keywords)]
@@ -427,27 +415,6 @@ class _Indexes:
             start = self.module.end(others[place - 1])
         self.changes.replace(call, _OWN_CARD, Edit(start, end, ""))
 
-    def _sets_visible_devices(self, node: ast.Assign) -> bool:
-        target = node.targets[0]
-        return (
-            isinstance(target, ast.Subscript)
-            and isinstance(target.slice, ast.Constant)
-            and target.slice.value == _VISIBLE
-        )
-
-    def _drop_visible_devices(self, node: ast.Assign) -> None:
-        value = node.value
-        if isinstance(value, ast.Constant) and isinstance(value.value, str) and "," in value.value:
-            self.changes.remark(Kind.INFO, node, _VISIBLE_LIST)
-            return
-        self.changes.delete(node, _VISIBLE_GONE)
-
 
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int
-
-
-def _names_a_number(node: ast.expr) -> bool:
-    if isinstance(node, ast.Name):
-        return bool(_A_NUMBER.search(node.id))
-    return isinstance(node, ast.Attribute) and bool(_A_NUMBER.search(node.attr))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import add_argument
 from torchferry.conversion.distributed.changes import FileChanges, ProgramChanges
 from torchferry.conversion.distributed.models import Holder
 from torchferry.conversion.distributed.training import Training
-from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_nodes
-from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import CallSite
+from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_calls, own_nodes
+from torchferry.conversion.program.module import ProgramModule, called_method
+from torchferry.conversion.program.training_program import Origin
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -62,14 +61,18 @@ class RankZero:
     def __init__(self, training: Training, holders: list[Holder], changes: ProgramChanges) -> None:
         self.training = training
         self.changes = changes
-        self.models = {id(origin.node) for holder in holders for origin in holder.made}
-        self.saving = {id(function): function for function in self._saving_functions()}
+        self.models = [origin for holder in holders for origin in holder.made]
+        # Functions that write files and do nothing that other processes need.
+        self.saving = {
+            statement
+            for file, statement in training.program.statements
+            if isinstance(statement, FUNCTIONS) and self._only_saves(file, statement)
+        }
 
     def guard(self) -> None:
         """Look at every call of the program."""
-        for file in self.training.program.files.values():
-            for call in file.calls:
-                self._look_at(file, call)
+        for file, call in self.training.program.calls:
+            self._look_at(file, call)
 
     def test(self, file: ProgramModule) -> str:
         """The test for the first process; other scripts, without a process group, may use other files as well."""
@@ -78,63 +81,47 @@ class RankZero:
             return f"{dist}.get_rank() == 0"
         return f"not {dist}.is_initialized() or {dist}.get_rank() == 0"
 
-    def _saving_functions(self) -> Iterator[FunctionNode]:
-        """Functions that write files and do nothing that other processes need."""
-        for file in self.training.program.files.values():
-            for node in ast.walk(file.module.tree):
-                if isinstance(node, FUNCTIONS) and self._only_saves(file, node):
-                    yield node
-
     def _only_saves(self, file: ProgramModule, function: FunctionNode) -> bool:
-        sites = self.training.flow.sites.get(id(function), [])
+        sites = self.training.flow.calls_of(function)
         nodes = list(own_nodes(function))
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         if not any(_is_write(file, call) for call in calls) or not sites:
             return False
-        if any(self.runs_a_model(file, call) for call in calls):
+        if any(self.runs_a_model(file, call) for call in calls) or self.training.trains(file, function):
             return False
-        if self.training.trains(file, function) or any(
-            isinstance(node, (ast.Global, ast.For)) for node in nodes
-        ):
-            return False
-        stores = [
-            node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        ]
-        gives = [node for node in nodes if isinstance(node, ast.Return) and node.value is not None]
-        return not stores and not gives and all(_statement_of(site) is not None for site in sites)
+        has_other_effects = any(
+            isinstance(node, (ast.Global, ast.For))
+            or (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+            or (isinstance(node, ast.Return) and node.value is not None)
+            for node in nodes
+        )
+        return not has_other_effects and all(_statement_of(*site) is not None for site in sites)
 
     def runs_a_model(self, file: ProgramModule, call: ast.Call, depth: int = 3) -> bool:
         """Whether a call runs a wrapped model: all processes must do that together."""
         if isinstance(call.func, (ast.Name, ast.Attribute)):
-            if any(id(origin.node) in self.models for origin in self.training.flow.origins(file, call.func)):
+            if self.training.flow.comes_from(file, call.func, *self.models):
                 return True
-        callee = self.training.flow.callee(file, call) if depth else None
-        if callee is None or not isinstance(callee.node, FUNCTIONS):
-            return False
-        return any(
-            self.runs_a_model(callee.file, inner, depth - 1)
-            for inner in own_nodes(callee.node)
-            if isinstance(inner, ast.Call)
+        called = self.training.flow.function_called(file, call) if depth else None
+        return called is not None and any(
+            self.runs_a_model(called.file, inner, depth - 1) for inner in own_calls(called.node)
         )
 
-    def _is_for_one(self, site: CallSite) -> bool:
+    def _is_for_one(self, file: ProgramModule, call: ast.Call) -> bool:
         """Whether a call is a statement of its own that one process can run without the others."""
-        inner = [node for node in ast.walk(site.call) if isinstance(node, ast.Call)]
-        return _statement_of(site) is not None and not any(
-            self.runs_a_model(site.file, call) for call in inner
+        return _statement_of(file, call) is not None and not any(
+            isinstance(node, ast.Call) and self.runs_a_model(file, node) for node in ast.walk(call)
         )
 
     def _is_guarded(self, file: ProgramModule, call: ast.Call) -> bool:
         """Whether a call stands in a function whose calls are guarded."""
-        surroundings = file.surroundings(call)
-        around = file.tree.owners(surroundings.statement) if surroundings else ()
-        return any(id(owner) in self.saving for owner in around)
+        return not self.saving.isdisjoint(file.owners(call))
 
     def _look_at(self, file: ProgramModule, call: ast.Call) -> None:
         changes = self.changes.of(file)
         name = file.qualified(call.func)
         callee = self.training.flow.callee(file, call)
-        if (callee is not None and id(callee.node) in self.saving) or _is_write(file, call):
+        if (callee is not None and callee.node in self.saving) or _is_write(file, call):
             self._guard_statement(file, call)
         elif name in _FILE_OPERATIONS:
             self._look_at_operation(file, call)
@@ -151,15 +138,16 @@ class RankZero:
         elif isinstance(call.func, ast.Name) and call.func.id == "open" and _opens_for_writing(call):
             if not self._is_guarded(file, call):
                 changes.remark(Kind.TODO, call, _FILE.format(test=self.test(file)))
-        elif any(keyword.arg == "download" and _is_true(keyword.value) for keyword in call.keywords):
+        elif any(
+            keyword.arg == "download" and getattr(keyword.value, "value", None) is True
+            for keyword in call.keywords
+        ):
             changes.remark(Kind.TODO, call, _DOWNLOAD)
 
     def _look_at_operation(self, file: ProgramModule, call: ast.Call) -> None:
         """In the script itself and beside a save it is about what the program writes."""
-        surroundings = file.surroundings(call)
-        function = self.training.function_around(file, surroundings.statement) if surroundings else None
-        nodes = own_nodes(function) if function is not None else ()
-        is_beside = any(isinstance(node, ast.Call) and _is_write(file, node) for node in nodes)
+        function = file.function_around(file.statement_of(call))
+        is_beside = function is not None and any(_is_write(file, other) for other in own_calls(function))
         if file is self.training.program.main or is_beside:
             self._guard_statement(file, call)
         else:
@@ -168,39 +156,39 @@ class RankZero:
     def _guard_statement(self, file: ProgramModule, call: ast.Call) -> None:
         if self._is_guarded(file, call):
             return
-        statement = _statement_of(CallSite(file, call))
-        if statement is not None and self._is_for_one(CallSite(file, call)):
+        statement = _statement_of(file, call)
+        if statement is not None and self._is_for_one(file, call):
             self.changes.of(file).guard(statement, self.test(file), _SAVED_ONCE)
         else:
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
 
     def _look_at_writer(self, file: ProgramModule, call: ast.Call) -> None:
         """A writer is None elsewhere, if every use of it can be guarded."""
-        uses = [use for where in self.training.program.files.values() for use in self._uses(where, call)]
+        writer = Origin(file, call)
+        uses = [use for use in self.training.program.calls if self._is_use(*use, writer)]
         parent = file.parent(call)
         is_assigned = isinstance(parent, ASSIGNMENTS) and parent.value is call
-        is_handed = any(self._takes(where, call) for where in self.training.program.files.values())
-        if not is_assigned or is_handed or not all(map(self._is_for_one, uses)):
+        is_handed = any(self._takes(*site, writer) for site in self.training.program.calls)
+        if not is_assigned or is_handed or not all(self._is_for_one(*use) for use in uses):
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
             return
         end = file.module.end(call)
         self.changes.of(file).replace(call, _SAVED_ONCE, Edit(end, end, f" if {self.test(file)} else None"))
         for use in uses:
-            self._guard_statement(use.file, use.call)
+            self._guard_statement(*use)
 
-    def _takes(self, file: ProgramModule, writer: ast.Call) -> bool:
-        """Whether something that is not of the program is handed the writer."""
-        return any(
-            self.training.flow.callee(file, call) is None
-            and any(self.training.flow.comes_from(file, argument, writer) for argument in call.args)
-            for call in file.calls
+    def _takes(self, file: ProgramModule, call: ast.Call, writer: Origin) -> bool:
+        """Whether a call hands the writer to something that is not of the program."""
+        return self.training.flow.callee(file, call) is None and any(
+            self.training.flow.comes_from(file, argument, writer) for argument in call.args
         )
 
-    def _uses(self, file: ProgramModule, writer: ast.Call) -> Iterator[CallSite]:
-        for call in file.calls:
-            if isinstance(call.func, ast.Attribute) and call is not writer:
-                if self.training.flow.comes_from(file, call.func.value, writer):
-                    yield CallSite(file, call)
+    def _is_use(self, file: ProgramModule, call: ast.Call, writer: Origin) -> bool:
+        return (
+            isinstance(call.func, ast.Attribute)
+            and call is not writer.node
+            and self.training.flow.comes_from(file, call.func.value, writer)
+        )
 
     def _is_path_mkdir(self, file: ProgramModule, call: ast.Call) -> bool:
         """mkdir of a pathlib.Path, and not of some other object."""
@@ -226,11 +214,8 @@ class RankZero:
 
     def _look_at_load(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         """What is loaded behind the training may have been saved by it."""
-        surroundings = file.surroundings(call)
-        if surroundings is None:
-            return
-        before: ast.stmt = surroundings.statement
-        for owner in file.tree.owners(surroundings.statement):
+        before: ast.stmt = file.statement_of(call)
+        for owner in file.owners(call):
             if isinstance(owner, (*FUNCTIONS, ast.ClassDef, ast.Module, ast.For, ast.While)):
                 break
             if isinstance(owner, ast.stmt):
@@ -246,17 +231,13 @@ class RankZero:
 
 
 def _is_write(file: ProgramModule, call: ast.Call) -> bool:
-    return file.qualified(call.func) in _WRITES or (
-        isinstance(call.func, ast.Attribute) and call.func.attr in _WRITING_METHODS
-    )
+    return file.qualified(call.func) in _WRITES or called_method(call) in _WRITING_METHODS
 
 
-def _statement_of(site: CallSite) -> ast.stmt | None:
+def _statement_of(file: ProgramModule, call: ast.Call) -> ast.stmt | None:
     """The statement that consists of nothing but a call."""
-    surroundings = site.file.surroundings(site.call)
-    statement = surroundings.statement if surroundings else None
-    is_alone = isinstance(statement, ast.Expr) and statement.value is site.call
-    return statement if is_alone else None
+    statement = file.statement_of(call)
+    return statement if isinstance(statement, ast.Expr) and statement.value is call else None
 
 
 def _make_folder(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
@@ -274,7 +255,3 @@ def _opens_for_writing(call: ast.Call) -> bool:
         isinstance(mode, ast.Constant) and isinstance(mode.value, str) and set(mode.value) & set("wax")
         for mode in modes
     )
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchferry.conversion.common_edits import add_argument
-from torchferry.conversion.distributed.changes import ProgramChanges
+from torchferry.conversion.distributed.changes import FileChanges, ProgramChanges
 from torchferry.conversion.distributed.loader_uses import Loaders
 from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to, own_nodes
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import CallSite
+from torchferry.conversion.program.training_program import CallSite
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -92,69 +92,52 @@ def remark(training: Training, changes: ProgramChanges) -> None:
             for node in ast.walk(iteration.loop):
                 if _switches_gradients(node):
                     noted.remark(Kind.TODO, node, _TOGGLED)
-    seeds = any(_always_seeds(file, call) for file in training.program.files.values() for call in file.calls)
-    for file in training.program.files.values():
-        for call in file.calls:
-            name = file.qualified(call.func)
-            if _is_seed(file, call):
-                changes.of(file).remark(Kind.INFO, call, _SEED)
-            elif name.startswith("torch.utils.data.") and name.endswith("random_split") and not seeds:
-                _seed_split(file, call, changes)
-            elif name in _DRAWS and not seeds and not _is_repeated(training, file, call):
-                if not any(keyword.arg == "random_state" for keyword in call.keywords):
-                    changes.of(file).remark(Kind.TODO, call, _DRAWN)
-            elif (
-                called_name(call) == "len"
-                and _is_whole_data(call)
-                and isinstance(file.parent(call), ast.BinOp)
-            ):
-                parent = file.parent(call)
-                if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is call:
-                    changes.of(file).remark(Kind.RISK, parent, _DIVIDED)
-            elif name == "torch.autograd.grad":
-                changes.of(file).remark(Kind.TODO, call, _PENALTY)
-            elif name == "torch.cuda.device_count":
-                is_question = isinstance(file.parent(call), ast.Compare)
-                changes.of(file).remark(Kind.INFO if is_question else Kind.TODO, call, _COUNT)
-            elif called_name(call) == "ReduceLROnPlateau":
-                changes.of(file).remark(Kind.RISK, call, _PLATEAU)
-            elif name == "sys.stderr.write":
-                changes.of(file).remark(Kind.TODO, call, _OUTPUT)
-
-
-def _is_whole_data(call: ast.Call) -> bool:
-    """len(loader.dataset)"""
-    return len(call.args) == 1 and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "dataset"
-
-
-def _is_seed(file: ProgramModule, call: ast.Call) -> bool:
-    return file.qualified(call.func) in _SEEDS
+    seeds = any(_always_seeds(file, call) for file, call in training.program.calls)
+    for file, call in training.program.calls:
+        name, noted = file.qualified(call.func), changes.of(file)
+        if name in _SEEDS:
+            noted.remark(Kind.INFO, call, _SEED)
+        elif name.startswith("torch.utils.data.") and name.endswith("random_split") and not seeds:
+            _seed_split(file, call, noted)
+        elif name in _DRAWS and not seeds and not _is_repeated(training, file, call):
+            if not any(keyword.arg == "random_state" for keyword in call.keywords):
+                noted.remark(Kind.TODO, call, _DRAWN)
+        elif called_name(call) == "len" and len(call.args) == 1 and isinstance(call.args[0], ast.Attribute):
+            parent = file.parent(call)
+            if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is call:
+                if call.args[0].attr == "dataset":  # x / len(loader.dataset)
+                    noted.remark(Kind.RISK, parent, _DIVIDED)
+        elif name == "torch.autograd.grad":
+            noted.remark(Kind.TODO, call, _PENALTY)
+        elif name == "torch.cuda.device_count":
+            is_question = isinstance(file.parent(call), ast.Compare)
+            noted.remark(Kind.INFO if is_question else Kind.TODO, call, _COUNT)
+        elif called_name(call) == "ReduceLROnPlateau":
+            noted.remark(Kind.RISK, call, _PLATEAU)
+        elif name == "sys.stderr.write":
+            noted.remark(Kind.TODO, call, _OUTPUT)
 
 
 def _always_seeds(file: ProgramModule, call: ast.Call) -> bool:
     """Sets a seed, and not only if an option is given."""
-    surroundings = file.surroundings(call)
-    if file.qualified(call.func) not in _SEEDS | _OTHER_SEEDS or surroundings is None:
+    if file.qualified(call.func) not in _SEEDS | _OTHER_SEEDS:
         return False
-    tests = [owner.test for owner in file.tree.owners(surroundings.statement) if isinstance(owner, ast.If)]
+    tests = [owner.test for owner in file.owners(call) if isinstance(owner, ast.If)]
     return all("__name__" in file.module.segment(test) for test in tests)
 
 
-def _seed_split(file: ProgramModule, call: ast.Call, changes: ProgramChanges) -> None:
+def _seed_split(file: ProgramModule, call: ast.Call, noted: FileChanges) -> None:
     if len(call.args) < 3 and not any(keyword.arg in ("generator", None) for keyword in call.keywords):
-        noted = changes.of(file)
         text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
         noted.replace(call, _SPLIT, add_argument(file.module, call, text))
 
 
 def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> bool:
     """In a loop that trains, or in a method of a dataset: no split."""
-    surroundings = file.surroundings(call)
-    owners = list(file.tree.owners(surroundings.statement)) if surroundings else []
     return any(
         isinstance(owner, ast.ClassDef)
         or (isinstance(owner, (*FUNCTIONS, ast.For, ast.While)) and training.trains(file, owner))
-        for owner in owners
+        for owner in file.owners(call)
     )
 
 
@@ -192,11 +175,8 @@ def point_out_decisions(
 ) -> None:
     """Point out tests of figures that differ among the processes, if they lead out of a loop or to the model."""
     for file in training.program.files.values():
-        scopes = [
-            file.module.tree,
-            *(item for item in ast.walk(file.module.tree) if isinstance(item, FUNCTIONS)),
-        ]
-        for scope in scopes:
+        functions = (item for item in ast.walk(file.module.tree) if isinstance(item, FUNCTIONS))
+        for scope in (file.module.tree, *functions):
             local = _Local(training, loaders, file, scope)
             for test in local.decisions(runs_model) if local.names else ():
                 changes.of(file).remark(Kind.TODO, test, _ALONE)
@@ -223,7 +203,6 @@ class _Local:
         found: set[str] = set()
         for node in self.nodes:
             if isinstance(node, ast.Call) and called_name(node) == "backward":
-                assert isinstance(node.func, (ast.Attribute, ast.Name))
                 value = node.func.value if isinstance(node.func, ast.Attribute) else node.func
                 if isinstance(value, ast.Name):
                     found.add(value.id)
@@ -233,18 +212,15 @@ class _Local:
         return found
 
     def _is_share(self, call: ast.Call) -> bool:
-        callee = self.training.flow.callee(self.file, call)
-        if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "__init__":
+        called = self.training.flow.function_called(self.file, call)
+        if called is None or called.node.name == "__init__":
             return False
         site = CallSite(self.file, call)
-        is_given = any(self.training.argument_from(site, loader.node) is not None for loader in self.loaders)
-        if is_given or self.training.takes_loader(site) or not self.training.trains(callee.file, callee.node):
+        is_given = any(self.training.argument_from(site, loader) is not None for loader in self.loaders)
+        if is_given or self.training.takes_loader(site) or not self.training.trains(*called):
             return is_given
-        return not any(isinstance(node, ast.Call) and self._evaluates(node) for node in ast.walk(callee.node))
-
-    def _evaluates(self, call: ast.Call) -> bool:
-        """`model.eval()`: a function that trains and evaluates may answer with either figure."""
-        return called_name(call) == "eval"
+        # A function that trains and evaluates (`model.eval()`) may answer with either figure.
+        return all(called_name(node) != "eval" for node in ast.walk(called.node))
 
     def _given(self, node: ast.AST) -> set[str]:
         nodes = [child for target in assigned_to(node) for child in ast.walk(target)]
@@ -267,25 +243,19 @@ class _Local:
             for child in own_nodes(node):
                 if isinstance(child, ast.AugAssign):
                     self.names.add(self.file.module.segment(child.target))
-                elif assigned_to(child) and not self._has_constant_twin(node, child):
-                    self.names |= self._given(child)
-
-    def _has_constant_twin(self, node: ast.If, child: ast.AST) -> bool:
-        """An assignment that both branches make alike."""
-        texts = [self.file.module.segment(item) for item in ast.walk(node) if assigned_to(item)]
-        return texts.count(self.file.module.segment(child)) > 1
+                elif assigned_to(child):
+                    texts = [self.file.module.segment(item) for item in ast.walk(node) if assigned_to(item)]
+                    if texts.count(self.file.module.segment(child)) == 1:  # else both branches make it alike
+                        self.names |= self._given(child)
 
     def decisions(self, runs_model: RunsModel) -> Iterator[ast.expr]:
         for node in self.nodes:
-            if (
-                isinstance(node, ast.Call)
-                and called_name(node) == "step"
-                and any(map(self._mentions, node.args))
-            ):
-                yield node.args[0]  # of ReduceLROnPlateau
+            if isinstance(node, ast.Call) and called_name(node) == "step":
+                if any(map(self._mentions, node.args)):
+                    yield node.args[0]  # of ReduceLROnPlateau
             if not isinstance(node, (ast.If, ast.While)) or not self._mentions(node.test):
                 continue
-            in_loop = isinstance(node, ast.While) or any(self.training.loops_around(self.file, node))
+            in_loop = isinstance(node, ast.While) or any(self.file.loops_around(node))
             if isinstance(node, ast.While) or (in_loop and any(self._leads_away(node, runs_model))):
                 yield node.test
 

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.conversion.loaders import DATA_LOADERS
-from torchferry.conversion.program.functions import FUNCTIONS, own_nodes, parameter_for
+from torchferry.conversion.program.functions import FUNCTIONS, own_calls
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import CallSite, Origin, OriginFlow
-from torchferry.conversion.program.training_program import TrainingProgram
+from torchferry.conversion.program.training_program import CallSite, Origin, OriginFlow, TrainingProgram
 from torchferry.source.names import called_name
 
 _CALLS_DEEP = 4
@@ -41,12 +40,7 @@ class Training:
     @cached_property
     def loaders(self) -> list[Origin]:
         """Every DataLoader that is made."""
-        return [
-            Origin(file, call)
-            for file in self.program.files.values()
-            for call in file.calls
-            if _makes_loader(file, call)
-        ]
+        return [Origin(file, call) for file, call in self.program.calls if _makes_loader(file, call)]
 
     @cached_property
     def iterations(self) -> list[Iteration]:
@@ -58,11 +52,9 @@ class Training:
             if isinstance(statement, (ast.For, ast.AsyncFor)):
                 yield from self._iteration(file, statement, statement.iter)
         for call in file.calls:
-            surroundings = file.surroundings(call)
-            if called_name(call) in ("iter", "next") and call.args and surroundings is not None:
-                yield from self._iteration(
-                    file, surroundings.statement, call.args[0], called_name(call) == "next"
-                )
+            name = called_name(call)
+            if name in ("iter", "next") and call.args:
+                yield from self._iteration(file, file.statement_of(call), call.args[0], name == "next")
 
     def _iteration(
         self, file: ProgramModule, statement: ast.stmt, source: ast.expr, is_next: bool = False
@@ -71,7 +63,7 @@ class Training:
         found = tuple(origin for origin in self.flow.origins(file, source) if id(origin.node) in made)
         if found:
             is_loop = isinstance(statement, (ast.For, ast.AsyncFor)) and statement.iter is source
-            around = statement if is_loop else (self.function_around(file, statement) or file.module.tree)
+            around = statement if is_loop else (file.function_around(statement) or file.module.tree)
             trains = self.trains(file, around) and (is_loop or not is_without_gradients(file, statement))
             yield Iteration(file, statement, source, found, trains, is_next)
 
@@ -81,53 +73,32 @@ class Training:
         if known is None:
             self._trains[id(node)] = False  # while it is being looked at: a function may call itself
             known = self._trains[id(node)] = any(
-                self._call_trains(file, child, depth)
-                for child in own_nodes(node)
-                if isinstance(child, ast.Call)
+                self._call_trains(file, call, depth) for call in own_calls(node)
             )
         return known
 
     def _call_trains(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
             return True
-        callee = self.flow.callee(file, call) if depth else None
-        if callee is None or not isinstance(callee.node, FUNCTIONS) or callee.node.name == "backward":
-            return False
-        return self.trains(callee.file, callee.node, depth - 1)
-
-    def function_around(self, file: ProgramModule, statement: ast.stmt) -> ast.stmt | None:
-        """The function in which a statement stands."""
-        owners = file.tree.owners(statement)
-        return next((owner for owner in owners if isinstance(owner, FUNCTIONS)), None)
-
-    def loops_around(self, file: ProgramModule, statement: ast.stmt) -> Iterator[ast.stmt]:
-        """The loops of the same function around a statement, the nearest first."""
-        for owner in file.tree.owners(statement):
-            if isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
-                return
-            if isinstance(owner, (ast.For, ast.AsyncFor, ast.While)):
-                yield owner
+        called = self.flow.function_called(file, call) if depth else None
+        return (
+            called is not None
+            and called.node.name != "backward"
+            and self.trains(called.file, called.node, depth - 1)
+        )
 
     def callers(self, file: ProgramModule, statement: ast.stmt) -> list[CallSite]:
         """The calls of the function in which a statement stands."""
-        function = self.function_around(file, statement)
-        return self.flow.sites.get(id(function), []) if function else []
+        return self.flow.calls_of(file.function_around(statement))
 
-    def argument_from(self, site: CallSite, wanted: ast.expr) -> ast.expr | None:
+    def argument_from(self, site: CallSite, wanted: Origin) -> ast.expr | None:
         """The argument of a call that may hold the value that `wanted` makes."""
         arguments = [*site.call.args, *(keyword.value for keyword in site.call.keywords)]
         return next((item for item in arguments if self.flow.comes_from(site.file, item, wanted)), None)
 
     def takes_loader(self, site: CallSite) -> bool:
         """Whether a call is handed some loader."""
-        return any(self.argument_from(site, loader.node) is not None for loader in self.loaders)
-
-    def parameter_of(self, site: CallSite, argument: ast.expr) -> str:
-        """The parameter of the called function that an argument becomes."""
-        callee = self.flow.callee(site.file, site.call)
-        if callee is None or not isinstance(callee.node, FUNCTIONS):
-            return ""
-        return parameter_for(site.call, callee.node, argument)
+        return any(self.argument_from(site, loader) is not None for loader in self.loaders)
 
 
 def _makes_loader(file: ProgramModule, call: ast.Call) -> bool:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from enum import Flag, auto
 
 from torchferry.conversion.distributed.changes import FileChanges, ProgramChanges, UnclearProgramError
 from torchferry.conversion.distributed.models import Holder
 from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.distributed.wrapping import DDP, Wrap, given_anew
-from torchferry.conversion.program.functions import (
-    ASSIGNMENTS,
-    FUNCTIONS,
-    FunctionNode,
-    argument_for,
-    assigned_to,
-    returned,
-)
+from torchferry.conversion.program.functions import ASSIGNMENTS, assigned_to, returned
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.origins import OriginFlow
-from torchferry.conversion.program.training_program import TrainingProgram
+from torchferry.conversion.program.training_program import Given, OriginFlow, ProgramFunction, TrainingProgram
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
-from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
 # What DistributedDataParallel answers as the model itself would.
@@ -61,7 +53,7 @@ class Unwrapping:
         self.had_data_parallel = had_data_parallel
         self.wraps = wraps
         self.changes = changes
-        self.made = {id(origin.node) for wrap in wraps for origin in wrap.holder.made}
+        self.made = [origin for wrap in wraps for origin in wrap.holder.made]
 
     def rewrite(self) -> None:
         """Look at every attribute and argument of the program."""
@@ -72,7 +64,9 @@ class Unwrapping:
                         self._look_at(file, node.value)
                     elif isinstance(node, ast.Attribute) and node.attr == "module" and self.had_data_parallel:
                         self._look_at_inside(file, node)
-                    elif isinstance(node, ast.Call) and _takes_the_model(file, node):
+                    elif isinstance(node, ast.Call) and (
+                        called_name(node) == "add_graph" or file.qualified(node.func) in _TAKE_THE_MODEL
+                    ):
                         for argument in node.args:
                             self._look_at(file, argument)
 
@@ -82,13 +76,13 @@ class Unwrapping:
         state = self.state(file, node, _DEPTH)
         if not state & State.WRAPPED:
             return
-        start, end = file.module.start(node), file.module.end(node)
         if state == State.WRAPPED and (file is self.training.program.main or self._is_holder(file, node)):
-            self.changes.of(file).replace(node, _INSIDE, Edit(end, end, ".module"))
-            return
-        # Other programs may hand their model to this function, too, and that is not wrapped.
-        text = file.module.segment(node)
-        self.changes.of(file).replace(node, _INSIDE, Edit(start, end, f'getattr({text}, "module", {text})'))
+            end = file.module.end(node)
+            edit = Edit(end, end, ".module")
+        else:  # other programs may hand their model to this function, too, and that is not wrapped
+            text = file.module.segment(node)
+            edit = file.module.replacing(node, f'getattr({text}, "module", {text})')
+        self.changes.of(file).replace(node, _INSIDE, edit)
 
     def _look_at_inside(self, file: ProgramModule, node: ast.Attribute) -> None:
         """`model.module` of a DataParallel that is gone, where the model is not wrapped again yet."""
@@ -100,7 +94,7 @@ class Unwrapping:
     def _is_model(self, file: ProgramModule, node: ast.expr) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "module":
             return False
-        return any(id(origin.node) in self.made for origin in self.training.flow.origins(file, node))
+        return self.training.flow.comes_from(file, node, *self.made)
 
     def state(self, file: ProgramModule, node: ast.expr, depth: int) -> State:
         """Whether the model is wrapped already where an expression is evaluated."""
@@ -112,23 +106,21 @@ class Unwrapping:
                 if found is not None:
                     return found
         if isinstance(node, ast.Name):
-            return self._of_name(file, node, depth)
+            return self._of_values(self.training.flow.values_of(file, node), depth)
         if isinstance(node, ast.Attribute) and node.attr != "module":
-            return self._of_attribute(file, node, depth)
-        callee = self.training.flow.callee(file, node) if isinstance(node, ast.Call) else None
-        if callee is not None and isinstance(callee.node, FUNCTIONS):
-            return self._of_returned(callee.file, callee.node, depth)
-        return State.BARE
+            return self._of_attribute(node.attr, depth)
+        called = self.training.flow.function_called(file, node)
+        return (self._of_returned(called, depth) if called else State.NOTHING) or State.BARE
 
-    def _of_returned(self, file: ProgramModule, function: FunctionNode, depth: int) -> State:
+    def _of_returned(self, function: ProgramFunction, depth: int) -> State:
         """What a function gives back, if that is a model at all; a tuple may hold one."""
         found = State.NOTHING
-        for value in returned(function):
+        for value in returned(function.node):
             parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
             for part in parts:
-                if self._is_model(file, part):
-                    found |= self.state(file, part, depth - 1)
-        return found or State.BARE
+                if self._is_model(function.file, part):
+                    found |= self.state(function.file, part, depth - 1)
+        return found
 
     def _is_holder(self, file: ProgramModule, node: ast.expr) -> bool:
         """Whether an expression is the very variable that is wrapped."""
@@ -164,47 +156,19 @@ class Unwrapping:
                 state = State.BARE if is_sure else state | State.BARE
         return state
 
-    def _of_name(self, file: ProgramModule, node: ast.Name, depth: int) -> State:
-        surroundings = file.surroundings(node)
-        owner = surroundings.scope.owner_of(node.id) if surroundings else None
-        found = State.NOTHING
-        for binding in owner.bindings[node.id] if owner else ():
-            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
-                found |= self.state(file, binding.value, depth - 1)
-            elif binding.kind is BindingKind.OTHER:
-                assign = file.parent(file.parent(binding.node) or binding.node)  # `a, b = value`
-                found |= (
-                    self.state(file, assign.value, depth - 1) if isinstance(assign, ast.Assign) else found
-                )
-            elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
-                for site in self.training.flow.sites.get(id(owner.node), ()):
-                    value = argument_for(site.call, owner.node, node.id)
-                    if value is not None and self._is_model(site.file, value):
-                        found |= self.state(site.file, value, depth - 1)
-        return found
-
-    def _of_attribute(self, file: ProgramModule, node: ast.Attribute, depth: int) -> State:
+    def _of_attribute(self, name: str, depth: int) -> State:
         """An attribute of another object: what it was given."""
         for wrap in self.wraps:
-            if wrap.holder.is_attribute and wrap.holder.text == f"self.{node.attr}":
+            if wrap.holder.is_attribute and wrap.holder.text == f"self.{name}":
                 return State.WRAPPED
+        return self._of_values(self.training.flow.values_of_attribute(name), depth)
+
+    def _of_values(self, values: Iterable[Given], depth: int) -> State:
         found = State.NOTHING
-        for where in self.training.program.files.values():
-            for statement in where.statements:
-                if (
-                    isinstance(statement, ASSIGNMENTS)
-                    and statement.value is not None
-                    and any(
-                        isinstance(target, ast.Attribute) and target.attr == node.attr
-                        for target in assigned_to(statement)
-                    )
-                ):
-                    found |= self.state(where, statement.value, depth - 1)
+        for given in values:
+            if not given.is_argument or self._is_model(given.file, given.value):
+                found |= self.state(given.file, given.value, depth - 1)
         return found
-
-
-def _takes_the_model(file: ProgramModule, call: ast.Call) -> bool:
-    return called_name(call) == "add_graph" or file.qualified(call.func) in _TAKE_THE_MODEL
 
 
 # torch.nn.DataParallel, which one process per card takes the place of.
@@ -250,67 +214,54 @@ def remove_data_parallel(program: TrainingProgram, splits: bool, changes: Progra
                 if not splits:
                     changes.of(file).remark(Kind.INFO, call, _BATCH)
             elif called_name(call) == "isinstance":
-                _ask_for_wrapper(file, call, changes.of(file))
+                for node in ast.walk(call.args[1]) if len(call.args) > 1 else ():
+                    if isinstance(node, (ast.Name, ast.Attribute)) and file.qualified(node) in DATA_PARALLEL:
+                        name = changes.of(file).name_of(DDP, "DistributedDataParallel")
+                        changes.of(file).replace(node, _TYPE, file.module.replacing(node, name))
     return is_found
 
 
 def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: ProgramChanges) -> None:
     """Names that begin with `module.`, as DataParallel saved them, lose that before a model is given them."""
-    made = {id(origin.node) for holder in holders for origin in holder.made}
-    for file in flow.program.files.values():
-        for call in file.calls:
-            if (
-                called_name(call) != "load_state_dict"
-                or not call.args
-                or not isinstance(call.func, ast.Attribute)
-            ):
-                continue
-            owners = flow.origins(file, call.func.value)
-            surroundings = file.surroundings(call)
-            if surroundings is None or not any(id(origin.node) in made for origin in owners):
-                continue
-            state = call.args[0]
-            if isinstance(state, (ast.Name, ast.Attribute, ast.Subscript)):
-                name = changes.of(file).name_of(_CONSUME, "consume_prefix_in_state_dict_if_present")
-                line = f'{name}({file.module.segment(state)}, "module.")'
-                changes.of(file).before(surroundings.statement, [line], _PREFIX, call)
-            else:
-                changes.of(file).remark(Kind.TODO, call, _PREFIX_LEFT)
+    made = [origin for holder in holders for origin in holder.made]
+    for file, call in flow.program.calls:
+        if (
+            called_name(call) != "load_state_dict"
+            or not call.args
+            or not isinstance(call.func, ast.Attribute)
+        ):
+            continue
+        if not flow.comes_from(file, call.func.value, *made):
+            continue
+        state = call.args[0]
+        if isinstance(state, (ast.Name, ast.Attribute, ast.Subscript)):
+            name = changes.of(file).name_of(_CONSUME, "consume_prefix_in_state_dict_if_present")
+            line = f'{name}({file.module.segment(state)}, "module.")'
+            changes.of(file).before(file.statement_of(call), [line], _PREFIX, call)
+        else:
+            changes.of(file).remark(Kind.TODO, call, _PREFIX_LEFT)
 
 
 def _remove(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
-    surroundings = file.surroundings(call)
     model = next((item.value for item in call.keywords if item.arg == "module"), None)
     model = call.args[0] if call.args else model
-    if surroundings is None or model is None:
+    if model is None:
         raise UnclearProgramError(file, call, _UNCLEAR)
-    statement = surroundings.statement
+    statement = file.statement_of(call)
     text = file.module.segment(model)
     is_alone = isinstance(statement, ASSIGNMENTS) and statement.value is call
     if is_alone and [file.module.segment(target) for target in assigned_to(statement)] == [text]:
         _delete(file, statement, changes)
     else:
-        changes.replace(call, _GONE, Edit(file.module.start(call), file.module.end(call), text))
+        changes.replace(call, _GONE, file.module.replacing(call, text))
 
 
 def _delete(file: ProgramModule, statement: ast.stmt, changes: FileChanges) -> None:
     """Delete a statement; with it an `if` that held nothing else."""
     place = file.tree.position(statement)
     while len(place.block) == 1 and isinstance(place.parent, ast.If) and not place.parent.orelse:
-        if _is_else_if(file, place.parent):
+        owner = file.tree.position(place.parent).parent
+        if isinstance(owner, ast.If) and place.parent in owner.orelse:
             break
         statement, place = place.parent, file.tree.position(place.parent)
     changes.delete(statement, _GONE)
-
-
-def _is_else_if(file: ProgramModule, statement: ast.stmt) -> bool:
-    """An `elif` is an `if` alone in the else-branch of another one."""
-    owner = file.tree.position(statement).parent
-    return isinstance(statement, ast.If) and isinstance(owner, ast.If) and statement in owner.orelse
-
-
-def _ask_for_wrapper(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
-    for node in ast.walk(call.args[1]) if len(call.args) > 1 else ():
-        if isinstance(node, (ast.Name, ast.Attribute)) and file.qualified(node) in DATA_PARALLEL:
-            name = changes.name_of(DDP, "DistributedDataParallel")
-            changes.replace(node, _TYPE, Edit(file.module.start(node), file.module.end(node), name))

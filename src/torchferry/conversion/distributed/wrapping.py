@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from torchferry.conversion.distributed.changes import ProgramChanges, UnclearProgramError
 from torchferry.conversion.distributed.models import MOVES, Holder, find_models, is_module_class, is_optimizer
 from torchferry.conversion.distributed.training import Training, is_without_gradients
-from torchferry.conversion.program.blocks import is_elif
-from torchferry.conversion.program.functions import FUNCTIONS, own_nodes, targets
-from torchferry.conversion.program.module import ProgramModule
+from torchferry.conversion.program.blocks import DEFINITIONS, is_elif
+from torchferry.conversion.program.functions import own_calls, targets
+from torchferry.conversion.program.module import ProgramModule, called_method
 from torchferry.conversion.program.training_program import ProgramDefinition, TrainingProgram
 from torchferry.conversion.settings import Distributed
 from torchferry.finding import Kind
@@ -68,56 +68,44 @@ def _has_device(file: ProgramModule) -> bool:
 
 def forward_calls(training: Training, holder: Holder) -> Iterator[ast.Call]:
     """MODEL(...) in the rounds of a loop in which backward is run."""
-    made = {id(origin.node) for origin in holder.made}
     rounds = _rounds_with_backward(training)
-    for file in training.program.files.values():
-        for call in file.calls:
-            if isinstance(call.func, (ast.Name, ast.Attribute)) and _is_in(training, file, call, rounds):
-                found = training.flow.origins(file, call.func)
-                if any(id(origin.node) in made for origin in found):
-                    yield call
+    for file, call in training.program.calls:
+        if isinstance(call.func, (ast.Name, ast.Attribute)) and _is_in(training, file, call, rounds):
+            if training.flow.comes_from(file, call.func, *holder.made):
+                yield call
 
 
-def _rounds_with_backward(training: Training) -> tuple[set[int], set[int]]:
-    """The ids of loops and functions: those that run backward themselves, and those that call such ones as well."""
-    own: set[int] = set()
-    for file in training.program.files.values():
-        for call in file.calls:
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-                own.add(id(_round(training, file, call)))
+def _rounds_with_backward(training: Training) -> tuple[set[ast.AST], set[ast.AST]]:
+    """Loops and functions: those that run backward themselves, and those that call such ones as well."""
+    own = {_round(file, call) for file, call in training.program.calls if called_method(call) == "backward"}
     reached, waiting = set(own), list(own)
     while waiting:
-        for site in training.flow.sites.get(waiting.pop(), ()):
-            around = id(_round(training, site.file, site.call))
+        for site in training.flow.calls_of(waiting.pop()):
+            around = _round(site.file, site.call)
             if around not in reached:
                 reached.add(around)
                 waiting.append(around)
     return own, reached
 
 
-def _round(training: Training, file: ProgramModule, node: ast.AST) -> ast.AST:
-    """The nearest loop around a node, else its function, else the module."""
-    surroundings = file.surroundings(node)
-    if surroundings is None:
-        return file.module.tree
-    loop = next(training.loops_around(file, surroundings.statement), None)
-    return loop or training.function_around(file, surroundings.statement) or file.module.tree
+def _round(file: ProgramModule, call: ast.Call) -> ast.AST:
+    """The nearest loop around a call, else its function, else the module."""
+    statement = file.statement_of(call)
+    loop = next(file.loops_around(statement), None)
+    return loop or file.function_around(statement) or file.module.tree
 
 
 def _is_in(
-    training: Training, file: ProgramModule, call: ast.Call, rounds: tuple[set[int], set[int]]
+    training: Training, file: ProgramModule, call: ast.Call, rounds: tuple[set[ast.AST], set[ast.AST]]
 ) -> bool:
-    surroundings = file.surroundings(call)
-    if surroundings is None or is_without_gradients(file, surroundings.statement):
+    statement = file.statement_of(call)
+    if is_without_gradients(file, statement):
         return False
     own, reached = rounds
-    if id(_round(training, file, call)) in reached:
+    if _round(file, call) in reached:
         return True
     # A function that computes the loss for the loop that runs backward.
-    return any(
-        id(_round(training, site.file, site.call)) in own
-        for site in training.callers(file, surroundings.statement)
-    )
+    return any(_round(site.file, site.call) in own for site in training.callers(file, statement))
 
 
 # Layers that a model holds but never uses: DistributedDataParallel would wait for their gradients.
@@ -214,6 +202,7 @@ _ANOTHER = Text(
     "{name} holds one model after the other, and both are trained; hold each in a variable of its own",
     "{name} 先后保存不同的模型，且均被训练；请分别保存在各自的变量中",
 )
+_COMPOUND = (ast.If, ast.With, ast.Try, ast.For, ast.While)
 _BUFFERS = "# Called more than once before a backward pass: its buffers must stay as they are in between."
 
 
@@ -245,8 +234,10 @@ def wrap_models(
         further = ["broadcast_buffers=False"] if len(calls) > 1 else []
         further += ["find_unused_parameters=True"] if has_unused_layers(training, wrap.holder) else []
         lines += _call_lines(wrap, setup, further, may_stay_on_cpu(training.program), changes)
-        if len(calls) > 1 and not settings.sync_batchnorm and _has_running_figures(training):
-            changes.of(wrap.holder.file).remark(Kind.RISK, wrap.after, _FIGURES.format(name=wrap.holder.text))
+        if len(calls) > 1 and not settings.sync_batchnorm:
+            if any(b"BatchNorm" in file.module.data for file in training.program.files.values()):
+                message = _FIGURES.format(name=wrap.holder.text)
+                changes.of(wrap.holder.file).remark(Kind.RISK, wrap.after, message)
         changes.of(wrap.holder.file).after(wrap.after, lines, _WRAPPED)
     return wraps
 
@@ -267,15 +258,12 @@ def given_anew(wrap: Wrap) -> list[ast.stmt]:
 def _check_later_models(wrap: Wrap) -> None:
     """A second model in the same variable that is trained as well would have to be wrapped as well."""
     holder = wrap.holder
+    start = holder.file.module.start
     for fresh in given_anew(wrap):
         for call in holder.file.calls:
-            is_later = holder.file.module.start(call) > holder.file.module.start(fresh)
-            if (
-                is_later
-                and is_optimizer(holder.file, call)
-                and any(_mentions(holder, n) for n in ast.walk(call))
-            ):
-                raise UnclearProgramError(holder.file, fresh, _ANOTHER.format(name=holder.text))
+            if start(call) > start(fresh) and is_optimizer(holder.file, call):
+                if any(_mentions(holder, node) for node in ast.walk(call)):
+                    raise UnclearProgramError(holder.file, fresh, _ANOTHER.format(name=holder.text))
 
 
 def point_out_others(
@@ -324,10 +312,6 @@ def _call_lines(
     return [head, *(f"{file.indent_unit}{option}," for option in options), ")"]
 
 
-def _has_running_figures(training: Training) -> bool:
-    return any(b"BatchNorm" in file.module.data for file in training.program.files.values())
-
-
 def _find_place(training: Training, holder: Holder) -> Wrap:
     """Behind the last statement that makes, moves, loads or changes the model before its first use."""
     preparing: list[ast.stmt] = []
@@ -353,7 +337,7 @@ def _statements(holder: Holder) -> Iterator[ast.stmt]:
     """The statements of the holder's scope, in the order of the text: simple ones, and the heads of others."""
     for statement in holder.file.statements:
         if holder.file.scope_of_statement(statement) is holder.scope:
-            if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+            if not isinstance(statement, DEFINITIONS):
                 yield statement
 
 
@@ -361,12 +345,9 @@ def _uses(training: Training, holder: Holder, statement: ast.stmt) -> bool:
     """Whether the training begins at a statement, or an object takes the model for itself."""
     if isinstance(statement, (ast.For, ast.While)) and training.trains(holder.file, statement):
         return True
-    if isinstance(statement, (ast.If, ast.With, ast.Try, ast.For, ast.While)):
+    if isinstance(statement, _COMPOUND):
         return False  # their own statements follow
-    for node in own_nodes(statement):
-        if isinstance(node, ast.Call) and _is_use(training, holder, node):
-            return True
-    return False
+    return any(_is_use(training, holder, call) for call in own_calls(statement))
 
 
 def _makes(holder: Holder, statement: ast.stmt) -> bool:
@@ -381,12 +362,8 @@ def _makes(holder: Holder, statement: ast.stmt) -> bool:
 def _is_use(training: Training, holder: Holder, call: ast.Call) -> bool:
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
     takes = any(holder.file.module.segment(item) == holder.text for item in arguments)
-    callee = training.flow.callee(holder.file, call)
-    if (
-        callee is not None
-        and isinstance(callee.node, FUNCTIONS)
-        and training.trains(callee.file, callee.node)
-    ):
+    called = training.flow.function_called(holder.file, call)
+    if called is not None and training.trains(called.file, called.node):
         return True
     return takes and training.flow.class_of(holder.file, call) is not None
 
@@ -396,9 +373,7 @@ def _mentions(holder: Holder, node: ast.AST) -> bool:
 
 
 def _prepares(holder: Holder, statement: ast.stmt) -> bool:
-    if isinstance(statement, (ast.If, ast.With, ast.Try, ast.For, ast.While)) and not _freezes(
-        holder, statement
-    ):
+    if isinstance(statement, _COMPOUND) and not _freezes(holder, statement):
         return False
     for node in ast.walk(statement):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
@@ -433,21 +408,15 @@ def _freezes(holder: Holder, statement: ast.stmt) -> bool:
 
 def _moves(training: Training, holder: Holder, statement: ast.stmt) -> bool:
     """Whether a statement moves the model to a device, itself or in the function that builds it."""
-    for node in ast.walk(statement):
-        if not isinstance(node, ast.Call):
-            continue
-        if _is_move(node):
-            return True
-        callee = training.flow.callee(holder.file, node)
-        if callee is not None and any(
-            isinstance(child, ast.Call) and _is_move(child) for child in ast.walk(callee.node)
-        ):
-            return True
-    return False
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    callees = (training.flow.callee(holder.file, call) for call in calls)
+    return any(map(_is_move, calls)) or any(
+        callee is not None and any(map(_is_move, ast.walk(callee.node))) for callee in callees
+    )
 
 
-def _is_move(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in MOVES
+def _is_move(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and called_method(node) in MOVES
 
 
 def _common(file: ProgramModule, statements: list[ast.stmt]) -> ast.stmt:
@@ -470,7 +439,7 @@ def _chain(file: ProgramModule, statement: ast.stmt) -> list[ast.stmt]:
     """A statement and those around it in its scope, the outermost first."""
     found = [statement]
     for owner in file.tree.owners(statement):
-        if not isinstance(owner, ast.stmt) or isinstance(owner, (*FUNCTIONS, ast.ClassDef)):
+        if not isinstance(owner, ast.stmt) or isinstance(owner, DEFINITIONS):
             break
         found.append(owner)
     return found[::-1]

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from torchferry.conversion.program.functions import FUNCTIONS, FunctionNode, positional
-from torchferry.conversion.program.neighbours import Definition
+from torchferry.conversion.program.functions import FUNCTIONS, FunctionNode, own_method, positional
 from torchferry.conversion.program.slots import (
     AnySite,
     Member,
@@ -62,8 +61,10 @@ def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Project
         return None
     if isinstance(function, ast.Name):
         return _by_name(site, function, depth)
-    if isinstance(function, ast.Call):
-        return _of_partial(site, function, depth)
+    if called_name(function) == "partial" and isinstance(function, ast.Call) and function.args:
+        # `partial(run, x)`: the function itself, with one argument given.
+        found = callee_of(site, function.args[0], depth - 1)
+        return replace(found, given=found.given + len(function.args) - 1) if found else None
     if not isinstance(function, ast.Attribute):
         return None
     owner = function.value
@@ -79,7 +80,9 @@ def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> Project
     itself = callee_of(site, owner, depth - 1)
     if itself is not None and isinstance(itself.node, ast.ClassDef):
         found = method_of(itself, function.attr)
-        return replace(found, given=found.given - _takes_instance(found.node)) if found else None
+        if found is None or {"staticmethod", "classmethod"} & _decorators(found.node):
+            return found
+        return replace(found, given=found.given - 1)  # called through its class: the instance is written
     instance = class_of(site, owner, depth)
     return method_of(instance, function.attr) if instance else _only_method(site.context, function.attr)
 
@@ -105,11 +108,14 @@ def method_of(callee: ProjectCallee, name: str, depth: int = _DEPTH) -> ProjectC
     """A method of a class or of its bases, called on an instance."""
     if not isinstance(callee.node, ast.ClassDef) or not depth:
         return None
-    for item in callee.node.body:
-        if isinstance(item, FUNCTIONS) and item.name == name:
-            given = 0 if "staticmethod" in _decorators(item) else 1
-            return ProjectCallee(callee.view, item, given)
+    own = own_method(callee.node, name)
+    if own is not None:
+        return ProjectCallee(callee.view, own, _given_instance(own))
     return _first(method_of(base, name, depth - 1) for base in _bases(callee))
+
+
+def _given_instance(method: FunctionNode) -> int:
+    return 0 if "staticmethod" in _decorators(method) else 1
 
 
 def defined(view: FileContext, qualified: str) -> ProjectCallee | None:
@@ -118,7 +124,7 @@ def defined(view: FileContext, qualified: str) -> ProjectCallee | None:
     if definition is None:
         return None
     other = view.beside(definition.path)
-    node = _node_of(definition, other) if other else None
+    node = definition.node_in(other.module) if other else None
     if other is None or not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
         return None
     found: ProjectCallee | None = ProjectCallee(other, node)
@@ -165,19 +171,8 @@ def _by_name(site: AnySite, name: ast.Name, depth: int) -> ProjectCallee | None:
     if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
         return ProjectCallee(site.context, binding.node)
     value = binding.value
-    return callee_of(site, value, depth - 1) if value is not None and _is_reference(value) else None
-
-
-def _is_reference(value: ast.expr) -> bool:
-    return isinstance(value, (ast.Name, ast.Attribute)) or called_name(value) == "partial"
-
-
-def _of_partial(site: AnySite, call: ast.Call, depth: int) -> ProjectCallee | None:
-    """`partial(run, x)`: the function itself, with one argument given."""
-    if called_name(call) != "partial" or not call.args:
-        return None
-    found = callee_of(site, call.args[0], depth - 1)
-    return replace(found, given=found.given + len(call.args) - 1) if found else None
+    is_reference = isinstance(value, (ast.Name, ast.Attribute)) or called_name(value) == "partial"
+    return callee_of(site, value, depth - 1) if value is not None and is_reference else None
 
 
 def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> ProjectCallee | None:
@@ -194,7 +189,7 @@ def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> ProjectCall
 def _only_method(view: FileContext, name: str) -> ProjectCallee | None:
     """The method of this name, if just one class of the module has one: of an object nobody knows more about."""
     found = [
-        ProjectCallee(view, binding.node, 0 if "staticmethod" in _decorators(binding.node) else 1)
+        ProjectCallee(view, binding.node, _given_instance(binding.node))
         for scope in view.module.scopes.scopes
         if scope.is_class
         for binding in scope.bindings.get(name, ())
@@ -210,13 +205,8 @@ def class_around(site: AnySite) -> ProjectCallee | None:
     return ProjectCallee(site.context, node) if isinstance(node, ast.ClassDef) else None
 
 
-def _takes_instance(node: ast.AST) -> bool:
-    """Whether a method that is called through its class needs the instance written."""
-    return isinstance(node, FUNCTIONS) and not {"staticmethod", "classmethod"} & set(_decorators(node))
-
-
-def _decorators(node: ast.AST) -> list[str]:
-    return [last_name(item) for item in node.decorator_list] if isinstance(node, FUNCTIONS) else []
+def _decorators(node: ast.AST) -> set[str]:
+    return {last_name(item) for item in node.decorator_list} if isinstance(node, FUNCTIONS) else set()
 
 
 def _field(callee: ProjectCallee, position: int, keyword: str) -> Slot | None:
@@ -227,18 +217,15 @@ def _field(callee: ProjectCallee, position: int, keyword: str) -> Slot | None:
         for item in callee.node.body
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     ]
-    name = keyword if keyword in fields else ""
-    if not keyword and position < len(fields):
-        name = fields[position]
+    name = _field_name(fields, position, keyword)
     return Member(callee.view.path, callee.node, name) if name else None
 
 
-def _node_of(definition: Definition, view: FileContext) -> ast.AST | None:
-    """The definition in the module as it is now: the one that is being converted may differ from its file."""
-    if view.module is definition.module:
-        return definition.binding.node
-    bindings = view.module.scopes.root.bindings.get(definition.name)
-    return bindings[-1].node if bindings else None
+def _field_name(fields: list[str], position: int, keyword: str) -> str:
+    """The field that an argument fills, by its position or its keyword; "" if none."""
+    if keyword:
+        return keyword if keyword in fields else ""
+    return fields[position] if position < len(fields) else ""
 
 
 def _first(found: Iterator[ProjectCallee | None]) -> ProjectCallee | None:
@@ -273,9 +260,7 @@ def _tuple_field(site: AnySite, call: ast.Call, position: int, keyword: str) -> 
         fields = [text_of(item) for item in listed.elts]
     else:
         fields = text_of(listed).replace(",", " ").split()
-    if keyword:
-        return keyword if keyword in fields else ""
-    return fields[position] if position < len(fields) else ""
+    return _field_name(fields, position, keyword)
 
 
 def passed_to(site: AnySite) -> tuple[Slot, ...]:
@@ -325,7 +310,7 @@ def _imported_slot(site: AnySite, node: ast.expr) -> Slot | None:
     if definition is None or view is None:
         return None
     if definition.attributes:
-        node_of_class = _node_of(definition, view)
+        node_of_class = definition.node_in(view.module)
         owner = node_of_class if isinstance(node_of_class, ast.ClassDef) else None
         return Member(view.path, owner, definition.attributes[-1])
     return Variable(view.path, view.module.tree, definition.name)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.source.scopes import all_arguments
-
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
@@ -39,14 +37,6 @@ def argument_for(call: ast.Call, function: FunctionNode, name: str) -> ast.expr 
     if name in names and names.index(name) < len(call.args):
         return call.args[names.index(name)]
     return None
-
-
-def parameter_for(call: ast.Call, function: FunctionNode, argument: ast.expr) -> str:
-    """The parameter that an argument of a call becomes, "" if that is not clear."""
-    for parameter in all_arguments(function.args):
-        if argument_for(call, function, parameter.arg) is argument:
-            return parameter.arg
-    return ""
 
 
 def returned(function: FunctionNode) -> list[ast.expr]:
@@ -88,3 +78,8 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         yield child
         if not isinstance(child, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
             waiting.extend(ast.iter_child_nodes(child))
+
+
+def own_calls(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls below a node, without those of functions and classes that are defined in it."""
+    return (child for child in own_nodes(node) if isinstance(child, ast.Call))

@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from torchferry.conversion.program.blocks import StatementTree, heads_of
-from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to
-from torchferry.conversion.site import FileContext
+from torchferry.conversion.program.blocks import DEFINITIONS, LOOPS, StatementTree, heads_of
+from torchferry.conversion.program.functions import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    FunctionNode,
+    assigned_to,
+    own_method,
+)
+from torchferry.conversion.site import FileContext, enclosing_class
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import BindingKind, Scope
+from torchferry.source.scopes import Binding, BindingKind, Scope
 
 Routine = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -47,6 +53,8 @@ class ProgramModule:
     def __init__(self, path: str, module: PythonModule) -> None:
         self.path = path
         self.module = module
+        # All functions: another look at this module may have read only those of interest to it.
+        module.focus(list(range(1, len(module.line_starts) + 1)))
 
     @cached_property
     def tree(self) -> StatementTree:
@@ -88,6 +96,43 @@ class ProgramModule:
         surroundings = self._surroundings.get(node)
         return surroundings.parent if surroundings else None
 
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The statement in which an expression stands."""
+        return self._surroundings[node].statement
+
+    def scope_at(self, node: ast.AST) -> Scope:
+        """The scope in which an expression is evaluated."""
+        return self._surroundings[node].scope
+
+    def owners(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The statements and branches around the statement of an expression, from the nearest to the module."""
+        surroundings = self._surroundings.get(node)
+        return self.tree.owners(surroundings.statement) if surroundings else iter(())
+
+    def function_around(self, statement: ast.stmt) -> FunctionNode | None:
+        """The function in which a statement stands."""
+        return next((owner for owner in self.tree.owners(statement) if isinstance(owner, FUNCTIONS)), None)
+
+    def loops_around(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        """The loops of the same function around a statement, the nearest first."""
+        for owner in self.tree.owners(statement):
+            if isinstance(owner, DEFINITIONS):
+                return
+            if isinstance(owner, LOOPS):
+                yield owner
+
+    def class_around(self, node: ast.AST) -> ast.ClassDef | None:
+        """The class in which an expression stands, also in a method of it."""
+        surroundings = self._surroundings.get(node)
+        scope = enclosing_class(surroundings.scope) if surroundings else None
+        return scope.node if scope and isinstance(scope.node, ast.ClassDef) else None
+
+    def bindings(self, name: ast.Name) -> tuple[Scope | None, list[Binding]]:
+        """The scope in which Python looks a name up, and all that is bound to the name there."""
+        surroundings = self._surroundings.get(name)
+        owner = surroundings.scope.owner_of(name.id) if surroundings else None
+        return owner, owner.bindings[name.id] if owner else []
+
     def qualified(self, node: ast.expr) -> str:
         """The dotted name of an expression, through imports and aliases; "" if it has none."""
         surroundings = self._surroundings.get(node)
@@ -106,8 +151,6 @@ class PassModule(ProgramModule):
     def __init__(self, context: FileContext) -> None:
         super().__init__(context.path, context.module)
         self.context = context
-        # All functions: another look at this module may have read only those of interest to it.
-        self.module.focus(list(range(1, len(self.module.line_starts) + 1)))
 
     @cached_property
     def routines(self) -> list[Routine]:
@@ -163,10 +206,7 @@ class PassModule(ProgramModule):
         """The function or class that an expression names: of this module, of `self`, or of a module beside it."""
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
             owner = self.class_of(routine)
-            methods = owner.body if owner else []
-            return next(
-                (item for item in methods if isinstance(item, FUNCTIONS) and item.name == node.attr), None
-            )
+            return own_method(owner, node.attr) if owner else None
         if isinstance(node, ast.Name):
             binding = self.module.binding_of(node.id, self.scopes[routine], node.lineno)
             if binding is not None and binding.kind is BindingKind.DEFINITION:

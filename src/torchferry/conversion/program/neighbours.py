@@ -34,6 +34,13 @@ class Definition:
     attributes: tuple[str, ...] = ()  # what is asked of the definition: a method, a class attribute
     name: str = ""  # what its own module calls it
 
+    def node_in(self, module: PythonModule) -> ast.AST | None:
+        """The definition in its module as that is now: one that is being converted may differ from its file."""
+        if module is self.module:
+            return self.binding.node
+        bindings = module.scopes.root.bindings.get(self.name)
+        return bindings[-1].node if bindings else None
+
 
 @dataclass(frozen=True)
 class Import:

@@ -31,10 +31,11 @@ def reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterat
         yield from _reads_of_variable(view, slot)
     elif isinstance(slot, Member):
         yield from _reads_of_member(view, slot)
-    elif _is_property(slot.function):
-        yield from _reads_of_member(
-            view, Member(slot.path, _class_of(view, slot.function), slot.function.name)
-        )
+    elif {"property", "cached_property"} & set(map(last_name, slot.function.decorator_list)):
+        scope = scope_of(view, slot.function)
+        owner = scope.parent.node if scope and scope.parent else None
+        class_node = owner if isinstance(owner, ast.ClassDef) else None
+        yield from _reads_of_member(view, Member(slot.path, class_node, slot.function.name))
     else:
         yield from calls_of(view, slot.function, slot.function.name)
 
@@ -145,18 +146,6 @@ def _imported_reads(view: FileContext, item: Import, name: str) -> Iterator[AnyS
             is_it = binding is not None and binding.qualified == item.binding.qualified
         if is_it:
             yield site
-
-
-def _is_property(function: ast.AST) -> bool:
-    return isinstance(function, FUNCTIONS) and any(
-        last_name(item) in ("property", "cached_property") for item in function.decorator_list
-    )
-
-
-def _class_of(view: FileContext, function: ast.AST) -> ast.ClassDef | None:
-    scope = scope_of(view, function)
-    node = scope.parent.node if scope and scope.parent else None
-    return node if isinstance(node, ast.ClassDef) else None
 
 
 def _within(scope: Scope, outer: Scope | None) -> bool:

@@ -1,16 +1,28 @@
-"""The modules that a training script reaches."""
+"""The modules that a training script reaches, and where the values in them come from."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
-from torchferry.conversion.program.functions import FUNCTIONS, FunctionNode, own_method
+from torchferry.conversion.program.functions import (
+    ASSIGNMENTS,
+    FUNCTIONS,
+    FunctionNode,
+    argument_for,
+    assigned_to,
+    own_method,
+    returned,
+    yielding_loops,
+)
 from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import Binding, BindingKind
+from torchferry.source.names import called_name, last_name
+from torchferry.source.scopes import BindingKind
 
 _MOST_MODULES = 300
 
@@ -31,10 +43,6 @@ class TrainingProgram:
         self._neighbours = neighbours
         self._known = known or {}
         self.files: dict[str, ProgramModule] = {}
-        self._read(main)
-        self.main = self.files.get(main)
-
-    def _read(self, main: str) -> None:
         waiting = [main]
         while waiting and len(self.files) < _MOST_MODULES:
             path = waiting.pop()
@@ -43,6 +51,17 @@ class TrainingProgram:
                 continue
             self.files[path] = ProgramModule(path, module)
             waiting.extend(self._imported(path, module))
+        self.main = self.files.get(main)
+
+    @property
+    def calls(self) -> Iterator[tuple[ProgramModule, ast.Call]]:
+        """Every call of the program."""
+        return ((file, call) for file in self.files.values() for call in file.calls)
+
+    @property
+    def statements(self) -> Iterator[tuple[ProgramModule, ast.stmt]]:
+        """Every statement of the program."""
+        return ((file, statement) for file in self.files.values() for statement in file.statements)
 
     def _imported(self, path: str, module: PythonModule) -> Iterator[str]:
         names = {binding.qualified for _, binding in module.scopes.imports} | module.scopes.modules
@@ -62,30 +81,389 @@ class TrainingProgram:
         if isinstance(node, ast.Name):
             binding = file.module.binding_of(node.id, surroundings.scope, node.lineno)
             if binding is not None and binding.kind is BindingKind.DEFINITION:
-                return _callee(file, binding)
+                return _definition(file, binding.node)
         resolved = file.module.resolve(node, surroundings.scope)
         if resolved is None or resolved.binding is None:
             return None
-        return self._project_definition(file, resolved.qualified)
-
-    def _project_definition(self, file: ProgramModule, qualified: str) -> ProgramDefinition | None:
-        found = self._neighbours.find(file.path, qualified)
+        found = self._neighbours.find(file.path, resolved.qualified)
         if found is None or found.path not in self.files:
             return None
         other = self.files[found.path]
-        node: ast.AST | None = found.binding.node
-        if other.module is not found.module:  # the text was changed by an earlier pass
-            name = getattr(node, "name", "")
-            bindings = other.module.scopes.root.bindings.get(name, ())
-            node = bindings[-1].node if bindings else None
+        defined = found.node_in(other.module)
         for attribute in found.attributes:
-            node = own_method(node, attribute) if isinstance(node, ast.ClassDef) else None
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            return ProgramDefinition(other, node)
-        return None
+            defined = own_method(defined, attribute) if isinstance(defined, ast.ClassDef) else None
+        return _definition(other, defined)
 
 
-def _callee(file: ProgramModule, binding: Binding) -> ProgramDefinition | None:
-    if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
-        return ProgramDefinition(file, binding.node)
-    return None
+def _definition(file: ProgramModule, node: ast.AST | None) -> ProgramDefinition | None:
+    return ProgramDefinition(file, node) if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
+
+
+# Where values come from: traced back through names, attributes, containers, calls and returns.
+
+# Methods that answer with the object itself, or with a form of it that stands for it.
+_SAME_OBJECT = frozenset(
+    {"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "apply", "requires_grad_"}
+)
+# Functions that answer with a form of their argument.
+_SAME_ARGUMENT = frozenset(
+    {"enumerate", "tqdm", "trange", "iter", "next", "cycle", "islice", "zip", "list", "tuple", "reversed"}
+)
+_WRAPPERS = frozenset(
+    {"DataParallel", "DistributedDataParallel", "DDP", "compile", "convert_sync_batchnorm", "script"}
+)
+_DEPTH = 14
+Key = str | int
+_Seen = tuple[int, Key | None, int]  # the ids of a node and of the call through which it was come to
+ANY = "*"  # the key of something in a container that is not named: `loaders[phase]`
+
+
+class ProgramFunction(NamedTuple):
+    """A function of the program."""
+
+    file: ProgramModule
+    node: FunctionNode
+
+
+class Origin(NamedTuple):
+    """An expression that makes a value: a constant, or a call that is not one of the program's functions."""
+
+    file: ProgramModule
+    node: ast.expr
+
+
+class CallSite(NamedTuple):
+    """A call of a function of the program."""
+
+    file: ProgramModule
+    call: ast.Call
+
+
+class Given(NamedTuple):
+    """A value that a variable, an attribute or a parameter is given."""
+
+    file: ProgramModule
+    value: ast.expr
+    place: int | None = None  # which item of the value: `self.a, self.b = value`
+    owner: ast.ClassDef | None = None  # the class in which an attribute is given it
+    is_argument: bool = False
+
+
+class OriginFlow:
+    """Answers where the value of an expression was made."""
+
+    def __init__(self, program: TrainingProgram) -> None:
+        self.program = program
+        self._sites: dict[int, list[CallSite]] | None = None
+        self._methods: dict[int, ProgramDefinition | None] = {}
+        self._memo: dict[tuple[int, Key | None], dict[int, Origin]] = {}
+
+    def origins(self, file: ProgramModule, node: ast.expr) -> list[Origin]:
+        """The expressions that may have made the value of this one."""
+        key = (id(node), None)
+        if key not in self._memo:
+            self._memo[key] = {id(item.node): item for item in self._trace(file, node, None, _DEPTH, set())}
+        return list(self._memo[key].values())
+
+    def comes_from(self, file: ProgramModule, node: ast.expr, *made: Origin) -> bool:
+        """Whether the value of an expression may be one of those that these make."""
+        nodes = [item.node for item in made]
+        return any(item.node is each for item in self.origins(file, node) for each in nodes)
+
+    def visits(self, file: ProgramModule, node: ast.expr) -> set[int]:
+        """The ids of all expressions through which the value of this one may have come."""
+        seen: set[_Seen] = set()
+        for _ in self._trace(file, node, None, _DEPTH, seen):
+            pass
+        return {found for found, _, _ in seen}
+
+    def callee(self, file: ProgramModule, call: ast.Call) -> ProgramDefinition | None:
+        """The function of the program that a call runs; of a class its __init__, if the program writes one."""
+        found = self.program.definition(file, call.func)
+        if found is None and isinstance(call.func, ast.Attribute):
+            found = self._method(file, call.func)
+        if found is None and isinstance(call.func, (ast.Name, ast.Attribute)):
+            found = self._called_object(file, call.func)
+        if found is not None and isinstance(found.node, ast.ClassDef):
+            start = own_method(found.node, "__init__")
+            return ProgramDefinition(found.file, start) if start else found
+        return found
+
+    def function_called(self, file: ProgramModule, call: ast.AST) -> ProgramFunction | None:
+        """The function of the program that a call runs; None also for a class without an __init__."""
+        callee = self.callee(file, call) if isinstance(call, ast.Call) else None
+        if callee is None or not isinstance(callee.node, FUNCTIONS):
+            return None
+        return ProgramFunction(callee.file, callee.node)
+
+    def class_of(self, file: ProgramModule, call: ast.expr) -> ProgramDefinition | None:
+        """The class of the program that a call makes an instance of."""
+        found = self.program.definition(file, call.func) if isinstance(call, ast.Call) else None
+        return found if found and isinstance(found.node, ast.ClassDef) else None
+
+    def _method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
+        """The method that `object.name` stands for."""
+        if id(function) not in self._methods:
+            # While it is being looked for: a method may be called on its result.
+            self._methods[id(function)] = None
+            self._methods[id(function)] = self._look_for_method(file, function)
+        return self._methods[id(function)]
+
+    def _look_for_method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
+        if isinstance(function.value, ast.Name) and function.value.id == "self":
+            owner = file.class_around(function)
+            return self._find_method(ProgramDefinition(file, owner), function.attr) if owner else None
+        if called_name(function.value) == "super":
+            owner = file.class_around(function)
+            return self._inherited(file, owner, function.attr) if owner else None
+        return self._method_of_value(file, function.value, function.attr)
+
+    def _method_of_value(self, file: ProgramModule, value: ast.expr, name: str) -> ProgramDefinition | None:
+        """The method of this name that the object has which an expression stands for."""
+        made = (self.class_of(*origin) for origin in self._trace(file, value, None, 6, set()))
+        found = (self._find_method(item, name) for item in made if item is not None)
+        return next((item for item in found if item is not None), None)
+
+    def _called_object(
+        self, file: ProgramModule, function: ast.Name | ast.Attribute
+    ) -> ProgramDefinition | None:
+        """The __call__ of the object that a variable holds."""
+        if not self._has_called_objects:
+            return None
+        key = -id(function)  # `a.b` as a method of a, and as an object that is called, are two questions
+        if key not in self._methods:
+            self._methods[key] = None
+            self._methods[key] = self._method_of_value(file, function, "__call__")
+        return self._methods[key]
+
+    @cached_property
+    def _has_called_objects(self) -> bool:
+        return any(b"def __call__" in file.module.data for file in self.program.files.values())
+
+    def _find_method(self, owner: ProgramDefinition, name: str, depth: int = 4) -> ProgramDefinition | None:
+        if not isinstance(owner.node, ast.ClassDef):
+            return None
+        own = own_method(owner.node, name)
+        found = ProgramDefinition(owner.file, own) if own else None
+        return found or (self._inherited(owner.file, owner.node, name, depth - 1) if depth else None)
+
+    def _inherited(
+        self, file: ProgramModule, owner: ast.ClassDef, name: str, depth: int = 4
+    ) -> ProgramDefinition | None:
+        """The method that the bases of a class have."""
+        bases = (self.program.definition(file, base) for base in owner.bases)
+        found = (self._find_method(base, name, depth) for base in bases if base is not None)
+        return next((item for item in found if item is not None), None)
+
+    def calls_of(self, function: ast.AST | None) -> list[CallSite]:
+        """The calls of a function."""
+        return self._sites_by_function.get(id(function), [])
+
+    @property
+    def _sites_by_function(self) -> dict[int, list[CallSite]]:
+        """By the id of a function: its calls."""
+        if self._sites is None:
+            self._sites = {}  # what is known so far is enough for finding the rest
+            self._find_sites(self._sites)
+            self._methods.clear()  # more can be told now that all calls are known
+        return self._sites
+
+    def _find_sites(self, sites: dict[int, list[CallSite]]) -> None:
+        def note(callee: ProgramDefinition | None, site: CallSite) -> None:
+            if callee is not None:
+                sites.setdefault(id(callee.node), []).append(site)
+
+        with_objects: list[CallSite] = []
+        for file in self.program.files.values():
+            for call in file.calls:
+                found = self.program.definition(file, call.func)
+                if found is None and isinstance(call.func, (ast.Name, ast.Attribute)):
+                    with_objects.append(CallSite(file, call))
+                elif found is not None:
+                    note(self.callee(file, call), CallSite(file, call))
+        for site in with_objects:  # these are found through the ones above
+            callee = self.callee(site.file, site.call)
+            note(callee, site)
+            for override in self._overrides(site, callee):
+                note(override, site)
+
+    def _overrides(self, site: CallSite, callee: ProgramDefinition | None) -> Iterator[ProgramDefinition]:
+        """What `self.method()` may run besides: the methods of that name of derived classes."""
+        function = site.call.func
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return
+        owner = site.file.class_around(function) if function.value.id == "self" else None
+        for file, derived in self._derived.get(id(owner), ()):
+            found = own_method(derived, function.attr)
+            if found is not None and (callee is None or found is not callee.node):
+                yield ProgramDefinition(file, found)
+
+    @cached_property
+    def _derived(self) -> dict[int, list[tuple[ProgramModule, ast.ClassDef]]]:
+        """By the id of a class: those that derive from it."""
+        found: dict[int, list[tuple[ProgramModule, ast.ClassDef]]] = {}
+        for file in self.program.files.values():
+            for node in ast.walk(file.module.tree):
+                for base in node.bases if isinstance(node, ast.ClassDef) else ():
+                    above = self.program.definition(file, base)
+                    if above is not None and isinstance(node, ast.ClassDef):
+                        found.setdefault(id(above.node), []).append((file, node))
+        return found
+
+    def _trace(
+        self,
+        file: ProgramModule,
+        node: ast.expr,
+        key: Key | None,
+        depth: int,
+        seen: set[_Seen],
+        entered: Mapping[int, ast.Call] = MappingProxyType({}),
+    ) -> Iterator[Origin]:
+        """What makes a value; with a `key` what makes that which it holds there.
+
+        `entered` has, by the id of a function, the call whose result was followed into it.
+        """
+        around = self._function_around(file, node)
+        asked = (id(node), key, id(entered.get(around)))
+        if not depth or asked in seen:
+            return
+        seen.add(asked)
+        for other_file, other, other_key in self._steps(file, node, key, entered):
+            if other is node and other_key == key:
+                yield Origin(other_file, other)
+                continue
+            inside = self._function_around(other_file, other)
+            is_result = isinstance(node, ast.Call) and inside != around
+            further = {**entered, inside: node} if is_result and isinstance(node, ast.Call) else entered
+            yield from self._trace(other_file, other, other_key, depth - 1, seen, further)
+
+    def _function_around(self, file: ProgramModule, node: ast.expr) -> int:
+        surroundings = file.surroundings(node)
+        return id(surroundings.scope.node) if surroundings else 0
+
+    def _steps(
+        self, file: ProgramModule, node: ast.expr, key: Key | None, entered: Mapping[int, ast.Call]
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
+        """The expressions whose value this one takes over; itself if it makes one."""
+        if isinstance(node, ast.Name):
+            yield from _items(self.values_of(file, node, entered), key)
+        elif isinstance(node, ast.Attribute):
+            yield from self._of_attribute(file, node, key)
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(file, node, key)
+        elif isinstance(node, ast.IfExp):
+            yield from ((file, branch, key) for branch in (node.body, node.orelse))
+        elif isinstance(node, ast.BoolOp):
+            yield from ((file, value, key) for value in node.values)
+        elif isinstance(node, (ast.NamedExpr, ast.Starred)):
+            yield file, node.value, key
+        elif isinstance(node, ast.Subscript):
+            given = node.slice.value if isinstance(node.slice, ast.Constant) else ANY
+            if key is None and isinstance(given, (str, int)):
+                yield file, node.value, given
+        elif isinstance(node, (ast.Constant, ast.Dict, ast.DictComp)) and key is None:
+            yield file, node, None
+        elif key is not None:
+            yield from ((file, held, None) for held in _held(node, key))
+
+    def values_of(
+        self, file: ProgramModule, name: ast.Name, entered: Mapping[int, ast.Call] = MappingProxyType({})
+    ) -> Iterator[Given]:
+        """What a variable is given: by assignments, or by the calls of the function whose parameter it is."""
+        owner, bindings = file.bindings(name)
+        for binding in bindings:
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+                yield Given(file, binding.value)
+            elif binding.kind is BindingKind.OTHER:  # `a, b = value`: the value's item at the name's place
+                target = file.parent(binding.node)
+                assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
+                if isinstance(assign, ast.Assign) and isinstance(target, (ast.Tuple, ast.List)):
+                    place = next(index for index, item in enumerate(target.elts) if item is binding.node)
+                    yield Given(file, assign.value, place)
+            elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
+                yield from self.arguments(owner.node, name.id, entered.get(id(owner.node)))
+
+    def arguments(self, function: FunctionNode, name: str, call: ast.Call | None = None) -> Iterator[Given]:
+        """What the calls of a function, or one of them, hand over as one of its parameters."""
+        for site in self.calls_of(function):
+            value = argument_for(site.call, function, name)
+            if value is not None and call in (None, site.call):
+                yield Given(site.file, value, is_argument=True)
+
+    def _of_attribute(
+        self, file: ProgramModule, node: ast.Attribute, key: Key | None
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
+        if node.attr == "module":  # of a wrapped model
+            yield file, node.value, key
+        found = self._attributes.get(node.attr, [])
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            own = file.class_around(node)
+            found = [item for item in found if item.owner is own] or found
+        yield from _items(found, key)
+
+    def values_of_attribute(self, name: str) -> Iterator[Given]:
+        """The values that attributes of this name are given, but for items of values."""
+        return (given for given in self._attributes.get(name, ()) if given.place is None)
+
+    @cached_property
+    def _attributes(self) -> dict[str, list[Given]]:
+        """By name: the values that attributes of this name are given."""
+        found: dict[str, list[Given]] = {}
+        for file in self.program.files.values():
+            for statement in file.statements:
+                if isinstance(statement, ASSIGNMENTS) and statement.value is not None:
+                    for target, place in _placed(assigned_to(statement)):
+                        if isinstance(target, ast.Attribute):
+                            given = Given(file, statement.value, place, file.class_around(target))
+                            found.setdefault(target.attr, []).append(given)
+        return found
+
+    def _of_call(
+        self, file: ProgramModule, node: ast.Call, key: Key | None
+    ) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
+        found = self.program.definition(file, node.func)
+        name = last_name(node.func)
+        if found is None and isinstance(node.func, ast.Attribute) and name in _SAME_OBJECT:
+            yield file, node.func.value, key
+            return
+        if found is None and node.args and (name in _SAME_ARGUMENT or name in _WRAPPERS):
+            yield from ((file, argument, key) for argument in node.args)
+            return
+        if found is None and isinstance(node.func, ast.Attribute):
+            found = self._method(file, node.func)
+        if found is not None and isinstance(found.node, FUNCTIONS):
+            # Of a generator what it goes over to yield it.
+            results = [*returned(found.node), *(loop.iter for loop in yielding_loops(found.node))]
+            yield from ((found.file, value, key) for value in results)
+        else:
+            yield file, node, key
+
+
+def _items(values: Iterable[Given], key: Key | None) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
+    """What is asked of these values: what they hold under a key; of an item of a value only the item itself."""
+    for given in values:
+        if given.place is None:
+            yield given.file, given.value, key
+        elif key is None:
+            yield given.file, given.value, given.place
+
+
+def _placed(nodes: list[ast.expr]) -> Iterator[tuple[ast.expr, int | None]]:
+    """Targets of an assignment, each with its place in a tuple."""
+    for node in nodes:
+        if isinstance(node, (ast.Tuple, ast.List)):
+            yield from ((item, place) for place, item in enumerate(node.elts))
+        else:
+            yield node, None
+
+
+def _held(node: ast.expr, key: Key) -> Iterator[ast.expr]:
+    """What a literal holds under a key."""
+    if isinstance(node, (ast.Tuple, ast.List)) and isinstance(key, int) and key < len(node.elts):
+        yield node.elts[key]
+    elif isinstance(node, ast.Dict):
+        for name, value in zip(node.keys, node.values, strict=True):
+            if key == ANY or (isinstance(name, ast.Constant) and name.value == key):
+                yield value
+    elif isinstance(node, ast.DictComp):
+        yield node.value
