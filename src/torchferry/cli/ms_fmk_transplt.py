@@ -247,7 +247,7 @@ def _log_lines(report: Report, source: str, options: list[str], language: Langua
 
     yield info(_STARTED, version=__version__, source=source, vendor=report.vendor)
     yield info(_OPTIONS, options=" ".join(options) or _NO_OPTIONS.in_language(language))
-    counts = {file.path: file.counts for file in summarize(report).by_file}
+    counts = summarize(report).by_file
     for record in report.files:
         status = words.STATUS[record.status].in_language(language)
         if record.status is FileStatus.FAILED:

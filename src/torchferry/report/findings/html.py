@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from torchferry import __version__
-from torchferry.finding import Finding
-from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
+from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, RuleCount, in_order, summarize
+from torchferry.report.findings.summary import WORST_FIRST, RuleCount, in_order, summarize
 from torchferry.report.formats import Options
 from torchferry.report.html import asset, embed, enclosed, escaped, fill, head
+from torchferry.report.json import picked
 from torchferry.report.safe import visible, web_address
-from torchferry.text import Text
 
 SCRIPTS = ("core.js", "filters.js", "diff.js", "views.js", "main.js")
 
@@ -43,13 +42,25 @@ def page_data(report: Report, options: Options) -> dict[str, Any]:
         "vendor": visible(report.vendor),
         "project": visible(report.project),
         "language": options.language,
-        "words": {**words.PAGE, **_column_words()},
+        "words": {
+            **words.PAGE,
+            "rule": words.RULE,
+            "about": words.ABOUT,
+            "total": words.TOTAL,
+            "rules": words.RULES,
+            "file": words.FILE,
+            "kind": words.KIND_COLUMN,
+        },
         "kinds": [
             {"id": kind.value, "name": words.KIND[kind].name, "meaning": words.KIND[kind].meaning}
             for kind in WORST_FIRST
         ],
         "statuses": {status.value: words.STATUS[status] for status in FileStatus},
-        "summary": _summary(summary),
+        "summary": picked(
+            summary,
+            *("sites", "automatic", "percent", "todo", "unsupported", "unknown", "by_kind"),
+            *("files_seen", "files_changed", "files_failed"),
+        ),
         "rules": [_rule(rule, options) for rule in summary.by_rule],
         "messages": [[visible(message.en), visible(message.zh)] for message in messages],
         "files": [_file(record) for record in files],
@@ -74,17 +85,6 @@ def _positions(values: list[Any]) -> dict[Any, int]:
     return {value: position for position, value in enumerate(dict.fromkeys(values))}
 
 
-def _column_words() -> dict[str, Text]:
-    return {
-        "rule": words.RULE,
-        "about": words.ABOUT,
-        "total": words.TOTAL,
-        "rules": words.RULES,
-        "file": words.FILE,
-        "kind": words.KIND_COLUMN,
-    }
-
-
 def _all_files(report: Report) -> list[FileRecord]:
     """The files of the report, and one for every finding about a file that has no record."""
     known = {record.path: record for record in report.files}
@@ -93,32 +93,13 @@ def _all_files(report: Report) -> list[FileRecord]:
     return [known[path] for path in sorted(known)]
 
 
-def _summary(summary: FindingsSummary) -> dict[str, Any]:
-    return {
-        "sites": summary.sites,
-        "automatic": summary.automatic,
-        "percent": summary.percent(),
-        "todo": summary.todo,
-        "unsupported": summary.unsupported,
-        "unknown": summary.unknown,
-        "by_kind": {kind.value: count for kind, count in summary.by_kind.items()},
-        "files_seen": summary.files_seen,
-        "files_changed": summary.files_changed,
-        "files_failed": summary.files_failed,
-    }
-
-
 def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
     return {
         "id": visible(rule.rule),
         "about": options.rule_docs.get(rule.rule),
-        "example": _example(rule.example),
+        "example": [visible(rule.example.before), visible(rule.example.after)],
         "counts": [rule.counts.get(kind, 0) for kind in WORST_FIRST],
     }
-
-
-def _example(finding: Finding) -> list[str]:
-    return [visible(finding.before), visible(finding.after)]
 
 
 def _file(record: FileRecord) -> list[Any]:
@@ -126,13 +107,15 @@ def _file(record: FileRecord) -> list[Any]:
         visible(record.path),
         record.status.value,
         visible(record.reason),
-        [[hunk.old_start, hunk.new_start, _rows(hunk)] for hunk in record.hunks],
-    ]
-
-
-def _rows(hunk: Hunk) -> list[list[str]]:
-    """The lines of a hunk; a line that stays is stored once."""
-    return [
-        [tag, visible(old)] if tag == " " and old == new else [tag, visible(old), visible(new)]
-        for tag, old, new in hunk.lines
+        [
+            [
+                hunk.old_start,
+                hunk.new_start,
+                [  # a line that stays is stored once
+                    [tag, visible(old)] if tag == " " and old == new else [tag, visible(old), visible(new)]
+                    for tag, old, new in hunk.lines
+                ],
+            ]
+            for hunk in record.hunks
+        ],
     ]

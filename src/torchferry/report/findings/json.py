@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from torchferry import __version__
 from torchferry.errors import ReportError
-from torchferry.finding import Finding, Kind
-from torchferry.outcome import FileRecord, FileStatus, Hunk, Report
-from torchferry.report.findings.summary import FindingsSummary, summarize
+from torchferry.finding import Finding
+from torchferry.outcome import Report
+from torchferry.report.findings.summary import summarize
 from torchferry.report.formats import Options
+from torchferry.report.json import picked
 from torchferry.text import Text, user_language
 
 FORMAT = "torchferry-findings"
@@ -18,7 +22,6 @@ VERSION = 1
 TAGS = (" ", "~", "+", "-")
 
 _T = TypeVar("_T")
-_Choice = TypeVar("_Choice", Kind, FileStatus)
 
 
 def render(report: Report, options: Options) -> bytes:
@@ -28,6 +31,8 @@ def render(report: Report, options: Options) -> bytes:
 
 def dump(report: Report) -> bytes:
     """The report as findings.json, with one file and one finding a line so that versions can be compared."""
+    summary = summarize(report)
+    counts = ("sites", "automatic", "automatic_percent", "todo", "unsupported", "unknown", "findings")
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -36,10 +41,14 @@ def dump(report: Report) -> bytes:
         "vendor": report.vendor,
         "project": report.project,
         "files_seen": report.files_seen,
-        "summary": _summary(summarize(report)),
+        "summary": {
+            **picked(summary, *counts, "files_changed", "files_failed", "by_kind"),
+            "by_rule": {rule.rule: rule.total for rule in summary.by_rule},
+        },
     }
     parts = [f'  "{key}": {_compact(value)}' for key, value in head.items()]
-    parts.append(_array("files", [_file(record) for record in report.files]))
+    files = [{**vars(record), "hunks": list(map(vars, record.hunks))} for record in report.files]
+    parts.append(_array("files", files))
     parts.append(_array("findings", [_finding(finding) for finding in report.findings]))
     text = "{\n" + ",\n".join(parts) + "\n}\n"
     # A surrogate stands for a byte of a file name that is no UTF-8; its escape \udcff is what JSON writes too.
@@ -88,7 +97,17 @@ def load(data: bytes, name: str = "findings.json") -> Report:
                 "不是 TorchFerry 的 findings 文件；请提供 scan 或 convert 生成的 findings.json",
             ),
         )
-    return _read_report(_Node(tree, "", name))
+    root = _Node(tree, "", name)
+    version = root.number("version")
+    if version > VERSION:
+        _fail(
+            name,
+            Text(
+                "written by a newer TorchFerry (format {version}, this one reads up to {known}); upgrade torchferry",
+                "由更新版本的 TorchFerry 生成（格式 {version}，当前最高支持 {known}）；请升级 torchferry",
+            ).format(version=version, known=VERSION),
+        )
+    return root.record(Report)
 
 
 def _compact(value: object) -> str:
@@ -103,48 +122,11 @@ def _array(key: str, items: list[dict[str, Any]]) -> str:
     return f'  "{key}": [\n' + ",\n".join("    " + _compact(item) for item in items) + "\n  ]"
 
 
-def _summary(summary: FindingsSummary) -> dict[str, Any]:
-    return {
-        "sites": summary.sites,
-        "automatic": summary.automatic,
-        "automatic_percent": summary.automatic_percent,
-        "todo": summary.todo,
-        "unsupported": summary.unsupported,
-        "unknown": summary.unknown,
-        "findings": summary.findings,
-        "files_changed": summary.files_changed,
-        "files_failed": summary.files_failed,
-        "by_kind": {kind.value: count for kind, count in summary.by_kind.items()},
-        "by_rule": {rule.rule: rule.total for rule in summary.by_rule},
-    }
-
-
-def _file(record: FileRecord) -> dict[str, Any]:
-    return {
-        "path": record.path,
-        "status": record.status.value,
-        "reason": record.reason,
-        "hunks": [
-            {"old_start": hunk.old_start, "new_start": hunk.new_start, "lines": hunk.lines}
-            for hunk in record.hunks
-        ],
-    }
-
-
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "kind": finding.kind.value,
-        "path": finding.path,
-        "line": finding.line,
-        "col": finding.col,
-        "before": finding.before,
-        "after": finding.after,
-        "message": finding.message.en,
-        "message_zh": finding.message.zh,
-        "vendor": finding.vendor,
-        "url": finding.url,
-    }
+    facts: dict[str, Any] = {}
+    for name, value in vars(finding).items():
+        facts |= {name: value.en, f"{name}_zh": value.zh} if isinstance(value, Text) else {name: value}
+    return facts
 
 
 class _Node:
@@ -155,20 +137,32 @@ class _Node:
         self.place = place
         self.name = name
 
-    def text(self, key: str) -> str:
-        return self._typed(key, str, Text("a string", "字符串"))
+    def record(self, kind: type[_T]) -> _T:
+        """The record that an object holds, each field by its type."""
+        return kind(
+            **{name: self._field(name, its_type) for name, its_type in _types(cast(Hashable, kind)).items()}
+        )
+
+    def _field(self, key: str, kind: Any) -> Any:
+        if kind is Text:
+            return Text(self._text(key), self._text(f"{key}_zh"))
+        if kind is int:
+            return self.number(key)
+        if get_origin(kind) is tuple:
+            (inner, _) = get_args(kind)
+            values = self._typed(key, list, Text("a list", "列表"))
+            nodes = (_Node(each, f"{self._inside(key)}[{at}]", self.name) for at, each in enumerate(values))
+            return tuple(node.diff_line() if get_origin(inner) else node.record(inner) for node in nodes)
+        return self._choice(key, kind) if issubclass(kind, Enum) else self._text(key)
 
     def number(self, key: str) -> int:
         return self._typed(key, int, Text("a whole number", "整数"))
 
-    def items(self, key: str) -> list[_Node]:
-        values = self._typed(key, list, Text("a list", "列表"))
-        return [
-            _Node(value, f"{self._inside(key)}[{index}]", self.name) for index, value in enumerate(values)
-        ]
+    def _text(self, key: str) -> str:
+        return self._typed(key, str, Text("a string", "字符串"))
 
-    def choice(self, key: str, choices: type[_Choice]) -> _Choice:
-        value = self.text(key)
+    def _choice(self, key: str, choices: type[Enum]) -> Enum:
+        value = self._text(key)
         try:
             return choices(value)
         except ValueError:
@@ -209,56 +203,9 @@ class _Node:
         return f"{self.place}.{key}" if self.place else key
 
 
-def _read_report(root: _Node) -> Report:
-    version = root.number("version")
-    if version > VERSION:
-        _fail(
-            root.name,
-            Text(
-                "written by a newer TorchFerry (format {version}, this one reads up to {known}); upgrade torchferry",
-                "由更新版本的 TorchFerry 生成（格式 {version}，当前最高支持 {known}）；请升级 torchferry",
-            ).format(version=version, known=VERSION),
-        )
-    return Report(
-        command=root.text("command"),
-        vendor=root.text("vendor"),
-        project=root.text("project"),
-        files_seen=root.number("files_seen"),
-        files=tuple(_read_file(node) for node in root.items("files")),
-        findings=tuple(_read_finding(node) for node in root.items("findings")),
-    )
-
-
-def _read_file(node: _Node) -> FileRecord:
-    return FileRecord(
-        path=node.text("path"),
-        status=node.choice("status", FileStatus),
-        reason=node.text("reason"),
-        hunks=tuple(_read_hunk(hunk) for hunk in node.items("hunks")),
-    )
-
-
-def _read_hunk(node: _Node) -> Hunk:
-    return Hunk(
-        old_start=node.number("old_start"),
-        new_start=node.number("new_start"),
-        lines=tuple(line.diff_line() for line in node.items("lines")),
-    )
-
-
-def _read_finding(node: _Node) -> Finding:
-    return Finding(
-        rule=node.text("rule"),
-        kind=node.choice("kind", Kind),
-        path=node.text("path"),
-        line=node.number("line"),
-        col=node.number("col"),
-        before=node.text("before"),
-        after=node.text("after"),
-        message=Text(node.text("message"), node.text("message_zh")),
-        vendor=node.text("vendor"),
-        url=node.text("url"),
-    )
+@cache
+def _types(record: Any) -> Mapping[str, Any]:
+    return get_type_hints(record)
 
 
 def _fail(name: object, problem: Text) -> NoReturn:

@@ -45,9 +45,11 @@ def make_lists(report: Report, language: Language) -> dict[str, bytes]:
         "api_precision_advice.csv": _advice(precision, language, Kind.RISK),
         "api_performance_advice.csv": _advice(performance, language, Kind.RISK),
     }
+    columns = list(zip(ADVICE_COLUMNS, _WIDTHS, strict=True))
+    rows = [*unsupported, *_advice(undecided, language, Kind.TODO), *unknown]
     return {
         CHANGES: _csv(_CHANGE_COLUMNS, _change_rows(findings, language)),
-        UNSUPPORTED_SHEET: _sheet([*unsupported, *_advice(undecided, language, Kind.TODO), *unknown]),
+        UNSUPPORTED_SHEET: workbook([Sheet("unsupported_op", columns, rows)]),
         **{name: _csv(ADVICE_COLUMNS, rows) for name, rows in lists.items() if rows},
         **({NATIVE_OPS: _csv(_NATIVE_COLUMNS, native)} if native else {}),
     }
@@ -55,23 +57,16 @@ def make_lists(report: Report, language: Language) -> dict[str, bytes]:
 
 def _change_rows(findings: list[Finding], language: Language) -> Iterator[Row]:
     for finding in findings:
-        if finding.kind is Kind.CHANGE:
-            message = f"{_rewrite(finding)}: {finding.message.in_language(language)}"
-            yield finding.path, finding.line, _last_line(finding), _operation(finding), message
-
-
-def _operation(finding: Finding) -> str:
-    if not finding.before:
-        return "INSERT"
-    return "MODIFY" if finding.after else "DELETE"
-
-
-def _rewrite(finding: Finding) -> str:
-    if not finding.before:
-        return f'add "{finding.after.strip()}"'
-    return (
-        f'change "{finding.before}" to "{finding.after}"' if finding.after else f'delete "{finding.before}"'
-    )
+        if finding.kind is not Kind.CHANGE:
+            continue
+        if not finding.before:
+            operation, rewrite = "INSERT", f'add "{finding.after.strip()}"'
+        elif finding.after:
+            operation, rewrite = "MODIFY", f'change "{finding.before}" to "{finding.after}"'
+        else:
+            operation, rewrite = "DELETE", f'delete "{finding.before}"'
+        message = f"{rewrite}: {finding.message.in_language(language)}"
+        yield finding.path, finding.line, _last_line(finding), operation, message
 
 
 def _advice(findings: list[Finding], language: Language, kind: Kind) -> list[Row]:
@@ -94,8 +89,3 @@ def _last_line(finding: Finding) -> int:
 
 def _csv(columns: tuple[str, ...], rows: Iterable[Row]) -> bytes:
     return "".join(csv_lines([columns, *rows])).encode("utf-8")
-
-
-def _sheet(rows: list[Row]) -> bytes:
-    columns = list(zip(ADVICE_COLUMNS, _WIDTHS, strict=True))
-    return workbook([Sheet("unsupported_op", columns, rows)])

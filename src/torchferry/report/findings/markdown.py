@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, in_order, summarize
+from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, in_order, overview, summarize
 from torchferry.report.formats import Options
 from torchferry.report.markdown import code, escape, row
 from torchferry.report.safe import web_address
-from torchferry.text import Text
 
 
 def render(report: Report, options: Options) -> bytes:
@@ -24,41 +23,26 @@ def _lines(report: Report, options: Options) -> Iterator[str]:
     say = options.say
     summary = summarize(report)
     yield f"# {say(words.TITLE)}: {escape(report.project)} → {escape(report.vendor)}"
-    yield from _overview(report, summary, options)
+    yield from ("", f"| {say(words.SUMMARY)} | |", "|---|---:|")
+    yield row([say(words.SITES), str(summary.sites)])
+    yield row([say(words.AUTOMATIC), f"{summary.automatic} ({summary.percent})"])
+    yield from (row([say(name), str(value)]) for name, value in overview(report, summary))
     if not summary.findings:
         yield from ("", say(words.NOTHING_FOUND))
     else:
         yield from _rules(summary, options)
-    yield from _failed(report, options)
+    failed = [record for record in report.files if record.status is FileStatus.FAILED]
+    if failed:
+        yield from ("", f"## {say(words.FILES_FAILED)} ({len(failed)})", "")
+        yield from (f"- {code(record.path)}: {escape(record.reason)}" for record in failed)
     findings = in_order(report.findings)
     for kind in WORST_FIRST:
         chosen = [finding for finding in findings if finding.kind is kind]
         if chosen:
-            yield from (
-                "",
-                f"## {_title(say(words.KIND[kind].name))} ({len(chosen)})",
-                "",
-                say(words.KIND[kind].meaning),
-            )
+            name = say(words.KIND[kind].name)
+            title = f"## {name[:1].upper()}{name[1:]} ({len(chosen)})"
+            yield from ("", title, "", say(words.KIND[kind].meaning))
             yield from _by_file(chosen, options)
-
-
-def _overview(report: Report, summary: FindingsSummary, options: Options) -> Iterator[str]:
-    changed = words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE
-    facts: list[tuple[Text, str]] = [
-        (words.SITES, str(summary.sites)),
-        (words.AUTOMATIC, f"{summary.automatic} ({summary.percent()})"),
-        (words.TO_DECIDE, str(summary.todo)),
-        (words.UNSUPPORTED, str(summary.unsupported)),
-        (words.UNKNOWN, str(summary.unknown)),
-        (words.RISKS, str(summary.by_kind[Kind.RISK])),
-        (words.LEFT, str(summary.by_kind[Kind.INFO])),
-        (words.FILES_SEEN, str(summary.files_seen)),
-        (changed, str(summary.files_changed)),
-        (words.FILES_FAILED, str(summary.files_failed)),
-    ]
-    yield from ("", f"| {options.say(words.SUMMARY)} | |", "|---|---:|")
-    yield from (row([options.say(name), value]) for name, value in facts)
 
 
 def _rules(summary: FindingsSummary, options: Options) -> Iterator[str]:
@@ -67,15 +51,9 @@ def _rules(summary: FindingsSummary, options: Options) -> Iterator[str]:
     yield row([options.say(words.RULE), options.say(words.ABOUT), *names])
     yield "|---|---|" + "---:|" * len(names)
     for rule in summary.by_rule:
-        about = escape(options.about_rule(rule.rule)) or _rewrite(rule.example)
+        example = " → ".join(code(text) for text in (rule.example.before, rule.example.after) if text)
+        about = escape(options.about_rule(rule.rule)) or example
         yield row([escape(rule.rule), about, *(str(rule.counts.get(kind, 0) or "") for kind in WORST_FIRST)])
-
-
-def _failed(report: Report, options: Options) -> Iterator[str]:
-    failed = [record for record in report.files if record.status is FileStatus.FAILED]
-    if failed:
-        yield from ("", f"## {options.say(words.FILES_FAILED)} ({len(failed)})", "")
-        yield from (f"- {code(record.path)}: {escape(record.reason)}" for record in failed)
 
 
 def _by_file(findings: Iterable[Finding], options: Options) -> Iterator[str]:
@@ -91,12 +69,3 @@ def _by_file(findings: Iterable[Finding], options: Options) -> Iterator[str]:
                 message += f" [{options.say(words.LINK)}](<{link.replace('>', '%3E').replace('|', '%7C')}>)"
             place = f"{finding.line}:{finding.col}"
             yield row([place, escape(finding.rule), code(finding.before), code(finding.after), message])
-
-
-def _rewrite(finding: Finding) -> str:
-    parts = [code(text) for text in (finding.before, finding.after) if text]
-    return " → ".join(parts)
-
-
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]

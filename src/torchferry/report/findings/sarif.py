@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from torchferry import __version__
 from torchferry.finding import Finding, Kind
-from torchferry.outcome import FileRecord, FileStatus, Report
+from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings.summary import WORST_FIRST, RuleCount, summarize
 from torchferry.report.formats import Options
 from torchferry.report.safe import path_bytes, printable, web_address
@@ -29,6 +29,7 @@ def render(report: Report, options: Options) -> bytes:
 
     rules = summarize(report).by_rule
     index = {rule.rule: position for position, rule in enumerate(rules)}
+    failed = [record for record in report.files if record.status is FileStatus.FAILED]
     run = {
         "tool": {
             "driver": {
@@ -39,7 +40,24 @@ def render(report: Report, options: Options) -> bytes:
         },
         "language": "zh-CN" if options.language == "zh" else "en",
         "columnKind": "unicodeCodePoints",
-        "invocations": [_invocation(report)],
+        "invocations": [
+            {
+                "executionSuccessful": not failed,
+                "toolExecutionNotifications": [
+                    {
+                        "level": "error",
+                        "message": {"text": printable(record.reason) or FileStatus.FAILED.value},
+                        "locations": [_location(record.path)],
+                    }
+                    for record in failed
+                ],
+                "properties": {
+                    "command": report.command,
+                    "vendor": report.vendor,
+                    "project": printable(report.project),
+                },
+            }
+        ],
         "results": [_result(finding, index[finding.rule], options) for finding in report.findings],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -93,21 +111,3 @@ def _location(path: str, region: dict[str, Any] | None = None) -> dict[str, Any]
     if region:
         physical["region"] = region
     return {"physicalLocation": physical}
-
-
-def _invocation(report: Report) -> dict[str, Any]:
-    failed = [record for record in report.files if record.status is FileStatus.FAILED]
-    return {
-        "executionSuccessful": not failed,
-        "toolExecutionNotifications": [_notification(record) for record in failed],
-        "properties": {
-            "command": report.command,
-            "vendor": report.vendor,
-            "project": printable(report.project),
-        },
-    }
-
-
-def _notification(record: FileRecord) -> dict[str, Any]:
-    text = printable(record.reason) or FileStatus.FAILED.value
-    return {"level": "error", "message": {"text": text}, "locations": [_location(record.path)]}

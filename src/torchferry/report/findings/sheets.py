@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding
 from torchferry.outcome import Report
 from torchferry.report.csv import csv_lines
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, summarize
+from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, overview, summarize
 from torchferry.report.formats import Options
 from torchferry.report.xlsx import MAX_ROWS, Row, Sheet, workbook
 from torchferry.text import Text
@@ -35,18 +35,7 @@ def to_xlsx(report: Report, options: Options) -> bytes:
 
 
 def _cells(finding: Finding, kind: str, options: Options) -> Row:
-    return [
-        finding.rule,
-        kind,
-        finding.path,
-        finding.line,
-        finding.col,
-        finding.before,
-        finding.after,
-        options.say(finding.message),
-        finding.vendor,
-        finding.url,
-    ]
+    return list({**vars(finding), "kind": kind, "message": options.say(finding.message)}.values())
 
 
 def _summary_sheet(report: Report, summary: FindingsSummary, options: Options) -> Sheet:
@@ -56,18 +45,8 @@ def _summary_sheet(report: Report, summary: FindingsSummary, options: Options) -
         (words.COMMAND, report.command),
         (words.SITES, summary.sites),
         (words.AUTOMATIC, summary.automatic),
-        (words.AUTOMATIC_SHARE, summary.percent()),
-        (words.TO_DECIDE, summary.todo),
-        (words.UNSUPPORTED, summary.unsupported),
-        (words.UNKNOWN, summary.unknown),
-        (words.RISKS, summary.by_kind[Kind.RISK]),
-        (words.LEFT, summary.by_kind[Kind.INFO]),
-        (words.FILES_SEEN, summary.files_seen),
-        (
-            words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE,
-            summary.files_changed,
-        ),
-        (words.FILES_FAILED, summary.files_failed),
+        (words.AUTOMATIC_SHARE, summary.percent),
+        *overview(report, summary),
     ]
     left_out = len(report.findings) - MAX_ROWS
     if left_out > 0:
@@ -102,12 +81,11 @@ def _files_sheet(report: Report, summary: FindingsSummary, options: Options) -> 
         *((words.KIND[kind].name, 14) for kind in WORST_FIRST),
         (words.REASON, 60),
     ]
-    counts = {file.path: file.counts for file in summary.by_file}
     rows: Iterator[Row] = (
         [
             record.path,
             options.say(words.STATUS[record.status]),
-            *(counts.get(record.path, {}).get(kind, 0) for kind in WORST_FIRST),
+            *(summary.by_file.get(record.path, {}).get(kind, 0) for kind in WORST_FIRST),
             record.reason,
         ]
         for record in report.files

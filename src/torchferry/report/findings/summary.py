@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileStatus, Report
+from torchferry.report.findings import words
+from torchferry.text import Text
 
-ATTENTION = (
-    Kind.UNSUPPORTED,
-    Kind.TODO,
-    Kind.UNKNOWN,
-    Kind.RISK,
-)  # what a person should look at, worst first
+# What a person should look at, the worst first.
+ATTENTION = (Kind.UNSUPPORTED, Kind.TODO, Kind.UNKNOWN, Kind.RISK)
 WORST_FIRST = (*ATTENTION, Kind.CHANGE, Kind.INFO)
 _UNDONE = frozenset({Kind.TODO, Kind.UNSUPPORTED, Kind.UNKNOWN})
 
@@ -29,15 +27,6 @@ class RuleCount:
     total: int
     counts: Counts
     example: Finding
-
-
-@dataclass(frozen=True)
-class FileCount:
-    """What one file holds, by kind."""
-
-    path: str
-    total: int
-    counts: Counts
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ class FindingsSummary:
     findings: int
     by_kind: Counts
     by_rule: tuple[RuleCount, ...]
-    by_file: tuple[FileCount, ...]
+    by_file: Mapping[str, Counts]
     files_seen: int
     files_changed: int
     files_failed: int
@@ -67,6 +56,7 @@ class FindingsSummary:
         """Share of the sites done automatically, rounded down so that 100 means all; None without sites."""
         return self.automatic * 1000 // self.sites / 10 if self.sites else None
 
+    @property
     def percent(self) -> str:
         """The automatic share to show: '93.7%', '100%', or a dash without sites."""
         share = self.automatic_percent
@@ -76,6 +66,8 @@ class FindingsSummary:
 def summarize(report: Report) -> FindingsSummary:
     """Count what a report holds."""
     by_kind = Counter(finding.kind for finding in report.findings)
+    by_rule = sorted(_counts((finding.rule, finding.kind) for finding in report.findings).items())
+    examples = {finding.rule: finding for finding in reversed(report.findings)}  # the first of each
     automatic = _automatic_sites(report.findings)
     statuses = Counter(record.status for record in report.files)
     return FindingsSummary(
@@ -86,12 +78,29 @@ def summarize(report: Report) -> FindingsSummary:
         unknown=by_kind[Kind.UNKNOWN],
         findings=len(report.findings),
         by_kind={kind: by_kind[kind] for kind in WORST_FIRST},
-        by_rule=_rule_counts(report.findings),
-        by_file=_file_counts(report.findings),
+        by_rule=tuple(
+            RuleCount(rule, sum(counts.values()), counts, examples[rule]) for rule, counts in by_rule
+        ),
+        by_file=_counts((finding.path, finding.kind) for finding in report.findings),
         files_seen=report.files_seen,
         files_changed=statuses[FileStatus.CHANGED],
         files_failed=statuses[FileStatus.FAILED],
     )
+
+
+def overview(report: Report, summary: FindingsSummary) -> list[tuple[Text, int]]:
+    """The counts that every report begins with, after those of sites."""
+    changed = words.FILES_CHANGED if report.command == "convert" else words.FILES_TO_CHANGE
+    return [
+        (words.TO_DECIDE, summary.todo),
+        (words.UNSUPPORTED, summary.unsupported),
+        (words.UNKNOWN, summary.unknown),
+        (words.RISKS, summary.by_kind[Kind.RISK]),
+        (words.LEFT, summary.by_kind[Kind.INFO]),
+        (words.FILES_SEEN, summary.files_seen),
+        (changed, summary.files_changed),
+        (words.FILES_FAILED, summary.files_failed),
+    ]
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -112,19 +121,9 @@ def _automatic_sites(findings: Iterable[Finding]) -> int:
     return sum((changes - remarks).values())
 
 
-def _rule_counts(findings: Iterable[Finding]) -> tuple[RuleCount, ...]:
+def _counts(found: Iterable[tuple[str, Kind]]) -> dict[str, Counter[Kind]]:
+    """How often each kind was found, by rule or by file."""
     counts: dict[str, Counter[Kind]] = {}
-    examples: dict[str, Finding] = {}
-    for finding in findings:
-        counts.setdefault(finding.rule, Counter())[finding.kind] += 1
-        examples.setdefault(finding.rule, finding)
-    return tuple(
-        RuleCount(rule, sum(counts[rule].values()), counts[rule], examples[rule]) for rule in sorted(counts)
-    )
-
-
-def _file_counts(findings: Iterable[Finding]) -> tuple[FileCount, ...]:
-    counts: dict[str, Counter[Kind]] = {}
-    for finding in findings:
-        counts.setdefault(finding.path, Counter())[finding.kind] += 1
-    return tuple(FileCount(path, sum(counts[path].values()), counts[path]) for path in sorted(counts))
+    for name, kind in found:
+        counts.setdefault(name, Counter())[kind] += 1
+    return counts

@@ -52,7 +52,11 @@ def build(report: Report, options: Options) -> Group:
         parts += ["", _rules(summary, options)]
     else:
         parts += ["", Text(options.say(words.NOTHING_FOUND), "green")]
-    parts += _failed(report, options)
+    failed = [record for record in report.files if record.status is FileStatus.FAILED]
+    if failed:
+        parts += ["", Text(options.say(words.FILES_FAILED), "bold")]
+    for record in failed:
+        parts.append(Text.assemble("  ", (one_line(record.path), "bold"), ": ", one_line(record.reason)))
     parts += _attention(report, options)
     return Group(*parts)
 
@@ -96,12 +100,12 @@ def _bar(summary: FindingsSummary) -> RenderableType:
     from rich.text import Text
 
     if not summary.sites:
-        return Text(summary.percent(), "dim")
+        return Text(summary.percent, "dim")
     done = summary.automatic * BAR_WIDTH // summary.sites
     return Text.assemble(
         ("█" * done, words.KIND[Kind.CHANGE].style),
         ("░" * (BAR_WIDTH - done), "dim"),
-        f"  {summary.percent()}",
+        f"  {summary.percent}",
     )
 
 
@@ -129,18 +133,6 @@ def _about(rule: RuleCount, options: Options) -> RenderableType:
         return plain(one_line(about))
     code = [shortened(text, 60) for text in (rule.example.before, rule.example.after) if text]
     return plain(" → ".join(code) or shortened(options.say(rule.example.message), 60))
-
-
-def _failed(report: Report, options: Options) -> list[RenderableType]:
-    from rich.text import Text
-
-    failed = [record for record in report.files if record.status is FileStatus.FAILED]
-    if not failed:
-        return []
-    parts: list[RenderableType] = ["", Text(options.say(words.FILES_FAILED), "bold")]
-    for record in failed:
-        parts.append(Text.assemble("  ", (one_line(record.path), "bold"), ": ", one_line(record.reason)))
-    return parts
 
 
 def _attention(report: Report, options: Options) -> list[RenderableType]:
