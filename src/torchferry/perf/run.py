@@ -14,7 +14,7 @@ from torchferry.perf.tables.kernels import KernelTable
 from torchferry.perf.tables.memory import MemoryTable
 from torchferry.perf.tables.operators import OperatorTable, StepTable
 from torchferry.text import Text
-from torchferry.traces.columns import Columns, EventKind, Ints
+from torchferry.traces.columns import Columns, EventKind
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.model import Trace
 from torchferry.vendors.model import Vendor
@@ -56,13 +56,8 @@ class Run:
 
 
 def loader_waits(trace: Trace) -> Columns:
-    """The program waits for the next batch."""
-    return trace.host.take(loader_rows(trace))
-
-
-def loader_rows(trace: Trace) -> Ints:
-    """Their rows in `host`."""
-    return trace.host_rows(prefix=LOADER_MARK)
+    """The marks around the program's waiting for the next batch."""
+    return trace.host.take(trace.host_rows(prefix=LOADER_MARK))
 
 
 def communication_calls(trace: Trace) -> Columns:
@@ -131,13 +126,6 @@ def share_without_profiler(run: Run, trace: Trace, moments: Intervals) -> float:
         return trace.share(moments.total)
     events = np.concatenate([trace.python.start, trace.host.start])
     added = (1.0 - usual.unprofiled / usual.profiled) * trace.window.total
-    inside = _within(events, moments) / max(_within(events, trace.window), 1)
+    inside = int(moments.holds(events).sum()) / max(int(trace.window.holds(events).sum()), 1)
     left = trace.window.total - added
     return min(max(moments.total - added * inside, 0.0) / left, 1.0) if left > 0 else 0.0
-
-
-def _within(moments: Ints, around: Intervals) -> int:
-    if not len(around.start):
-        return 0
-    row = np.searchsorted(around.start, moments, side="right") - 1
-    return int(((row >= 0) & (moments < around.end[np.maximum(row, 0)])).sum())

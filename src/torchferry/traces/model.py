@@ -320,9 +320,17 @@ class Trace:
         """Which events begin in the window."""
         return self.window.holds(events.start)
 
+    def of_window(self, events: Columns) -> Columns:
+        """The events that begin in the window."""
+        return events.take(self.in_window(events))
+
     def share(self, nanoseconds: float) -> float:
-        """Of the window's time."""
+        """A share of the window's time."""
         return float(nanoseconds) / self.window.total if self.window.total else 0.0
+
+    def share_of(self, events: Columns) -> float:
+        """The share of the window's time in which any of some events was going on."""
+        return self.share(self.moments(events).total)
 
     def moments(self, events: Columns) -> Intervals:
         """When any of some events was going on, within the window."""

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from torchferry.perf.detect.evidence import (
-    FoundKernels,
     found_in_table,
     found_in_trace,
-    names_that,
     needs_device_work,
 )
 from torchferry.perf.detect.model import Detector
@@ -47,33 +45,20 @@ _OTHERS = Text(
 def on_ai_cpu(trace: Trace) -> Flags:
     """Which rows of `device`."""
     cores = [number for number, core in enumerate(trace.cores) if _CORE.search(core)]
-    found: Flags = np.isin(trace.device.core, cores) | names_that(trace, _NAME.search)[trace.device.name]
-    return found
+    return np.isin(trace.device.core, cores) | np.isin(trace.device.name, trace.names_like(_NAME))
 
 
 def detect(run: Run) -> Iterator[Diagnosis]:
     """By the part of the device that the profiler names, or the name of the kernel."""
-    found = _found(run)
-    if found is None or found.share < LEAST_SHARE:
-        return
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=found.calls, share=found.share),
-        found.share,
-        (_TYPES, _OTHERS),
-        found.evidence,
-    )
-
-
-def _found(run: Run) -> FoundKernels | None:
     if run.trace is not None and not run.trace.is_host_only:
-        return found_in_trace(run.trace, np.flatnonzero(on_ai_cpu(run.trace)))
-    if run.kernels is not None:
-        table = run.kernels
-        cores = [number for number, text in enumerate(table.texts) if _CORE.search(text)]
-        return found_in_table(table, np.isin(table.core, cores))
-    return None
+        found = found_in_trace(run.trace, np.flatnonzero(on_ai_cpu(run.trace)))
+    else:
+        assert run.kernels is not None
+        cores = [number for number, text in enumerate(run.kernels.texts) if _CORE.search(text)]
+        found = found_in_table(run.kernels, np.isin(run.kernels.core, cores))
+    if found.share >= LEAST_SHARE:
+        summary = _SUMMARY.format(count=found.calls, share=found.share)
+        yield Diagnosis(ID, _TITLE, summary, found.share, (_TYPES, _OTHERS), found.evidence)
 
 
 DETECTOR = Detector(ID, needs_device_work, detect)

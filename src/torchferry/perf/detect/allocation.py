@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
-from torchferry.perf.detect.evidence import by_name
-from torchferry.perf.detect.model import Detector, needs_device
+from torchferry.perf.detect.events import events_like
+from torchferry.perf.detect.evidence import by_name, names_of
+from torchferry.perf.detect.model import needs_device, trace_detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Columns
 from torchferry.traces.model import Trace
 
 ID = "allocation"
@@ -43,37 +41,22 @@ _BASIS = Text("the time of these calls", "这些调用的时间")
 _CALL = re.compile(
     r"(?:^|@)[a-z]+(?:Malloc|MemAlloc|MemCreate|MemMap|HostAlloc|Free|MemRelease|MemUnmap)", re.ASCII
 )
-_PINNING = re.compile(r"Host", re.ASCII)
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
-    """The first step may ask for what the others use."""
-    trace = run.trace
-    assert trace is not None
-    calls = _calls(trace)
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
+    """By calls of the device's library; the first step may ask for what the others use."""
+    calls = events_like(trace, trace.runtime, _CALL)
+    if len(trace.steps) > 1:
+        calls = calls.take(calls.start >= trace.steps.end[0])
     steps = max(len(trace.steps) - 1, 1)
-    share = trace.share(trace.moments(calls).total)
+    share = trace.share_of(calls)
     if share < LEAST_SHARE or len(calls) < LEAST_PER_STEP * steps:
         return
-    names = {trace.names[number] for number in calls.name.tolist()}
-    pinned = (_PINNED,) if any(_PINNING.search(name) for name in names) else ()
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=len(calls) / steps, share=share),
-        share,
-        (*pinned, *_REMEDIES),
-        by_name(trace, calls),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    summary = _SUMMARY.format(count=len(calls) / steps, share=share)
+    pins = any("Host" in name for name in names_of(trace, calls.name))
+    remedies = (_PINNED, *_REMEDIES) if pins else _REMEDIES
+    evidence = by_name(trace, calls)
+    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
 
 
-def _calls(trace: Trace) -> Columns:
-    numbers = [number for number, name in enumerate(trace.names) if _CALL.search(name)]
-    calls = trace.runtime.take(np.isin(trace.runtime.name, numbers))
-    calls = calls.take(trace.in_window(calls))
-    return calls.take(calls.start >= trace.steps.end[0]) if len(trace.steps) > 1 else calls
-
-
-DETECTOR = Detector(ID, needs_device, detect)
+DETECTOR = trace_detector(ID, detect, needs_device)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from torchferry.perf.detect.evidence import by_name_and_place
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
@@ -37,10 +37,8 @@ _CHECKS = ("aten::isnan", "aten::ne")
 _READS = ("aten::_is_any_true", "aten::any", "aten::item", "aten::is_nonzero")
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the checks that lie right in autograd's functions."""
-    trace = run.trace
-    assert trace is not None
     names = [
         number for number in trace.name_ids(prefix=_EVALUATES) if _ACCUMULATES not in trace.names[number]
     ]
@@ -50,17 +48,9 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if not checked or checked < LEAST_CHECKED * int(evaluated.sum()):
         return
     rows = np.concatenate([parts, _children(trace, evaluated, _READS)])
-    share = trace.share(trace.moments(trace.host.take(rows)).total)
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(checked=checked, share=share),
-        share,
-        (_REMEDY,),
-        by_name_and_place(trace, rows),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    share = trace.share_of(trace.host.take(rows))
+    summary, evidence = _SUMMARY.format(checked=checked, share=share), by_name_and_place(trace, rows)
+    yield Diagnosis(ID, _TITLE, summary, share, (_REMEDY,), evidence, gain=share, gain_basis=_BASIS)
 
 
 def _children(trace: Trace, of: Flags, names: tuple[str, ...]) -> Ints:
@@ -69,4 +59,4 @@ def _children(trace: Trace, of: Flags, names: tuple[str, ...]) -> Ints:
     return rows[(above >= 0) & of[above]]
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

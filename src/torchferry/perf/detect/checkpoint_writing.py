@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from torchferry.perf.detect.events import SAVING, frames_like, per_step
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.events import SAVING, events_like, frames_like, per_step
+from torchferry.perf.detect.evidence import by_frame
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
@@ -39,34 +37,17 @@ def saves(trace: Trace) -> Columns:
     """Calls that write checkpoints: by Python's frames, or else by the program's own marks."""
     if len(trace.python):
         return frames_like(trace, SAVING)
-    numbers = [number for number, name in enumerate(trace.names) if SAVING.search(name)]
-    marks = trace.host.where(EventKind.ANNOTATION)
-    marks = marks.take(np.isin(marks.name, numbers))
-    return marks.take(trace.in_window(marks))
+    return events_like(trace, trace.host.where(EventKind.ANNOTATION), SAVING)
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the functions that write them."""
-    trace = run.trace
-    assert trace is not None
     written = saves(trace)
-    share = trace.share(trace.moments(written).total)
-    if share < LEAST_SHARE:
-        return
-    places = trace.places_at(written.thread, written.start) if len(trace.python) else [""] * len(written)
-    keys = [
-        LineKey(trace.names[name], place) for name, place in zip(written.name.tolist(), places, strict=True)
-    ]
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=per_step(trace, len(written)), share=share),
-        share,
-        (_SELDOM, _ASIDE),
-        added_up(trace, keys, written.duration, written.start),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    share = trace.share_of(written)
+    if share >= LEAST_SHARE:
+        summary = _SUMMARY.format(count=per_step(trace, len(written)), share=share)
+        remedies, evidence = (_SELDOM, _ASIDE), by_frame(trace, written)
+        yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

@@ -9,7 +9,7 @@ import numpy as np
 
 from torchferry.perf.detect.events import frames_with, is_on_host, operators_in_window, per_step
 from torchferry.perf.detect.evidence import by_name
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run, communication_calls
 from torchferry.text import Text
@@ -56,35 +56,24 @@ _BASIS = Text(
     "the communication that nothing covers; if the backward pass covers it, all of it",
     "未被掩盖的通信；若能被反向计算掩盖则可全部省去",
 )
-_REDUCES = re.compile(r"c10d::(?:allreduce|reduce_scatter|_?allgather)")
+_REDUCES = re.compile(r"^c10d::(?:allreduce|reduce_scatter|_?allgather)")
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By its time; where a device could not be traced, by the messages alone: its links are not the host's."""
-    trace = run.trace
-    assert trace is not None
-    calls = communication_calls(trace)
-    calls = calls.take(trace.in_window(calls))
+    calls = trace.of_window(communication_calls(trace))
     if not len(calls):
         return
     if trace.is_host_only and not is_on_host(trace, run.device):
         if (messages := _small_messages(trace)) is not None:
             yield Diagnosis(ID, _TITLE, _UNTIMED, 0.0, (messages,), by_name(trace, calls))
         return
-    talking, share = trace.moments(calls).total, trace.share(run.parts[TimePart.COMMUNICATION].total)
+    total, share = trace.share_of(calls), trace.share(run.parts[TimePart.COMMUNICATION].total)
     if share < LEAST_SHARE:
         return
-    total = trace.share(talking)
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(total=total, covered=1 - share / total, share=share),
-        share,
-        _remedies(trace),
-        by_name(trace, calls),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    summary = _SUMMARY.format(total=total, covered=1 - share / total, share=share)
+    remedies, evidence = _remedies(trace), by_name(trace, calls)
+    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
 
 
 def _remedies(trace: Trace) -> tuple[Text, ...]:
@@ -97,24 +86,19 @@ def _remedies(trace: Trace) -> tuple[Text, ...]:
 
 
 def _small_messages(trace: Trace) -> Text | None:
-    """What to do about them; None: there are not many."""
-    sizes = _message_sizes(trace)
+    """What to do about them; None: there are not many. The buckets of DistributedDataParallel are messages too."""
+    rows = operators_in_window(trace)
+    rows = rows[np.isin(trace.host.name[rows], trace.names_like(_REDUCES))]
+    signatures = [number for number in trace.host.signature[rows].tolist() if number >= 0]
+    sizes = [_elements(trace.signature(number).dims) for number in signatures]
     count = per_step(trace, len(sizes))
     if count < MANY_MESSAGES or float(np.median(sizes)) >= SMALL_MESSAGE:
         return None
     return _MESSAGES.format(count=count, numbers=float(np.median(sizes)))
 
 
-def _message_sizes(trace: Trace) -> list[int]:
-    """Of each reduction how many numbers it sends; the buckets of DistributedDataParallel are such."""
-    rows = operators_in_window(trace)
-    numbers = [number for number, name in enumerate(trace.names) if _REDUCES.match(name)]
-    signatures = trace.host.signature[rows[np.isin(trace.host.name[rows], numbers)]].tolist()
-    return [_elements(trace.signature(number).dims) for number in signatures if number >= 0]
-
-
 def _elements(dims: object) -> int:
-    """Of a tensor, or of a list of them."""
+    """How many numbers a tensor holds, or a list of tensors."""
     if not isinstance(dims, list) or not dims:
         return 0
     if all(isinstance(each, int) for each in dims):
@@ -122,4 +106,4 @@ def _elements(dims: object) -> int:
     return sum(_elements(each) for each in dims)
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.perf.detect.events import frames_with, lies_in
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.evidence import names_of
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, Evidence, TimePart
-from torchferry.perf.run import Run, loader_rows, loader_waits, share_without_profiler
+from torchferry.perf.run import LOADER_MARK, Run, loader_waits, share_without_profiler
 from torchferry.text import Text
 from torchferry.traces.columns import Columns
 from torchferry.traces.model import Trace
@@ -64,10 +65,8 @@ _BASIS = Text(
 )
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By PyTorch's own marks around the loader's __next__."""
-    trace = run.trace
-    assert trace is not None
     waits = loader_waits(trace)
     waiting = trace.moments(waits).total
     share, idle = trace.share(waiting), trace.share(run.parts[TimePart.LOADER].total)
@@ -78,47 +77,41 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         share = share_without_profiler(run, trace, run.parts[TimePart.LOADER])
         if share < LEAST_SHARE:
             return
-        said = _HAND_OVER.format(share=share, waiting=trace.share(waiting_for_workers))
-        yield Diagnosis(
-            ID, _HAND_OVER_TITLE, said, share, (_FEWER_BATCHES, _IN_MEMORY), (_evidence(trace, waits),)
-        )
+        summary = _HAND_OVER.format(share=share, waiting=trace.share(waiting_for_workers))
+        remedies = (_FEWER_BATCHES, _IN_MEMORY)
+        yield Diagnosis(ID, _HAND_OVER_TITLE, summary, share, remedies, _evidence(trace, waits))
         return
-    in_process = any(_IN_PROCESS in trace.names[number] for number in set(waits.name.tolist()))
-    yield Diagnosis(
-        ID,
-        _TITLE,
+    in_process = any(_IN_PROCESS in name for name in names_of(trace, waits.name))
+    summary, remedies = (
         _SUMMARY.format(share=share, idle=idle),
-        share,
         (_NO_WORKERS if in_process else _MORE_WORKERS, _HOST),
-        (_evidence(trace, waits),),
-        gain=idle,
-        gain_basis=_BASIS,
     )
+    evidence = _evidence(trace, waits)
+    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=idle, gain_basis=_BASIS)
 
 
 def _waiting_for_workers(trace: Trace, waits: Columns) -> float | None:
     """Nanoseconds in which the program sleeps until a worker is done; None: it has none, or the trace can't tell."""
-    asleep = frames_with(trace, *_SLEEPING)
-    if not len(trace.python) or not all(
-        _WITH_WORKERS in trace.names[number] for number in set(waits.name.tolist())
-    ):
+    if not len(trace.python) or not all(_WITH_WORKERS in name for name in names_of(trace, waits.name)):
         return None
+    asleep = frames_with(trace, *_SLEEPING)
     inside = asleep.take(lies_in(asleep.thread, asleep.start, waits))
     return float((trace.moments(inside) & trace.moments(waits)).total)
 
 
-def _evidence(trace: Trace, waits: Columns) -> Evidence:
-    names = sorted({trace.names[number] for number in set(waits.name.tolist())})
+def _evidence(trace: Trace, waits: Columns) -> tuple[Evidence, ...]:
     longest = int(waits.duration.argmax())
     waiting = trace.moments(waits).total
-    return Evidence(
-        names[0],
-        place=trace.places(loader_rows(trace)[longest : longest + 1])[0],
-        count=len(waits),
-        seconds=waiting / 1e9,
-        share=trace.share(waiting),
-        example=int(waits.start[longest]) / 1e9,
+    return (
+        Evidence(
+            min(names_of(trace, waits.name)),
+            place=trace.places(trace.host_rows(prefix=LOADER_MARK)[[longest]])[0],
+            count=len(waits),
+            seconds=waiting / 1e9,
+            share=trace.share(waiting),
+            example=int(waits.start[longest]) / 1e9,
+        ),
     )
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

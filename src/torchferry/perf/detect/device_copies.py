@@ -15,7 +15,6 @@ from torchferry.perf.detect.evidence import (
     end_of_calls,
     found_in_table,
     found_in_trace,
-    names_that,
     needs_work_or_types,
 )
 from torchferry.perf.detect.model import Detector
@@ -54,20 +53,14 @@ _BASIS = Text("the time of the copies, if all can be left out", "拷贝所用的
 
 def detect(run: Run) -> Iterator[Diagnosis]:
     """By the names of the device's work; copies for the sake of order are left to their own detector."""
-    found = _found(run)
-    if found.share < LEAST_SHARE:
-        return
-    has_strides = run.trace is not None and run.trace.has_strides
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=found.calls, share=found.share),
-        found.share,
-        (_AVOID,) if has_strides else (_AVOID, _ORDER),
-        found.evidence,
-        gain=found.share,
-        gain_basis=_BASIS,
-    )
+    calls, share, evidence = _found(run)
+    if share >= LEAST_SHARE:
+        has_strides = run.trace is not None and run.trace.has_strides
+        summary, remedies = (
+            _SUMMARY.format(count=calls, share=share),
+            (_AVOID,) if has_strides else (_AVOID, _ORDER),
+        )
+        yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
 
 
 def _found(run: Run) -> FoundKernels:
@@ -79,11 +72,9 @@ def _found(run: Run) -> FoundKernels:
         return found_in_table(table, np.isin(table.type, wanted) | np.isin(table.name, wanted))
     on_host = _clones(trace) if trace.is_host_only else _old_copies(trace)
     if trace.is_host_only or len(on_host):
-        calls = trace.host.take(on_host)
-        return FoundKernels(
-            len(calls), trace.share(trace.moments(calls).total), by_name_and_place(trace, on_host)
-        )
-    rows = np.flatnonzero(names_that(trace, _NAME.search)[trace.device.name])
+        share = trace.share_of(trace.host.take(on_host))
+        return FoundKernels(len(on_host), share, by_name_and_place(trace, on_host))
+    rows = np.flatnonzero(np.isin(trace.device.name, trace.names_like(_NAME)))
     return found_in_trace(trace, rows[~_is_for_order(trace, rows)])
 
 
@@ -102,10 +93,7 @@ def _is_for_order(trace: Trace, rows: Ints) -> Flags:
 def _old_copies(trace: Trace) -> Ints:
     """Rows of `host` that old plugins named so."""
     rows = operators_in_window(trace)
-    numbers = np.unique(trace.host.name[rows]).tolist()
-    wanted = [
-        number for number in numbers if _NAME.search(trace.names[number]) and "::" not in trace.names[number]
-    ]
+    wanted = [number for number in trace.names_like(_NAME) if "::" not in trace.names[number]]
     return rows[np.isin(trace.host.name[rows], wanted)]
 
 

@@ -54,6 +54,8 @@ _NO_STEPS = Text("three steps or more, with their marks", "三步或更多，且
 class _ShapedCalls(NamedTuple):
     """Calls of operators, one row each."""
 
+    steps: int  # all of the run
+    total: int  # nanoseconds that shares are of
     step: Ints  # counted from 0
     operator: Ints
     shapes: Ints
@@ -72,23 +74,21 @@ def lacks(run: Run) -> Text | None:
 
 def detect(run: Run) -> Iterator[Diagnosis]:
     """Compares the shapes of a step with those of the steps before: a model's layers differ within a step."""
-    calls, count = _of_table(run.kernels) if run.trace is None else _of_trace(run.trace)
+    calls = _of_table(run.kernels) if run.trace is None else _of_trace(run.trace)
     is_new = _is_new(calls)
-    changing = _changing(calls, is_new, count)
-    new = is_new & np.isin(calls.operator, changing)
+    new = is_new & np.isin(calls.operator, _changing(calls, is_new))
     steps = len(np.unique(calls.step[new]))
-    total = _total(run)
-    share = float(calls.time[new].sum()) / total if total else 0.0
+    share = float(calls.time[new].sum()) / calls.total if calls.total else 0.0
     if steps < LEAST_STEPS or share < LEAST_SHARE:
         return
     switches = _compile_switches(run)
     yield Diagnosis(
         ID,
         _TITLE,
-        _SUMMARY.format(steps=steps, all=count, share=share),
+        _SUMMARY.format(steps=steps, all=calls.steps, share=share),
         share,
         (_PAD, _MASK, *switches),
-        tuple(_evidence(run, calls, new, total)),
+        tuple(_evidence(run, calls, new)),
         gain=None if switches else 0.0,
         gain_basis=None if switches else _EAGER,
     )
@@ -108,31 +108,26 @@ def _compile_switches(run: Run) -> list[Text]:
     ]
 
 
-def _of_trace(trace: Trace | None) -> tuple[_ShapedCalls, int]:
-    assert trace is not None
+def _of_trace(trace: Trace) -> _ShapedCalls:
     rows = operators_in_window(trace)
     rows = rows[trace.host.signature[rows] >= 0]
     known = Interned()
     shapes = np.array([known[dims] for dims, *_ in trace.raw_signatures], np.int64)
     step = np.searchsorted(trace.steps.start, trace.host.start[rows], side="right") - 1
-    return (
-        _ShapedCalls(
-            step, trace.host.name[rows], shapes[trace.host.signature[rows]], work_time(trace)[rows], rows
-        ),
-        len(trace.steps),
+    names, shapes = trace.host.name[rows], shapes[trace.host.signature[rows]]
+    return _ShapedCalls(
+        len(trace.steps), trace.window.total, step, names, shapes, work_time(trace)[rows], rows
     )
 
 
-def _of_table(table: KernelTable | None) -> tuple[_ShapedCalls, int]:
+def _of_table(table: KernelTable | None) -> _ShapedCalls:
     assert table is not None
     rows = np.flatnonzero(table.step >= 0)
     known = Interned()
     shapes = np.array([known[signature.input_shapes] for signature in table.signatures], np.int64)
     step = np.searchsorted(table.steps, table.step[rows])
-    return (
-        _ShapedCalls(step, table.type[rows], shapes[table.signature[rows]], table.duration[rows], rows),
-        len(table.steps),
-    )
+    names, shapes = table.type[rows], shapes[table.signature[rows]]
+    return _ShapedCalls(len(table.steps), table.whole_time, step, names, shapes, table.duration[rows], rows)
 
 
 def _is_new(calls: _ShapedCalls) -> Flags:
@@ -145,26 +140,17 @@ def _is_new(calls: _ShapedCalls) -> Flags:
     return found
 
 
-def _changing(calls: _ShapedCalls, is_new: Flags, steps: int) -> list[int]:
+def _changing(calls: _ShapedCalls, is_new: Flags) -> list[int]:
     """The operators that have new shapes in most steps after the first."""
     seen: defaultdict[int, set[int]] = defaultdict(set)
     pairs = np.unique(np.stack([calls.operator[is_new], calls.step[is_new]], axis=1), axis=0)
     for operator, step in pairs.tolist():
         seen[operator].add(step)
-    least = max(LEAST_STEPS, MOST_OF_STEPS * (steps - 1))
+    least = max(LEAST_STEPS, MOST_OF_STEPS * (calls.steps - 1))
     return [operator for operator, where in seen.items() if len(where) >= least]
 
 
-def _total(run: Run) -> float:
-    """Nanoseconds that shares are of."""
-    if run.trace is not None:
-        return float(run.trace.window.total)
-    assert run.kernels is not None
-    start, end = run.kernels.span
-    return float(end - start) if end > start else float(run.kernels.duration.sum())
-
-
-def _evidence(run: Run, calls: _ShapedCalls, new: Flags, total: float) -> Iterator[Evidence]:
+def _evidence(run: Run, calls: _ShapedCalls, new: Flags) -> Iterator[Evidence]:
     """The operators with the most time in new shapes."""
     group = np.unique(calls.operator[new], return_inverse=True)[1]
     time = np.bincount(group, weights=calls.time[new])
@@ -182,7 +168,7 @@ def _evidence(run: Run, calls: _ShapedCalls, new: Flags, total: float) -> Iterat
             place,
             len(mine),
             float(time[at]) / 1e9,
-            float(time[at]) / total,
+            float(time[at]) / calls.total,
             example,
         )
 

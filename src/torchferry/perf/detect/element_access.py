@@ -8,10 +8,11 @@ import numpy as np
 
 from torchferry.perf.detect.events import is_on_host, operators_in_window, outermost_operators, per_step
 from torchferry.perf.detect.evidence import by_name_and_place
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.traces.model import Trace
 
 ID = "element_access"
 LEAST_SHARE = 0.03  # of the steps, of the calls alone; the loop around them costs as much again
@@ -31,10 +32,8 @@ _REMEDY = Text(
 )
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """Where the host is the device; else it is waiting that costs, which has its own detector."""
-    trace = run.trace
-    assert trace is not None
     if not is_on_host(trace, run.device):
         return
     rows = operators_in_window(trace)
@@ -42,17 +41,10 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     rows = np.unique(outermost_operators(trace, reads))
     rows = rows[np.isin(trace.host.name[rows], trace.name_ids(*_READS))]
     count = per_step(trace, int(np.isin(trace.host.name[rows], trace.name_ids(*_READS[:2])).sum()))
-    share = trace.share(trace.moments(trace.host.take(rows)).total)
-    if count < LEAST_PER_STEP or share < LEAST_SHARE:
-        return
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=count, share=share),
-        share,
-        (_REMEDY,),
-        by_name_and_place(trace, rows),
-    )
+    share = trace.share_of(trace.host.take(rows))
+    if count >= LEAST_PER_STEP and share >= LEAST_SHARE:
+        summary = _SUMMARY.format(count=count, share=share)
+        yield Diagnosis(ID, _TITLE, summary, share, (_REMEDY,), by_name_and_place(trace, rows))
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

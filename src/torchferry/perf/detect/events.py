@@ -18,33 +18,33 @@ def lies_in(thread: Ints, time: Ints, around: Columns) -> Flags:
     for number in np.unique(around.thread).tolist():
         asked = thread == number
         own = around.thread == number
-        moments = Intervals.union(around.start[own], around.end[own])
-        if not asked.any() or not len(moments.start):
-            continue
-        row = np.searchsorted(moments.start, time[asked], side="right") - 1
-        found[asked] = (row >= 0) & (time[asked] < moments.end[np.maximum(row, 0)])
+        found[asked] = Intervals.union(around.start[own], around.end[own]).holds(time[asked])
     return found
 
 
 def marks(trace: Trace, prefix: str) -> Columns:
     """The annotations of the window whose names begin so."""
-    found = trace.host.take(trace.host_rows(prefix=prefix)).where(EventKind.ANNOTATION)
-    return found.take(trace.in_window(found))
+    return trace.of_window(trace.host.take(trace.host_rows(prefix=prefix)).where(EventKind.ANNOTATION))
 
 
 def operators_in_window(trace: Trace) -> Ints:
-    """Their rows in `host`."""
+    """The rows of `host` that are operators and begin in the window."""
     return np.flatnonzero((trace.host.kind == EventKind.OPERATOR) & trace.in_window(trace.host))
 
 
 def frames_with(trace: Trace, *parts: str) -> Columns:
     """Python's frames whose names hold one of some texts."""
-    numbers = [number for number, name in enumerate(trace.names) if any(part in name for part in parts)]
-    return trace.python.take(np.isin(trace.python.name, numbers))
+    fits = trace.names_that(lambda name: any(part in name for part in parts))
+    return trace.python.take(fits[trace.python.name])
+
+
+def events_like(trace: Trace, events: Columns, pattern: re.Pattern[str]) -> Columns:
+    """Those of some events that begin in the window, and in whose names a pattern is found."""
+    return trace.of_window(events.take(np.isin(events.name, trace.names_like(pattern))))
 
 
 def per_step(trace: Trace, count: float) -> float:
-    """Of everything, where steps are not told apart."""
+    """How many in a step; all of them, where steps are not told apart."""
     return count / max(len(trace.steps), 1)
 
 
@@ -55,7 +55,7 @@ def is_on_host(trace: Trace, device: str) -> bool:
 
 def outermost_operators(trace: Trace, rows: Ints) -> Ints:
     """The first operator in the program's own terms: aten::item of aten::_local_scalar_dense. -1 stays."""
-    operators = np.array([bool(operator_of(name)) for name in trace.names], bool)
+    operators = trace.names_that(operator_of)
     outer: Ints = rows.copy()
     above = np.where(rows >= 0, trace.parent[rows], -1)
     while (above >= 0).any():
@@ -83,20 +83,18 @@ PREPARING = re.compile(
 
 def frames_like(trace: Trace, pattern: re.Pattern[str]) -> Columns:
     """Python's frames in the window whose names fit; of those that lie in each other, the outermost."""
-    numbers = [number for number, name in enumerate(trace.names) if pattern.search(name)]
-    frames = trace.python.take(np.isin(trace.python.name, numbers))
-    frames = frames.take(trace.in_window(frames)).in_order()
-    return frames.take(~inner(frames))
+    return outermost(events_like(trace, trace.python, pattern))
 
 
-def inner(frames: Columns) -> Flags:
-    """Which lie in an earlier one; the frames are in order."""
-    found = np.zeros(len(frames), bool)
-    for number in np.unique(frames.thread).tolist():
-        own = np.flatnonzero(frames.thread == number)
-        ends = np.maximum.accumulate(frames.end[own])
-        found[own[1:]] = frames.start[own[1:]] < ends[:-1]
-    return found
+def outermost(events: Columns) -> Columns:
+    """Those that lie in no earlier one of their thread."""
+    events = events.in_order()
+    inner = np.zeros(len(events), bool)
+    for number in np.unique(events.thread).tolist():
+        own = np.flatnonzero(events.thread == number)
+        ends = np.maximum.accumulate(events.end[own])
+        inner[own[1:]] = events.start[own[1:]] < ends[:-1]
+    return events.take(~inner)
 
 
 def moments_like(trace: Trace, pattern: re.Pattern[str]) -> Intervals:

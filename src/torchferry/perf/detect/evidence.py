@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,54 +17,63 @@ from torchferry.traces.model import Trace
 MOST = 6  # that a diagnosis shows
 
 
-class LineKey(NamedTuple):
-    """What is shown on one line."""
-
-    what: str | Text
-    place: str = ""
-    detail: str | Text = ""
-
-
 def added_up(
-    trace: Trace, keys: list[LineKey], time: Ints, start: Ints, most: int = MOST
+    trace: Trace,
+    what: Sequence[str | Text],
+    places: Sequence[str],
+    time: Ints,
+    start: Ints,
+    details: Sequence[str | Text] = (),
+    most: int = MOST,
 ) -> tuple[Evidence, ...]:
-    """One for each key, the longest first: how often, how long, and where the longest of them is."""
-    if not keys:
+    """One for each thing with its place and details, the longest first: how often, how long, where the longest of them is."""
+    if not what:
         return ()
     known = Interned()
+    keys = zip(what, details or [""] * len(what), places, strict=True)
     group = np.array([known[key] for key in keys], np.int64)
     seconds = np.bincount(group, weights=time)
     counts = np.bincount(group)
     longest = np.zeros(len(known), np.int64)
     order = np.argsort(time, kind="stable")
     longest[group[order]] = order  # the last one stays
-    shown = np.lexsort((-counts, -seconds))[:most].tolist()
-    names = list(known)
+    lines = list(known)
+    shown = [(at, lines[at]) for at in np.lexsort((-counts, -seconds))[:most].tolist()]
     return tuple(
         Evidence(
-            names[at].what,
-            names[at].detail,
-            names[at].place,
+            thing,
+            detail,
+            place,
             int(counts[at]),
             float(seconds[at]) / 1e9,
             min(trace.share(float(seconds[at])), 1.0),  # several threads may be at it together
             int(start[longest[at]]) / 1e9,
         )
-        for at in shown
+        for at, (thing, detail, place) in shown
     )
 
 
-def by_name_and_place(trace: Trace, rows: Ints, most: int = MOST) -> tuple[Evidence, ...]:
-    """Rows of `host`."""
-    names = [trace.names[number] for number in trace.host.name[rows].tolist()]
-    keys = [LineKey(name, place) for name, place in zip(names, trace.places(rows), strict=True)]
-    return added_up(trace, keys, trace.host.duration[rows], trace.host.start[rows], most)
+def names_of(trace: Trace, numbers: Ints) -> list[str]:
+    """The names that numbers stand for."""
+    return [trace.names[number] for number in numbers.tolist()]
 
 
-def by_name(trace: Trace, events: Columns, most: int = MOST) -> tuple[Evidence, ...]:
-    """Any events."""
-    keys = [LineKey(trace.names[number]) for number in events.name.tolist()]
-    return added_up(trace, keys, events.duration, events.start, most)
+def by_name_and_place(trace: Trace, rows: Ints) -> tuple[Evidence, ...]:
+    """Rows of `host`, by their names and the lines that called."""
+    host = trace.host.take(rows)
+    return added_up(trace, names_of(trace, host.name), trace.places(rows), host.duration, host.start)
+
+
+def by_name(trace: Trace, events: Columns) -> tuple[Evidence, ...]:
+    """Any events, by their names."""
+    names = names_of(trace, events.name)
+    return added_up(trace, names, [""] * len(names), events.duration, events.start)
+
+
+def by_frame(trace: Trace, events: Columns, what: str | Text = "") -> tuple[Evidence, ...]:
+    """Any events, by the lines that Python was at, and by their names unless all are called the same."""
+    names = [what] * len(events) if what else names_of(trace, events.name)
+    return added_up(trace, names, trace.places_at(events.thread, events.start), events.duration, events.start)
 
 
 class CallGroup(NamedTuple):
@@ -135,11 +144,11 @@ def groups_of(trace: Trace, rows: Ints, time: Ints) -> list[CallGroup]:
     ]
 
 
-def as_evidence(trace: Trace, group: CallGroup, remark: str = "") -> Evidence:
-    """With the place and the time of its longest call."""
+def as_evidence(trace: Trace, group: CallGroup) -> Evidence:
+    """The group, with the place and the time of its longest call."""
     return Evidence(
         group.operator,
-        described(trace, group.signature, remark),
+        described(trace, group.signature),
         trace.places(np.array([group.longest]))[0],
         group.calls,
         group.time / 1e9,
@@ -148,10 +157,16 @@ def as_evidence(trace: Trace, group: CallGroup, remark: str = "") -> Evidence:
     )
 
 
-def described(trace: Trace, signature: int, remark: str = "") -> str:
-    """Shapes, types and a remark."""
+def described(trace: Trace, signature: int) -> str:
+    """The shapes and types of a signature."""
     read = trace.signature(signature)
-    return "; ".join(filter(None, (read.shapes_text, read.dtypes_text, remark)))
+    return "; ".join(filter(None, (read.shapes_text, read.dtypes_text)))
+
+
+def all_described(trace: Trace, signatures: Ints) -> list[str]:
+    """The shapes and types of several."""
+    known = {number: described(trace, number) for number in np.unique(signatures).tolist()}
+    return [known[number] for number in signatures.tolist()]
 
 
 NO_DEVICE_WORK = Text(
@@ -180,60 +195,36 @@ def needs_work_or_types(run: Run) -> Text | None:
     return None if traced or run.kernels is not None else NO_DEVICE_WORK
 
 
-def names_that(trace: Trace, fits: Callable[[str], object]) -> Flags:
-    """For each number of a name whether the device's work of this name fits."""
-    found: Flags = np.zeros(len(trace.names), bool)
-    numbers = np.unique(trace.device.name)
-    found[numbers] = [bool(fits(trace.names[number])) for number in numbers.tolist()]
-    return found
-
-
 def found_in_trace(trace: Trace, rows: Ints) -> FoundKernels:
-    """Rows of `device`, those of the window."""
-    work = trace.device.take(rows)
-    kept = trace.in_window(work)
-    work, owner = work.take(kept), trace.owner[rows][kept]
-    return FoundKernels(
-        len(work),
-        trace.share(trace.moments(work).total),
-        added_up(trace, _keys(trace, work, owner), work.duration, work.start),
-    )
-
-
-def _keys(trace: Trace, work: Columns, owner: Ints) -> list[LineKey]:
-    """By the kernel and the operator that launched it."""
+    """Rows of `device`, those of the window: by the kernel, and the operator that launched it."""
+    rows = rows[trace.in_window(trace.device.take(rows))]
+    work, owner = trace.device.take(rows), trace.owner[rows]
     known = np.unique(owner[owner >= 0])
     places = dict(zip(known.tolist(), trace.places(known), strict=True))
-    texts: dict[tuple[int, int], str] = {}
-    keys = []
-    for name, row in zip(work.name.tolist(), owner.tolist(), strict=True):
-        detail = ""
-        if row >= 0:
-            what = (int(trace.host.name[row]), int(trace.host.signature[row]))
-            if what not in texts:
-                texts[what] = "; ".join(filter(None, (trace.names[what[0]], described(trace, what[1]))))
-            detail = texts[what]
-        keys.append(LineKey(trace.names[name], places.get(row, ""), detail))
-    return keys
-
-
-def table_time(table: KernelTable) -> float:
-    """Seconds that shares of a table are of: from its first kernel to its last one."""
-    start, end = table.span
-    return (end - start) / 1e9 if end > start else table.seconds
+    inputs = all_described(trace, trace.host.signature[known])
+    called = zip(known.tolist(), names_of(trace, trace.host.name[known]), inputs, strict=True)
+    launchers = {row: "; ".join(filter(None, texts)) for row, *texts in called}
+    evidence = added_up(
+        trace,
+        names_of(trace, work.name),
+        [places.get(row, "") for row in owner.tolist()],
+        work.duration,
+        work.start,
+        [launchers.get(row, "") for row in owner.tolist()],
+    )
+    return FoundKernels(len(work), trace.share_of(work), evidence)
 
 
 def found_in_table(table: KernelTable, rows: Flags) -> FoundKernels:
     """Rows of a table of kernels."""
-    total = table_time(table)
     groups = table.groups_of(rows)
-    seconds = sum(group.seconds for group in groups)
-    evidence = tuple(kernel_evidence(group, total) for group in groups[:MOST])
-    return FoundKernels(sum(group.calls for group in groups), seconds / total if total else 0.0, evidence)
+    share = table.share(sum(group.seconds for group in groups))
+    evidence = tuple(kernel_evidence(table, group) for group in groups[:MOST])
+    return FoundKernels(sum(group.calls for group in groups), share, evidence)
 
 
-def kernel_evidence(group: KernelGroup, total: float) -> Evidence:
-    """With what the kernel was called."""
+def kernel_evidence(table: KernelTable, group: KernelGroup) -> Evidence:
+    """Kernels of a table, with what they were called with."""
     called = group.signature
     inputs = "; ".join(filter(None, (called.input_shapes, called.input_dtypes, called.input_formats)))
     outputs = "; ".join(filter(None, (called.output_shapes, called.output_dtypes, called.output_formats)))
@@ -242,5 +233,5 @@ def kernel_evidence(group: KernelGroup, total: float) -> Evidence:
         " → ".join(filter(None, (inputs, outputs))),
         count=group.calls,
         seconds=group.seconds,
-        share=group.seconds / total if total else 0.0,
+        share=table.share(group.seconds),
     )

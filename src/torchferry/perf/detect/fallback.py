@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from torchferry.perf.detect.events import operators_in_window
-from torchferry.perf.detect.evidence import MOST, LineKey, added_up, described, end_of_calls
+from torchferry.perf.detect.evidence import MOST, added_up, described, end_of_calls, names_of
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
@@ -19,7 +19,7 @@ from torchferry.vendors.model import Vendor
 ID = "fallback"
 MARK = "torchferry::fallback "
 LEAST_SHARE = (
-    0.002  # of the steps: each call also empties the device's queue, which a simulated device cannot show
+    0.002  # of the steps: each call also empties the device's queue, which no simulated device shows
 )
 _TO_HOST = "aten::_to_cpu"  # PyTorch's own way to compute for a device that lacks an operator
 _ADVISED = 3  # operators that get a remedy of their own
@@ -58,25 +58,16 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if trace is None or not len(rows):
         yield from _counted(run)
         return
-    names = [_operator(trace.names[number]) for number in trace.host.name[rows].tolist()]
     calls = trace.host.take(rows)
-    share = trace.share(trace.moments(calls).total)
+    share = trace.share_of(calls)
     if share < LEAST_SHARE:
         return
-    signatures = [_signature(trace, row) for row in rows.tolist()]
-    keys = [
-        LineKey(name, place, described(trace, signature))
-        for name, place, signature in zip(names, trace.places(rows), signatures, strict=True)
-    ]
-    evidence = added_up(trace, keys, calls.duration, calls.start)
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=len(rows), operators=len(set(names)), share=share),
-        share,
-        _remedies(run, list(dict.fromkeys(each.what for each in evidence if isinstance(each.what, str)))),
-        evidence,
-    )
+    names = [name.removeprefix(MARK).strip() for name in names_of(trace, calls.name)]
+    inputs = [described(trace, _signature(trace, row)) for row in rows.tolist()]
+    evidence = added_up(trace, names, trace.places(rows), calls.duration, calls.start, inputs)
+    summary = _SUMMARY.format(count=len(rows), operators=len(set(names)), share=share)
+    operators = dict.fromkeys(each.what for each in evidence if isinstance(each.what, str))
+    yield Diagnosis(ID, _TITLE, summary, share, _remedies(run, list(operators)), evidence)
 
 
 def _counted(run: Run) -> Iterator[Diagnosis]:
@@ -84,10 +75,8 @@ def _counted(run: Run) -> Iterator[Diagnosis]:
     counts = run.rank_facts.get("fallbacks")
     if not isinstance(counts, dict) or not counts:
         return
-    ordered = sorted(
-        ((str(name), calls) for name, calls in counts.items() if isinstance(calls, int)),
-        key=lambda each: -each[1],
-    )
+    known = [(str(name), calls) for name, calls in counts.items() if isinstance(calls, int)]
+    ordered = sorted(known, key=lambda each: -each[1])
     evidence = tuple(Evidence(name, count=calls) for name, calls in ordered[:MOST])
     summary = _COUNTED.format(count=sum(calls for _, calls in ordered), operators=len(ordered))
     yield Diagnosis(ID, _TITLE, summary, 0.0, _remedies(run, [name for name, _ in ordered]), evidence)
@@ -110,35 +99,27 @@ def _goes_and_returns(trace: Trace, rows: Ints) -> Flags:
     work = trace.device
     if not len(work):
         return np.zeros(len(rows), bool)
-    names = np.array([_direction(name) for name in trace.names], np.int64)
+    to_host = trace.names_that(lambda name: "DtoH" in name)[work.name]
+    to_device = trace.names_that(lambda name: "HtoD" in name)[work.name] & ~to_host
     copies = work.kind == EventKind.COPY
     last = end_of_calls(trace, rows)
     counts = []
     for wanted in (
-        copies & (names[work.name] == 1),
-        copies & (names[work.name] == -1),
+        copies & to_host,
+        copies & to_device,
         ~np.isin(work.kind, (EventKind.COPY, EventKind.FILL, EventKind.MOVE)),
     ):
         owned = np.bincount(trace.owner[wanted & (trace.owner >= 0)], minlength=len(trace.host))
         before = np.concatenate([[0], np.cumsum(owned)])
         counts.append(before[last] - before[rows])
     there, back, computed = counts
-    is_operator = np.array([name.startswith("aten::") for name in trace.names], bool)
+    is_operator = trace.names_that(lambda name: name.startswith("aten::"))
     found: Flags = (there > 0) & (back > 0) & (computed == 0) & is_operator[trace.host.name[rows]]
     return found
 
 
-def _direction(name: str) -> int:
-    """1: from the device, -1: to it, 0: neither."""
-    return 1 if "DtoH" in name else -1 if "HtoD" in name else 0
-
-
-def _operator(name: str) -> str:
-    return name.removeprefix(MARK).strip()
-
-
 def _signature(trace: Trace, row: int) -> int:
-    """Of a marked call: the mark lies in the operator, or around it."""
+    """The signature of a marked call: the mark lies in the operator, or around it."""
     if int(trace.host.signature[row]) >= 0:
         return int(trace.host.signature[row])
     for near in (int(trace.parent[row]), row + 1):
@@ -168,14 +149,11 @@ def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
         use = Use(Signature(operator, ()), OperatorSite(Phase.FORWARD), 1, 0.0)
         for advice in adviser.advise(use, OperatorSupport.FALLBACK):
             if advice.remedy in (Remedy.VENDOR_OPERATOR, Remedy.COMPOSITION):
-                yield _with_code(operator, advice.text, advice.code)
+                code = advice.code.strip()
+                shown = f": {code}" if code and "\n" not in code else ""
+                text = advice.text
+                yield Text(f"{operator}: {text.en}{shown}", f"{operator}：{text.zh}{shown}")
                 break
-
-
-def _with_code(operator: str, text: Text, code: str) -> Text:
-    first = code.strip().partition("\n")[0]
-    shown = f": {first}" if first and "\n" not in code.strip() else ""
-    return Text(f"{operator}: {text.en}{shown}", f"{operator}：{text.zh}{shown}")
 
 
 DETECTOR = Detector(ID, lacks, detect)

@@ -17,13 +17,12 @@ from torchferry.perf.detect.conversions import (
 )
 from torchferry.perf.detect.evidence import (
     FoundKernels,
-    LineKey,
     added_up,
-    described,
+    all_described,
     found_in_table,
     found_in_trace,
+    names_of,
     needs_work_or_types,
-    table_time,
 )
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
@@ -77,20 +76,13 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if found.share < LEAST_SHARE:
         return
     figures = {change.value: shares[change] for change in CHANGES}
+    summary = _SUMMARY.format(count=found.calls, share=found.share, **figures)
     wanted = sorted((change for change in CHANGES if shares[change]), key=lambda change: -shares[change])
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=found.calls, share=found.share, **figures),
-        found.share,
-        (*((_WEIGHTS,) if _has_own_formats(found) else ()), *(_REMEDIES[change] for change in wanted)),
-        found.evidence,
-    )
-
-
-def _has_own_formats(found: FoundKernels) -> bool:
-    """Whether kernels convert between formats that only the device knows."""
-    return any("transdata" in str(each.what).lower() for each in found.evidence)
+    remedies = [_REMEDIES[change] for change in wanted]
+    # whether kernels convert between formats that only the device knows
+    if any("transdata" in str(each.what).lower() for each in found.evidence):
+        remedies.insert(0, _WEIGHTS)
+    yield Diagnosis(ID, _TITLE, summary, found.share, tuple(remedies), found.evidence)
 
 
 def _found(run: Run) -> tuple[FoundKernels, dict[Change, float]]:
@@ -98,19 +90,15 @@ def _found(run: Run) -> tuple[FoundKernels, dict[Change, float]]:
     if trace is None:
         assert run.kernels is not None
         table, changes = run.kernels, table_changes(run.kernels)
-        total = table_time(table)
-        times = {
-            change: float(table.duration[changes == at].sum()) / 1e9 / total if total else 0.0
+        shares = {
+            change: table.share(float(table.duration[changes == at].sum()) / 1e9)
             for at, change in enumerate(CHANGES)
         }
-        return found_in_table(table, changes >= 0), times
+        return found_in_table(table, changes >= 0), shares
     if trace.is_host_only:
         return _found_on_host(trace)
     changes = device_changes(trace)
-    shares = {
-        change: trace.share(trace.moments(trace.device.take(changes == at)).total)
-        for at, change in enumerate(CHANGES)
-    }
+    shares = {change: trace.share_of(trace.device.take(changes == at)) for at, change in enumerate(CHANGES)}
     return found_in_trace(trace, np.flatnonzero(changes >= 0)), shares
 
 
@@ -119,21 +107,13 @@ def _found_on_host(trace: Trace) -> tuple[FoundKernels, dict[Change, float]]:
     by_change = {Change.TYPE: copies(trace, Copied.TYPE), Change.FORMAT: copies(trace, Copied.LAYOUT)}
     shares = dict.fromkeys(CHANGES, 0.0)
     for change, rows in by_change.items():
-        shares[change] = trace.share(trace.moments(trace.host.take(callers(trace, rows))).total)
+        shares[change] = trace.share_of(trace.host.take(callers(trace, rows)))
     rows = np.concatenate(list(by_change.values()))
     above = callers(trace, rows)
-    keys = [
-        LineKey(trace.names[name], place, described(trace, signature))
-        for name, place, signature in zip(
-            trace.host.name[above].tolist(),
-            trace.places(above),
-            trace.host.signature[rows].tolist(),
-            strict=True,
-        )
-    ]
     calls = trace.host.take(above)
-    evidence = added_up(trace, keys, calls.duration, calls.start)
-    return FoundKernels(len(rows), trace.share(trace.moments(calls).total), evidence), shares
+    names, inputs = names_of(trace, calls.name), all_described(trace, trace.host.signature[rows])
+    evidence = added_up(trace, names, trace.places(above), calls.duration, calls.start, inputs)
+    return FoundKernels(len(rows), trace.share_of(calls), evidence), shares
 
 
 DETECTOR = Detector(ID, needs_work_or_types, detect)

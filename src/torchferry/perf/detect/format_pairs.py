@@ -9,6 +9,7 @@ import numpy as np
 from torchferry.perf.detect.conversions import (
     CHANGES,
     COPY,
+    Change,
     Copied,
     callers,
     copies,
@@ -17,25 +18,24 @@ from torchferry.perf.detect.conversions import (
 )
 from torchferry.perf.detect.evidence import (
     FoundKernels,
-    LineKey,
     added_up,
-    described,
+    all_described,
     found_in_trace,
     kernel_evidence,
     needs_work_or_types,
-    table_time,
     work_time,
 )
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
-from torchferry.perf.tables.kernels import KernelTable
+from torchferry.perf.tables.kernels import KernelSignature, KernelTable
 from torchferry.text import Text
 from torchferry.traces.columns import INVALID, EventKind, Flags, Ints
 from torchferry.traces.model import Trace
 
 ID = "format_pairs"
 LEAST_SHARE = 0.01  # of the steps; none of it does anything
+_SHOWN = 4  # rows of evidence of each way to find them
 
 _TITLE = Text("Conversions undo each other", "转换相互抵消")
 _SUMMARY = Text(
@@ -53,6 +53,15 @@ _TYPES = Text(
     "不要来回转换：去掉类型相同的算子之间的 .float() 与 .half()，让 autocast 区域覆盖两者。",
 )
 _BASIS = Text("the time of both halves of each pair", "每对两次转换的时间之和")
+# Operators that give memory or another view of it, and those that only call a cast.
+_NO_WORK = tuple(
+    f"aten::{name}"
+    for name in (
+        "to", "_to_copy", "empty", "empty_like", "empty_strided", "view", "_unsafe_view", "reshape", "as_strided",
+        "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "slice", "select", "detach", "alias", "resize_",
+        "result_type", "flatten", "contiguous", "clone",
+    )
+)  # fmt: skip
 
 
 def detect(run: Run) -> Iterator[Diagnosis]:
@@ -64,16 +73,9 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     share = sum(each.share for each in found)
     if share < LEAST_SHARE:
         return
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=sum(each.calls for each in found) // 2, share=share),
-        share,
-        (_FORMATS, _TYPES),
-        tuple(each for part in found for each in part.evidence),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    summary = _SUMMARY.format(count=sum(each.calls for each in found) // 2, share=share)
+    evidence = tuple(each for part in found for each in part.evidence)
+    yield Diagnosis(ID, _TITLE, summary, share, (_FORMATS, _TYPES), evidence, gain=share, gain_basis=_BASIS)
 
 
 def _in_table(table: KernelTable) -> FoundKernels:
@@ -85,23 +87,17 @@ def _in_table(table: KernelTable) -> FoundKernels:
     near = (changes[first] >= 0) & (changes[first] == changes[second])
     near &= table.stream[first] == table.stream[second]
     undone: Flags = near.copy()
-    undone[near] = [
-        _undoes(table, one, other)
-        for one, other in zip(
-            table.signature[first[near]].tolist(), table.signature[second[near]].tolist(), strict=True
-        )
-    ]
+    numbers = zip(table.signature[first[near]].tolist(), table.signature[second[near]].tolist(), strict=True)
+    undone[near] = [_undoes(table.signatures[one], table.signatures[other]) for one, other in numbers]
     pairs = _not_overlapping(undone)
     rows = np.zeros(len(table), bool)
     rows[first[pairs]] = rows[second[pairs]] = True
-    total = table_time(table)
-    seconds = float(table.duration[rows].sum()) / 1e9
-    evidence = tuple(kernel_evidence(group, total) for group in table.groups_of(rows)[:4])
-    return FoundKernels(int(rows.sum()), seconds / total if total else 0.0, evidence)
+    share = table.share(float(table.duration[rows].sum()) / 1e9)
+    evidence = tuple(kernel_evidence(table, group) for group in table.groups_of(rows)[:_SHOWN])
+    return FoundKernels(int(rows.sum()), share, evidence)
 
 
-def _undoes(table: KernelTable, first: int, second: int) -> bool:
-    one, other = table.signatures[first], table.signatures[second]
+def _undoes(one: KernelSignature, other: KernelSignature) -> bool:
     there = (one.input_shapes, one.input_dtypes, one.input_formats)
     between = (one.output_shapes, one.output_dtypes, one.output_formats)
     back = (other.output_shapes, other.output_dtypes, other.output_formats)
@@ -135,11 +131,8 @@ def _on_device(trace: Trace) -> FoundKernels:
     first = last + 1
     paired = (change[last] >= 0) & (change[last] == change[first]) & (thread[last] == thread[first])
     paired &= (owner[last] >= 0) & (owner[first] >= 0) & computes[section[last]] & computes[section[first]]
-    paired &= change[last] != _TYPE  # which type a cast gives only its operator tells
+    paired &= change[last] != CHANGES.index(Change.TYPE)  # which type a cast gives only its operator tells
     return found_in_trace(trace, np.unique(np.concatenate([rows[last[paired]], rows[first[paired]]])))
-
-
-_TYPE = next(at for at, change in enumerate(CHANGES) if change.value == "type")
 
 
 def _casts(trace: Trace) -> FoundKernels:
@@ -147,7 +140,8 @@ def _casts(trace: Trace) -> FoundKernels:
     host = trace.host
     casts = np.zeros(len(host), bool)
     casts[copies(trace, Copied.TYPE)] = True
-    working = (host.kind == EventKind.OPERATOR) & (work_time(trace) > 0) & ~_only_looks(trace)
+    computes = ~np.isin(host.name, trace.name_ids(*_NO_WORK))
+    working = (host.kind == EventKind.OPERATOR) & (work_time(trace) > 0) & computes
     rows = np.flatnonzero(working | casts)
     first, second = rows[:-1], rows[1:]
     near = casts[first] & casts[second] & (host.thread[first] == host.thread[second])
@@ -157,12 +151,11 @@ def _casts(trace: Trace) -> FoundKernels:
     pairs = _not_overlapping(undone)
     both = np.sort(np.concatenate([first[pairs], second[pairs]])).astype(np.int64)
     above = callers(trace, both)
-    keys = [
-        LineKey(COPY, place, described(trace, number))
-        for place, number in zip(trace.places(above), host.signature[both].tolist(), strict=True)
-    ]
+    inputs = all_described(trace, host.signature[both])
     time = work_time(trace)[both]
-    evidence = added_up(trace, keys, time, host.start[both], 4)
+    evidence = added_up(
+        trace, [COPY] * len(both), trace.places(above), time, host.start[both], inputs, _SHOWN
+    )
     return FoundKernels(len(both), trace.share(int(time.sum())), evidence)
 
 
@@ -170,21 +163,5 @@ def _casts_back(trace: Trace, first: int, second: int) -> bool:
     one, other = trace.signature(first), trace.signature(second)
     return one.dims[:2] == other.dims[:2] and one.types[:2] == other.types[1::-1]
 
-
-def _only_looks(trace: Trace) -> Flags:
-    """Operators that give memory or another view of it, and those that only call a cast."""
-    wanted = trace.name_ids(*_NO_WORK)
-    found: Flags = np.isin(trace.host.name, wanted)
-    return found
-
-
-_NO_WORK = tuple(
-    f"aten::{name}"
-    for name in (
-        "to", "_to_copy", "empty", "empty_like", "empty_strided", "view", "_unsafe_view", "reshape", "as_strided",
-        "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "slice", "select", "detach", "alias", "resize_",
-        "result_type", "flatten", "contiguous", "clone",
-    )
-)  # fmt: skip
 
 DETECTOR = Detector(ID, needs_work_or_types, detect)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.perf.detect.events import COLLECTING, frames_like, marks, per_step
-from torchferry.perf.detect.evidence import LineKey, added_up, by_name
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.evidence import by_frame, by_name
+from torchferry.perf.detect.model import needs_trace, trace_detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.traces.model import Trace
 
 ID = "garbage_collection"
 MARK = "torchferry::gc"  # made by `ferry profile`
@@ -58,40 +59,24 @@ def lacks(run: Run) -> Text | None:
     return None if known else NO_MARKS
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the marks; pauses that the program asks for with gc.collect() by Python's frames."""
-    trace = run.trace
-    assert trace is not None
     calls = frames_like(trace, COLLECTING)
-    asked = trace.share(trace.moments(calls).total)
-    if asked >= LEAST_SHARE:
-        keys = [LineKey(_CALL, place) for place in trace.places_at(calls.thread, calls.start)]
+    share = trace.share_of(calls)
+    if share >= LEAST_SHARE:
+        summary = _ASKED.format(count=per_step(trace, len(calls)), share=share)
+        evidence = by_frame(trace, calls, _CALL)
         yield Diagnosis(
-            ID,
-            _TITLE,
-            _ASKED.format(count=per_step(trace, len(calls)), share=asked),
-            asked,
-            (_LEAVE_OUT,),
-            added_up(trace, keys, calls.duration, calls.start),
-            gain=asked,
-            gain_basis=_BASIS_ASKED,
+            ID, _TITLE, summary, share, (_LEAVE_OUT,), evidence, gain=share, gain_basis=_BASIS_ASKED
         )
         return
     pauses = marks(trace, MARK)
-    share = trace.share(trace.moments(pauses).total)
-    if share < LEAST_SHARE:
-        return
-    longest = int(pauses.duration.max()) / 1e6
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=per_step(trace, len(pauses)), share=share, longest=longest),
-        share,
-        _REMEDIES,
-        by_name(trace, pauses),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    share = trace.share_of(pauses)
+    if share >= LEAST_SHARE:
+        longest = int(pauses.duration.max()) / 1e6
+        summary = _SUMMARY.format(count=per_step(trace, len(pauses)), share=share, longest=longest)
+        evidence = by_name(trace, pauses)
+        yield Diagnosis(ID, _TITLE, summary, share, _REMEDIES, evidence, gain=share, gain_basis=_BASIS)
 
 
-DETECTOR = Detector(ID, lacks, detect)
+DETECTOR = trace_detector(ID, detect, lacks)

@@ -18,8 +18,8 @@ from torchferry.perf.detect.events import (
     outermost_operators,
     per_step,
 )
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.evidence import added_up, names_of
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.detect.waits import waits_for_device
 from torchferry.perf.model import Diagnosis, Evidence, TimePart
 from torchferry.perf.run import Run, share_without_profiler
@@ -30,9 +30,7 @@ from torchferry.traces.model import Trace
 from torchferry.traces.names import is_profiler_step, place_of
 
 ID = "host_bound"
-LEAST_SHARE = (
-    0.10  # of the steps; the beginning of a step and the end of its backward pass cost some of it always
-)
+LEAST_SHARE = 0.10  # of the steps; the beginning of a step and the end of its backward pass always cost some
 LEAST_SHARE_OF_ALL_PYTHON = 0.50  # where PyTorch's own, and the time of recording it, can't be told apart
 OUR_MARKS = "torchferry::"
 MOST = 8
@@ -97,14 +95,14 @@ _PREPARE_REMEDY = Text(
 _MOSTLY = 0.5  # of the gaps
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
-    """The gaps, and who was at work in them."""
-    trace = run.trace
-    assert trace is not None
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
+    """By the gaps, and who was at work in them."""
     if trace.is_host_only:
         yield from _python(run, trace)
         return
-    gaps = run.parts[TimePart.HOST] - waits_for_device(run).idle_after  # those have a diagnosis of their own
+    gaps = (
+        run.parts[TimePart.HOST] - waits_for_device(run, trace).idle_after
+    )  # those have a diagnosis of their own
     share = trace.share(gaps.total)
     if share < LEAST_SHARE:
         return
@@ -112,16 +110,14 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     evidence = sorted((*_by_operators(trace, gaps), *_by_python(trace, gaps)), key=lambda each: -each.seconds)
     cause = _cause(trace, gaps)
     remedies = (_FEWER, _HOST) if cause is None else (cause[1],)
-    yield Diagnosis(
-        ID, _TITLE, summary, share, remedies, tuple(evidence[:MOST]), gain=share, gain_basis=_BASIS
-    )
+    shown = tuple(evidence[:MOST])
+    yield Diagnosis(ID, _TITLE, summary, share, remedies, shown, gain=share, gain_basis=_BASIS)
 
 
 def _typical(trace: Trace) -> dict[str, float]:
     """Medians: a call that finds the device's queue full takes as long as the device does."""
     inside = trace.in_window(trace.device)
-    work = trace.device.duration[inside]
-    owner = trace.owner[inside]
+    work, owner = trace.device.duration[inside], trace.owner[inside]
     calls = trace.host.duration[np.unique(outermost_operators(trace, owner[owner >= 0]))]
     return {
         "launches": per_step(trace, len(work)),
@@ -134,21 +130,19 @@ def _python(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """The program's own, where Python's frames tell it from PyTorch's, which nobody can do without."""
     if not len(operators_in_window(trace)):  # where they are can't be told from a trace without any
         return
-    gaps = run.parts[TimePart.OTHER] - trace.moments(
-        marks(trace, OUR_MARKS)
-    )  # they have diagnoses of their own
+    # Our own marks, writing checkpoints and collecting garbage have diagnoses of their own.
+    gaps = run.parts[TimePart.OTHER] - trace.moments(marks(trace, OUR_MARKS))
     gaps = gaps - trace.moments(saves(trace)) - moments_like(trace, COLLECTING)
-    has_frames = len(trace.python) > 0
-    least = LEAST_SHARE if has_frames else LEAST_SHARE_OF_ALL_PYTHON
-    if has_frames:
+    least, summary, remedies = LEAST_SHARE_OF_ALL_PYTHON, _ALL_PYTHON_SUMMARY, [_LARGER, _PYTHON_REMEDY]
+    if len(trace.python):
+        least, summary, remedies = LEAST_SHARE, _PYTHON_SUMMARY, [_PYTHON_REMEDY]
         gaps = _in_the_program(trace, gaps)
     share = share_without_profiler(run, trace, gaps)
     if share < least:
         return
-    summary = (_PYTHON_SUMMARY if has_frames else _ALL_PYTHON_SUMMARY).format(share=share)
-    remedies = (_PYTHON_REMEDY,) if has_frames else (_LARGER, _PYTHON_REMEDY)
     title, *only = _cause(trace, gaps) or (_PYTHON_TITLE,)
-    yield Diagnosis(ID, title, summary, share, tuple(only) or remedies, _by_python(trace, gaps))
+    evidence = _by_python(trace, gaps)
+    yield Diagnosis(ID, title, summary.format(share=share), share, tuple(only or remedies), evidence)
 
 
 def _cause(trace: Trace, gaps: Intervals) -> tuple[Text, Text] | None:
@@ -187,20 +181,22 @@ def _by_operators(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     time = gaps.covered(trace.host.start[rows], trace.host.end[rows])
     rows, time = rows[time > 0], time[time > 0]
     around = _marks_around(trace, rows)
-    examples = _one_per_group(trace.host.name[rows] * (len(trace.names) + 1) + around + 1, time)
-    places = dict(zip(examples.tolist(), trace.places(rows[examples]), strict=True))
-    names, mark_names = trace.host.name[rows].tolist(), [*trace.names, ""]
-    group_place = {(names[at], int(around[at])): place for at, place in places.items()}
-    keys = [
-        LineKey(trace.names[name], group_place[name, mark], mark_names[mark])
-        for name, mark in zip(names, around.tolist(), strict=True)
-    ]
-    return added_up(trace, keys, time, trace.host.start[rows], MOST)
+    # The place of each name in each mark is that of its longest call.
+    calls = trace.host.take(rows)
+    groups, group = np.unique(calls.name * (len(trace.names) + 1) + around + 1, return_inverse=True)
+    longest = np.zeros(len(groups), np.int64)
+    order = np.argsort(-time, kind="stable")[::-1]
+    longest[group[order]] = order  # the last one stays
+    group_places = trace.places(rows[longest])
+    places = [group_places[at] for at in group.tolist()]
+    mark_names = [*trace.names, ""]
+    details = [mark_names[mark] for mark in around.tolist()]
+    return added_up(trace, names_of(trace, calls.name), places, time, calls.start, details, MOST)
 
 
 def _marks_around(trace: Trace, rows: Ints) -> Ints:
     """The name of the innermost annotation that a row lies in; -1: none but the step's."""
-    wanted = np.array([not is_profiler_step(name) for name in trace.names], bool)
+    wanted = ~trace.names_that(is_profiler_step)
     above = trace.parent[rows]
     found = np.full(len(rows), -1, np.int64)
     while (above >= 0).any():
@@ -211,13 +207,6 @@ def _marks_around(trace: Trace, rows: Ints) -> Ints:
     return found
 
 
-def _one_per_group(keys: Ints, time: Ints) -> Ints:
-    """The index of the longest with each key."""
-    order = np.argsort(-time, kind="stable")
-    _, first = np.unique(keys[order], return_index=True)
-    return order[first]
-
-
 def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     """The gaps between operators, by the line that was at work in the middle of each."""
     between = gaps - trace.moments(trace.host.where(EventKind.OPERATOR))
@@ -225,11 +214,8 @@ def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
         return ()
     middle = (between.start + between.end) // 2
     length = between.end - between.start
-    thread = np.full(len(middle), _busiest_thread(trace), np.int64)
-    places = trace.places_at(thread, middle) if len(trace.python) else [""] * len(middle)
-    what = _named_work(trace, between)
-    keys = [LineKey(name, place) for name, place in zip(what, places, strict=True)]
-    return added_up(trace, keys, length, between.start, MOST)
+    places = trace.places_at(np.full(len(middle), _busiest_thread(trace), np.int64), middle)
+    return added_up(trace, _named_work(trace, between), places, length, between.start, most=MOST)
 
 
 def _named_work(trace: Trace, gaps: Intervals) -> list[Text]:
@@ -248,4 +234,4 @@ def _busiest_thread(trace: Trace) -> int:
     return int(np.bincount(calls.thread).argmax()) if len(calls) else 0
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

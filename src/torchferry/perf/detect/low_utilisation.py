@@ -10,7 +10,7 @@ import numpy as np
 from torchferry.perf.detect.events import operators_in_window
 from torchferry.perf.detect.evidence import by_name
 from torchferry.perf.detect.memory_limit import memory_of
-from torchferry.perf.detect.model import Detector, needs_device
+from torchferry.perf.detect.model import needs_device, trace_detector
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
@@ -48,12 +48,9 @@ _BASIS = Text(
 _LAYERS = ("aten::conv2d", "aten::conv1d", "aten::conv3d", "aten::convolution", "aten::linear", "aten::addmm")
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the lengths of kernels."""
-    trace = run.trace
-    assert trace is not None
-    kernels = trace.device.where(EventKind.COMPUTE)
-    kernels = kernels.take(trace.in_window(kernels))
+    kernels = trace.of_window(trace.device.where(EventKind.COMPUTE))
     if not len(kernels) or trace.share(run.parts[TimePart.LOADER].total) > MOST_LOADER_SHARE:
         return
     busy = trace.share(run.parts[TimePart.COMPUTE].total)
@@ -61,16 +58,9 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if busy > MOST_BUSY or short < LEAST_SHORT:
         return
     idle = trace.share(run.parts[TimePart.HOST].total + run.parts[TimePart.OTHER].total)
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(busy=busy, short=short),
-        idle,
-        _remedies(run, trace),
-        by_name(trace, kernels),
-        gain=idle / 2,
-        gain_basis=_BASIS,
-    )
+    summary, remedies = _SUMMARY.format(busy=busy, short=short), _remedies(run, trace)
+    evidence = by_name(trace, kernels)
+    yield Diagnosis(ID, _TITLE, summary, idle, remedies, evidence, gain=idle / 2, gain_basis=_BASIS)
 
 
 def _remedies(run: Run, trace: Trace) -> tuple[Text, ...]:
@@ -95,4 +85,4 @@ def batch_size(trace: Trace) -> int:
     return found.most_common(1)[0][0] if found else 0
 
 
-DETECTOR = Detector(ID, needs_device, detect)
+DETECTOR = trace_detector(ID, detect, needs_device)

@@ -18,7 +18,6 @@ from torchferry.units import size
 
 ID = "memory_limit"
 LEAST_USED = 0.90  # of the device's memory, in tensors: a longer batch, or fragments, may be too much
-_GIB = 2**30
 _PEAK = Text("the peak", "峰值")
 
 _TITLE = Text("The device's memory is nearly full", "设备显存接近上限")
@@ -53,12 +52,12 @@ class DeviceMemory(NamedTuple):
 
 def memory_of(run: Run) -> DeviceMemory:
     """Of the process's device, from whatever tells it."""
-    told = run.rank_facts
-    peaks = [_whole(told.get("memory_peak")), run.memory.peak if run.memory is not None else 0]
-    fullest = _fullest(run.trace) if run.trace is not None else None
+    facts = run.rank_facts
+    peaks = [_whole(facts.get("memory_peak")), run.memory.peak if run.memory is not None else 0]
+    fullest = _fullest(run.trace)
     if fullest is not None:
         peaks.append(int(fullest.allocated.max()))
-    limit = _whole(told.get("memory_limit")) or (run.trace.memory_limit if run.trace is not None else 0)
+    limit = _whole(facts.get("memory_limit")) or (run.trace.memory_limit if run.trace is not None else 0)
     return DeviceMemory(max(peaks), limit)
 
 
@@ -71,17 +70,15 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     """It takes no time by itself: its share is 0."""
     memory = memory_of(run)
     used = memory.peak / memory.limit
-    if used < LEAST_USED:
-        return
-    summary = _SUMMARY.format(peak=size(memory.peak), limit=size(memory.limit), used=used)
-    yield Diagnosis(ID, _TITLE, summary, 0.0, _REMEDIES, _evidence(run))
+    if used >= LEAST_USED:
+        summary = _SUMMARY.format(peak=size(memory.peak), limit=size(memory.limit), used=used)
+        yield Diagnosis(ID, _TITLE, summary, 0.0, _REMEDIES, _evidence(run))
 
 
 def _evidence(run: Run) -> tuple[Evidence, ...]:
     if run.memory is not None and (held := run.memory.at_peak()):
         return tuple(Evidence(use.operator, size(use.total), count=use.calls) for use in held[:MOST])
-    trace = run.trace
-    fullest = _fullest(trace) if trace is not None else None
+    trace, fullest = run.trace, _fullest(run.trace)
     if trace is None or fullest is None:
         return ()
     at = int(fullest.allocated.argmax())

@@ -15,7 +15,7 @@ from torchferry.perf.run import Run
 from torchferry.perf.tables.kernels import KernelTable
 from torchferry.text import Text
 from torchferry.traces.columns import Ints
-from torchferry.traces.model import Trace
+from torchferry.traces.model import Trace, TraceSignature
 from torchferry.traces.names import operator_of
 
 ID = "mixed_precision"
@@ -103,20 +103,15 @@ def _in_trace(run: Run, trace: Trace, dtypes: tuple[str, ...]) -> Iterator[Diagn
 def _single_rows(trace: Trace) -> Ints:
     """Operators on matrices whose inputs are float32."""
     rows = operators_in_window(trace)
-    matrix = np.array(
-        [bool(_MATRIX_OPERATOR.match(name) and operator_of(name)) for name in trace.names], bool
-    )
+    matrix = trace.names_that(lambda name: _MATRIX_OPERATOR.match(name) and operator_of(name))
     rows = rows[matrix[trace.host.name[rows]]]
-    is_single = {
-        number: _is_single(trace, number) for number in np.unique(trace.host.signature[rows]).tolist()
-    }
-    found: Ints = rows[np.array([is_single[number] for number in trace.host.signature[rows].tolist()], bool)]
-    return found
+    numbers = np.unique(trace.host.signature[rows]).tolist()
+    single = [number for number in numbers if _is_single(trace.signature(number))]
+    return rows[np.isin(trace.host.signature[rows], single)]
 
 
-def _is_single(trace: Trace, number: int) -> bool:
+def _is_single(signature: TraceSignature) -> bool:
     """Whether the tensors are float32: the first two that have a size."""
-    signature = trace.signature(number)
     types = [
         kind
         for kind, dims in zip(signature.types, signature.dims, strict=False)
@@ -132,9 +127,7 @@ def _in_table(run: Run, table: KernelTable, dtypes: tuple[str, ...]) -> Iterator
         if _MATRIX_KERNEL.search(group.type or group.name)
         and _is_single_in_table(group.signature.input_dtypes)
     ]
-    first, last = table.span
-    whole = (last - first) / 1e9 if last > first else table.seconds
-    share = sum(group.seconds for group in groups) / whole if whole else 0.0
+    share = table.share(sum(group.seconds for group in groups))
     if share < LEAST_SHARE:
         return
     evidence = tuple(
@@ -144,7 +137,7 @@ def _in_table(run: Run, table: KernelTable, dtypes: tuple[str, ...]) -> Iterator
             "",
             group.calls,
             group.seconds,
-            group.seconds / whole,
+            table.share(group.seconds),
         )
         for group in groups[:MOST]
     )
@@ -157,16 +150,8 @@ def _is_single_in_table(dtypes: str) -> bool:
 
 
 def _diagnosis(run: Run, share: float, dtypes: tuple[str, ...], evidence: tuple[Evidence, ...]) -> Diagnosis:
-    return Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(share=share, dtypes=", ".join(dtypes)),
-        share,
-        (_remedy(run, dtypes),),
-        evidence,
-        gain=share * GAIN,
-        gain_basis=_BASIS,
-    )
+    summary, remedies = _SUMMARY.format(share=share, dtypes=", ".join(dtypes)), (_remedy(run, dtypes),)
+    return Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share * GAIN, gain_basis=_BASIS)
 
 
 def _remedy(run: Run, dtypes: tuple[str, ...]) -> Text:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.traces.model import Trace
+
+Lacks = Callable[[Run], Text | None]
 
 
 class Detector(NamedTuple):
     """Looks for one kind of bottleneck."""
 
     id: str
-    lacks: Callable[
-        [Run], Text | None
-    ]  # what the run does not hold and the detector needs; None: it can look
+    lacks: Lacks  # what the run does not hold and the detector needs; None: it can look
     detect: Callable[[Run], Iterable[Diagnosis]]
 
 
@@ -38,3 +40,18 @@ def needs_trace(run: Run) -> Text | None:
 def needs_device(run: Run) -> Text | None:
     """For detectors that look at the device's times."""
     return needs_trace(run) or (NO_DEVICE if run.trace is not None and run.trace.is_host_only else None)
+
+
+def trace_detector(
+    name: str,
+    detect: Callable[[Run, Trace], Iterable[Diagnosis]],
+    lacks: Lacks = needs_trace,
+) -> Detector:
+    """A detector that needs a run's trace, whatever else it needs."""
+
+    @functools.wraps(detect)
+    def of_run(run: Run) -> Iterable[Diagnosis]:
+        assert run.trace is not None
+        return detect(run, run.trace)
+
+    return Detector(name, lacks, of_run)

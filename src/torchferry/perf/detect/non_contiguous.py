@@ -14,8 +14,8 @@ from torchferry.perf.detect.conversions import (
     is_part_of_operator,
     moves_between_devices,
 )
-from torchferry.perf.detect.evidence import LineKey, added_up, whole_time
-from torchferry.perf.detect.model import NO_STRIDES, Detector, needs_trace
+from torchferry.perf.detect.evidence import added_up, names_of, whole_time
+from torchferry.perf.detect.model import NO_STRIDES, needs_trace, trace_detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.roofline import tensor
 from torchferry.perf.run import Run
@@ -58,11 +58,8 @@ _BASIS = Text(
 
 
 def lacks(run: Run) -> Text | None:
-    """Strides."""
-    missing = needs_trace(run)
-    if missing is None and run.trace is not None and not run.trace.has_strides:
-        return NO_STRIDES
-    return missing
+    """A trace with strides."""
+    return needs_trace(run) or (None if run.trace and run.trace.has_strides else NO_STRIDES)
 
 
 def contiguous_copies(trace: Trace) -> tuple[Ints, Ints]:
@@ -74,10 +71,8 @@ def contiguous_copies(trace: Trace) -> tuple[Ints, Ints]:
     return rows[kept][first], above
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the strides of both sides of every copy."""
-    trace = run.trace
-    assert trace is not None
     rows, above = contiguous_copies(trace)
     time = whole_time(trace, above)
     share = trace.share(int(time.sum()))
@@ -86,28 +81,19 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     numbers = trace.host.signature[rows]
     kinds = {number: copied(trace.signature(number)) for number in np.unique(numbers).tolist()}
     repeated = sum(1 for number in numbers.tolist() if kinds[number] is Copied.REPEATED)
+    summary = _SUMMARY.format(count=len(rows), share=share, repeated=repeated)
     remedies = [_ORDER, _SHUFFLE] if repeated < len(rows) else []
     remedies += [_REPEATED] if repeated else []
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=len(rows), share=share, repeated=repeated),
-        share,
-        tuple(remedies),
-        added_up(trace, _keys(trace, rows, above, kinds), time, trace.host.start[above]),
-        gain=share,
-        gain_basis=_BASIS,
+    sources = {number: _source(trace, number, kind) for number, kind in kinds.items()}
+    evidence = added_up(
+        trace,
+        names_of(trace, trace.host.name[above]),
+        trace.places(above),
+        time,
+        trace.host.start[above],
+        [sources[number] for number in numbers.tolist()],
     )
-
-
-def _keys(trace: Trace, rows: Ints, above: Ints, kinds: dict[int, Copied]) -> list[LineKey]:
-    texts = {number: _source(trace, number, kind) for number, kind in kinds.items()}
-    names = [trace.names[number] for number in trace.host.name[above].tolist()]
-    signatures = trace.host.signature[rows].tolist()
-    return [
-        LineKey(name, place, texts[number])
-        for name, place, number in zip(names, trace.places(above), signatures, strict=True)
-    ]
+    yield Diagnosis(ID, _TITLE, summary, share, tuple(remedies), evidence, gain=share, gain_basis=_BASIS)
 
 
 def _source(trace: Trace, number: int, kind: Copied) -> Text:
@@ -119,4 +105,4 @@ def _source(trace: Trace, number: int, kind: Copied) -> Text:
     return said.format(shape=shape, dtype=source.dtype, strides=strides)
 
 
-DETECTOR = Detector(ID, lacks, detect)
+DETECTOR = trace_detector(ID, detect, lacks)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import by_name_and_place, found_in_trace, names_that
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.events import events_like
+from torchferry.perf.detect.evidence import by_name_and_place, found_in_trace
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Flags, Ints
 from torchferry.traces.model import Trace
 
 ID = "pageable_copies"
@@ -44,45 +44,31 @@ _BASIS = Text(
 )
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the kind of memory that the profiler names, or the call of the device's library."""
-    trace = run.trace
-    assert trace is not None
-    pageable = np.flatnonzero(names_that(trace, _PAGEABLE.search)[trace.device.name])
+    pageable = np.flatnonzero(np.isin(trace.device.name, trace.names_like(_PAGEABLE)))
     alone = trace.moments(trace.device.take(pageable)) & run.parts.get(TimePart.COPY, trace.window)
     share = trace.share(alone.total)
     if len(pageable) and share >= LEAST_SHARE:
-        found = found_in_trace(trace, pageable)
-        summary = _PAGEABLE_SUMMARY.format(count=found.calls, share=share)
-        yield Diagnosis(
-            ID, _TITLE, summary, found.share, (_PIN, _PRELOAD), found.evidence, gain=share, gain_basis=_BASIS
-        )
+        count, taken, evidence = found_in_trace(trace, pageable)
+        summary = _PAGEABLE_SUMMARY.format(count=count, share=share)
+        yield Diagnosis(ID, _TITLE, summary, taken, (_PIN, _PRELOAD), evidence, gain=share, gain_basis=_BASIS)
     elif not len(pageable):
         yield from _blocking(trace)
 
 
 def _blocking(trace: Trace) -> Iterator[Diagnosis]:
     """Where the profiler does not name the memory: calls of the library that wait, and are made for a copy."""
-    numbers = [
-        number for number in np.unique(trace.runtime.name).tolist() if _BLOCKING.search(trace.names[number])
-    ]
-    calls = trace.runtime.take(np.isin(trace.runtime.name, numbers))
-    calls = calls.take(trace.in_window(calls))
+    calls = events_like(trace, trace.runtime, _BLOCKING)
     rows = trace.host_calls.enclosing(calls.thread, calls.start)
-    copying = _lies_in_copy(trace, rows)
-    share = trace.share(trace.moments(calls.take(copying)).total)
-    if share < LEAST_SHARE:
-        return
-    outer = np.unique(rows[copying])
-    summary = _BLOCKING_SUMMARY.format(count=int(copying.sum()), share=share)
-    yield Diagnosis(ID, _TITLE, summary, share, (_PIN, _PRELOAD), by_name_and_place(trace, outer))
-
-
-def _lies_in_copy(trace: Trace, rows: Ints) -> Flags:
-    """Whether the operator copies a tensor. One that reads a single value is another bottleneck's."""
+    # An operator that reads a single value is another bottleneck's.
     copies = np.isin(trace.host.name, trace.name_ids("aten::copy_", "aten::_to_copy", "aten::to"))
-    found: Flags = (rows >= 0) & copies[rows]
-    return found
+    copying = (rows >= 0) & copies[rows]
+    share = trace.share_of(calls.take(copying))
+    if share >= LEAST_SHARE:
+        summary = _BLOCKING_SUMMARY.format(count=int(copying.sum()), share=share)
+        evidence = by_name_and_place(trace, np.unique(rows[copying]))
+        yield Diagnosis(ID, _TITLE, summary, share, (_PIN, _PRELOAD), evidence)
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

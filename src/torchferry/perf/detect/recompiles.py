@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import MOST, LineKey, added_up
+from torchferry.perf.detect.events import outermost
+from torchferry.perf.detect.evidence import MOST, by_frame
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.oplog.model import OpLog
@@ -70,24 +71,14 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 def _in_trace(trace: Trace) -> Iterator[Diagnosis]:
     found = [_compiles(trace, events) for events in (trace.runtime, trace.host, trace.python)]
     events = Columns.joined([part for part in found if len(part)])
-    events = events.take(_is_warm(trace, events.start))
-    outer = events.take(_outermost(events))
-    share = trace.share(trace.moments(outer).total)
-    if not len(outer) or share < LEAST_SHARE:
-        return
-    names = [trace.names[number] for number in outer.name.tolist()]
-    places = trace.places_at(outer.thread, outer.start) if len(trace.python) else [""] * len(outer)
-    keys = [LineKey(name, place) for name, place in zip(names, places, strict=True)]
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=len(outer), share=share),
-        share,
-        (_SHAPES, _MODES),
-        added_up(trace, keys, outer.duration, outer.start),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    # Compiling is many calls one in another.
+    outer = outermost(events.take(_is_warm(trace, events.start)))
+    share = trace.share_of(outer)
+    if share >= LEAST_SHARE:
+        summary, evidence = _SUMMARY.format(count=len(outer), share=share), by_frame(trace, outer)
+        yield Diagnosis(
+            ID, _TITLE, summary, share, (_SHAPES, _MODES), evidence, gain=share, gain_basis=_BASIS
+        )
 
 
 def _compiles(trace: Trace, events: Columns) -> Columns:
@@ -104,24 +95,8 @@ def _compiles(trace: Trace, events: Columns) -> Columns:
 def _is_warm(trace: Trace, start: Ints) -> Flags:
     """Which moments lie in a step that comes after others."""
     steps = trace.steps
-    if not len(steps):
-        return np.zeros(len(start), bool)
-    first = 0 if steps.basis == "profiler" and int(steps.number[0]) > WARM else 1
-    warm = Intervals.union(steps.start[first:], steps.end[first:])
-    inside: Flags = warm.covered(start, start + 1) > 0
-    return inside
-
-
-def _outermost(events: Columns) -> Flags:
-    """Those that lie in no other of their thread, for compiling is many calls one in another."""
-    order = np.lexsort((-events.duration, events.start, events.thread))
-    kept = np.zeros(len(events), bool)
-    thread, end = -1, 0
-    for row in order.tolist():
-        if int(events.thread[row]) != thread or int(events.start[row]) >= end:
-            thread, end = int(events.thread[row]), int(events.start[row] + events.duration[row])
-            kept[row] = True
-    return kept
+    first = 0 if len(steps) and steps.basis == "profiler" and int(steps.number[0]) > WARM else 1
+    return Intervals.union(steps.start[first:], steps.end[first:]).holds(start)
 
 
 def _in_log(log: OpLog) -> Diagnosis:
@@ -143,16 +118,9 @@ def _in_log(log: OpLog) -> Diagnosis:
         )
         for operator in again[:MOST]
     )
-    return Diagnosis(
-        ID,
-        _TITLE,
-        _LOG_SUMMARY.format(count=len(log.recompiles), seconds=log.recompile_seconds),
-        share,
-        (_SHAPES, _MODES),
-        evidence,
-        gain=share if share else None,
-        gain_basis=_BASIS if share else None,
-    )
+    summary = _LOG_SUMMARY.format(count=len(log.recompiles), seconds=log.recompile_seconds)
+    gain, basis = (share, _BASIS) if share else (None, None)
+    return Diagnosis(ID, _TITLE, summary, share, (_SHAPES, _MODES), evidence, gain, basis)
 
 
 DETECTOR = Detector(ID, lacks, detect)

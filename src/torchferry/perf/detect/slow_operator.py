@@ -13,7 +13,6 @@ from torchferry.perf.detect.evidence import (
     compute_time,
     groups_of,
     kernel_evidence,
-    table_time,
 )
 from torchferry.perf.detect.model import NO_DEVICE, NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
@@ -72,7 +71,6 @@ class _Candidate(NamedTuple):
     """Calls that can be judged."""
 
     measured: Measured
-    calls: int
     evidence: Evidence
 
 
@@ -108,16 +106,9 @@ def detect(run: Run) -> Iterator[Diagnosis]:
         count=len(found), share=share, reached=_range(min(parts), max(parts)), device=device
     )
     shown = sorted(found, key=lambda each: -each.saved)[:MOST]
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        summary,
-        share,
-        (_SHAPES, _LAYOUT, _FORMS),
-        tuple(each.evidence for each in shown),
-        gain=gain,
-        gain_basis=_BASIS.format(reachable=REACHABLE) if peaks else _BASIS_BESIDE,
-    )
+    evidence = tuple(each.evidence for each in shown)
+    basis = _BASIS.format(reachable=REACHABLE) if peaks else _BASIS_BESIDE
+    yield Diagnosis(ID, _TITLE, summary, share, (_SHAPES, _LAYOUT, _FORMS), evidence, gain, basis)
 
 
 def _range(worst: float, best: float) -> Text:
@@ -141,16 +132,15 @@ def _of_trace(trace: Trace) -> Iterator[_Candidate]:
         work = work_of(group.operator, trace.signature(group.signature))
         if work is not None and work.nbytes:
             measured = Measured(group.operator, work, group.time / group.calls / 1e9)
-            yield _Candidate(measured, group.calls, as_evidence(trace, group))
+            yield _Candidate(measured, as_evidence(trace, group))
 
 
 def _of_table(table: KernelTable) -> Iterator[_Candidate]:
-    total = table_time(table)
     for group in table.groups:
         work = kernel_work(group.type, group.signature)
         if work is not None and work.nbytes:
             measured = Measured(group.type, work, group.seconds / group.calls)
-            yield _Candidate(measured, group.calls, kernel_evidence(group, total))
+            yield _Candidate(measured, kernel_evidence(table, group))
 
 
 def _beside_peaks(candidates: list[_Candidate], peaks: Peaks) -> Iterator[_Slow]:

@@ -8,12 +8,11 @@ import numpy as np
 
 from torchferry.perf.detect.events import per_step
 from torchferry.perf.detect.evidence import by_name, by_name_and_place
-from torchferry.perf.detect.model import Detector, needs_device
+from torchferry.perf.detect.model import needs_device, trace_detector
 from torchferry.perf.detect.waits import upload_rows
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Ints
 from torchferry.traces.model import Trace
 from torchferry.units import size
 
@@ -43,37 +42,23 @@ _BASIS = Text(
 )
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the device's copies and their sizes."""
-    trace = run.trace
-    assert trace is not None
-    copies = _small_copies(trace)
+    copies = upload_rows(trace)
+    device = trace.device.take(copies)
+    copies = copies[trace.in_window(device) & (device.nbytes > 0) & (device.nbytes < SMALL)]
     count = per_step(trace, len(copies))
     if count < LEAST_PER_STEP:
         return
     owners = np.unique(trace.owner[copies])
     calls = trace.host_calls.outermost(owners[owners >= 0])
-    share = trace.share(trace.moments(trace.host.take(calls)).total)
+    share = trace.share_of(trace.host.take(calls))
     if share < LEAST_SHARE:
         return
     mean = float(trace.device.nbytes[copies].mean())
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=count, size=size(mean), share=share),
-        share,
-        _REMEDIES,
-        by_name_and_place(trace, calls) or by_name(trace, trace.device.take(copies)),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    summary = _SUMMARY.format(count=count, size=size(mean), share=share)
+    evidence = by_name_and_place(trace, calls) or by_name(trace, trace.device.take(copies))
+    yield Diagnosis(ID, _TITLE, summary, share, _REMEDIES, evidence, gain=share, gain_basis=_BASIS)
 
 
-def _small_copies(trace: Trace) -> Ints:
-    rows = upload_rows(trace)
-    device = trace.device.take(rows)
-    kept: Ints = rows[trace.in_window(device) & (device.nbytes > 0) & (device.nbytes < SMALL)]
-    return kept
-
-
-DETECTOR = Detector(ID, needs_device, detect)
+DETECTOR = trace_detector(ID, detect, needs_device)

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from torchferry.perf.detect.events import is_on_host, per_step
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.evidence import added_up
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.detect.waits import Waits, waits_for_device
-from torchferry.perf.model import Diagnosis, Evidence, Severity
+from torchferry.perf.model import Diagnosis, Severity
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.intervals import Intervals
@@ -20,7 +20,7 @@ from torchferry.traces.model import Trace
 
 ID = "synchronization"
 LEAST_GAIN = (
-    0.01  # of the steps: one wait at the end of a long step costs less, and programs need it for their log
+    0.01  # of the steps: one wait at the end of a long step costs less, and programs need it for logs
 )
 LEAST_PER_STEP = 1.0  # where the device's time is not known: what happens in every step, not once for a log
 # Each wait empties the device's queue, and some tens of microseconds pass until it is filled again: ten of them are
@@ -68,13 +68,11 @@ _REMEDIES = (
 )
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By what it costs; where no device was traced, by how often."""
-    trace = run.trace
-    assert trace is not None
     if is_on_host(trace, run.device):
         return
-    waits = waits_for_device(run)
+    waits = waits_for_device(run, trace)
     count = per_step(trace, len(waits))
     if trace.is_host_only:
         if count >= LEAST_PER_STEP:
@@ -92,29 +90,16 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 def _diagnosis(
     trace: Trace, waits: Waits, summary: Text, share: float = 0.0, gain: float | None = None
 ) -> Diagnosis:
-    evidence = _evidence(trace, waits)
-    names = [each.what for each in evidence if isinstance(each.what, str)]
-    named = [remedy for pattern, remedy in _REMEDIES if any(map(pattern.search, names))]
-    return Diagnosis(
-        ID,
-        _TITLE,
-        summary,
-        share,
-        tuple(named) or (_READ,),
-        evidence,
-        gain,
-        None if gain is None else _BASIS,
-    )
-
-
-def _evidence(trace: Trace, waits: Waits) -> tuple[Evidence, ...]:
     if len(trace.python):
         places = trace.places_at(waits.thread, waits.start)
     else:  # the stack is written down at operators only
         at_operators = trace.places(np.maximum(waits.row, 0))
         places = [place if row >= 0 else "" for place, row in zip(at_operators, waits.row, strict=True)]
-    keys = [LineKey(name, place) for name, place in zip(waits.name, places, strict=True)]
-    return added_up(trace, keys, waits.time, waits.start)
+    evidence = added_up(trace, waits.name, places, waits.time, waits.start)
+    names = [str(each.what) for each in evidence]
+    remedies = [remedy for pattern, remedy in _REMEDIES if any(map(pattern.search, names))] or [_READ]
+    basis = None if gain is None else _BASIS
+    return Diagnosis(ID, _TITLE, summary, share, tuple(remedies), evidence, gain, basis)
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 
 from torchferry.perf.detect.events import frames_like, is_on_host, per_step
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.model import NO_FRAMES, Detector, needs_trace
+from torchferry.perf.detect.evidence import by_frame
+from torchferry.perf.detect.model import NO_FRAMES, needs_trace, trace_detector
 from torchferry.perf.detect.waits import PRINTING
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Columns
 from torchferry.traces.model import Trace
 
 ID = "tensor_print"
@@ -39,32 +38,16 @@ def lacks(run: Run) -> Text | None:
     return needs_trace(run) or (None if run.trace and len(run.trace.python) else NO_FRAMES)
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the functions of PyTorch that do it."""
-    trace = run.trace
-    assert trace is not None
-    prints = _prints(trace)
-    share = trace.share(trace.moments(prints).total)
+    prints = frames_like(trace, _PRINTING)
+    share = trace.share_of(prints)
     count = per_step(trace, len(prints))
     untimed = trace.is_host_only and not is_on_host(trace, run.device)
     if not len(prints) or (share < LEAST_SHARE and not (untimed and count >= LEAST_PER_STEP)):
         return
-    keys = [LineKey(_PRINT, place) for place in trace.places_at(prints.thread, prints.start)]
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(count=count, share=share),
-        share,
-        (_REMEDY,),
-        added_up(trace, keys, prints.duration, prints.start),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    summary, evidence = _SUMMARY.format(count=count, share=share), by_frame(trace, prints, _PRINT)
+    yield Diagnosis(ID, _TITLE, summary, share, (_REMEDY,), evidence, gain=share, gain_basis=_BASIS)
 
 
-def _prints(trace: Trace) -> Columns:
-    """The outermost frames of each."""
-    return frames_like(trace, _PRINTING)
-
-
-DETECTOR = Detector(ID, lacks, detect)
+DETECTOR = trace_detector(ID, detect, lacks)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchferry.perf.detect.evidence import MOST
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
@@ -38,10 +38,8 @@ _SELDOM = Text(
 )
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By the times of steps; what is longer in the slow ones says why."""
-    trace = run.trace
-    assert trace is not None
     steps = trace.steps
     if len(steps) < LEAST_STEPS:
         return
@@ -67,24 +65,21 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 def _longer(trace: Trace, slow: Flags, more: float) -> Iterator[Evidence]:
     """The functions, or else marks and operators, that take longer in the slow steps: the innermost that explain much."""
     events = trace.python if len(trace.python) else trace.host
-    step = _step_of(trace, events)
+    # For each event the position of the step that it begins in; -1: none.
+    step: Ints = np.searchsorted(trace.steps.start, events.start, side="right") - 1
+    step = np.where((step >= 0) & (events.start < trace.steps.end[np.maximum(step, 0)]), step, -1)
     usual = ~slow
     usual[0] = False
     in_slow, in_usual = (_time_by_name(trace, events, step, chosen) for chosen in (slow, usual))
     excess = in_slow - in_usual * (slow.sum() / max(int(usual.sum()), 1))
-    named = [
-        number
-        for number in np.flatnonzero(excess >= _MUCH * more).tolist()
-        if not is_profiler_step(trace.names[number])
-    ]
+    much = np.flatnonzero(excess >= _MUCH * more).tolist()
+    named = [number for number in much if not is_profiler_step(trace.names[number])]
     for number in sorted(named, key=lambda each: in_slow[each])[:MOST]:
         rows = np.flatnonzero((events.name == number) & (step >= 0) & slow[np.maximum(step, 0)])
         longest = rows[int(events.duration[rows].argmax())]
         yield Evidence(
             trace.names[number],
-            place=trace.places_at(events.thread[longest : longest + 1], events.start[longest : longest + 1])[
-                0
-            ],
+            place=trace.places_at(events.thread[[longest]], events.start[[longest]])[0],
             count=len(rows),
             seconds=float(excess[number]) / 1e9,
             share=min(trace.share(float(excess[number])), 1.0),
@@ -99,11 +94,4 @@ def _time_by_name(trace: Trace, events: Columns, step: Ints, chosen: Flags) -> F
     return sums.astype(np.float64)
 
 
-def _step_of(trace: Trace, events: Columns) -> Ints:
-    """For each event the position of the step that it begins in; -1: none."""
-    steps = trace.steps
-    row: Ints = np.searchsorted(steps.start, events.start, side="right") - 1
-    return np.where((row >= 0) & (events.start < steps.end[np.maximum(row, 0)]), row, -1)
-
-
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from torchferry.perf.detect.events import is_on_host, lies_in, marks, per_step
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.evidence import added_up, names_of
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
@@ -51,9 +51,9 @@ _BASIS = Text(
     "估计值：设备等待优化器下发的时间，加上对参数的 {passes:.0f} 次遍历中多于一次的部分",
 )
 _SINGLE = re.compile(
-    r"aten::(?:add|sub|mul|div|sqrt|rsqrt|addcmul|addcdiv|lerp|neg|sign|maximum|pow|copy|clamp|zero|norm|clone|fill)_?$"
+    r"^aten::(?:add|sub|mul|div|sqrt|rsqrt|addcmul|addcdiv|lerp|neg|sign|maximum|pow|copy|clamp|zero|norm|clone|fill)_?$"
 )
-_WHOLE = re.compile(r"\w+::\w*(?:_foreach_|fused|multi_tensor|apply)", re.IGNORECASE)
+_WHOLE = re.compile(r"^\w+::\w*(?:_foreach_|fused|multi_tensor|apply)", re.IGNORECASE)
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
 _NAME = re.compile(r"Optimizer\.step#(\w+)")
 
@@ -65,52 +65,40 @@ class _OptimizerCalls(NamedTuple):
     parameters: float  # per step
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By what lies right in the marks of optimizers."""
-    trace = run.trace
-    assert trace is not None
     calls = _calls(trace)
     count = per_step(trace, len(calls.single))
     if count < LEAST_CALLS or len(calls.single) < SINGLE_OVER_WHOLE * calls.whole or count < calls.parameters:
         return
-    share = trace.share(trace.moments(calls.steps).total)
+    share = trace.share_of(calls.steps)
     passes = count / calls.parameters if calls.parameters else 1.0
     gain = None if trace.is_host_only else _gain(run, trace, calls, passes)
     on_host = is_on_host(trace, run.device)
     if (gain is not None and gain < LEAST_GAIN) or (on_host and share < LEAST_SHARE):
         return
     optimizer = _optimizer(trace, calls.steps)
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(optimizer=optimizer, calls=count, parameters=calls.parameters, share=share),
-        share,
-        _remedies(optimizer, on_host, run.vendor),
-        added_up(
-            trace, _keys(trace, calls), trace.host.duration[calls.single], trace.host.start[calls.single]
-        ),
-        gain,
-        None if gain is None else _BASIS.format(passes=passes),
-    )
+    summary = _SUMMARY.format(optimizer=optimizer, calls=count, parameters=calls.parameters, share=share)
+    # The place of the first of them is that of all: the line that calls step().
+    single = trace.host.take(calls.single)
+    places = trace.places(calls.single[:1]) * len(single)
+    evidence = added_up(trace, names_of(trace, single.name), places, single.duration, single.start)
+    remedies, basis = _remedies(optimizer, on_host, run.vendor), _BASIS.format(passes=passes)
+    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain, None if gain is None else basis)
 
 
 def _calls(trace: Trace) -> _OptimizerCalls:
-    accumulated = _accumulated(trace)
+    # The last thing that a backward pass does for a parameter.
+    accumulated = trace.of_window(trace.host.take(trace.host_rows(_ACCUMULATE)))
     steps = _without_closures(marks(trace, MARK), accumulated)
     above = trace.parent
     in_step = (above >= 0) & np.isin(trace.host.name[above], trace.name_ids(prefix=MARK))
     rows = np.flatnonzero(in_step & lies_in(trace.host.thread, trace.host.start, steps))
-    single = _matching(trace, rows, _SINGLE)
-    whole = len(_matching(trace, rows, _WHOLE))
-    return _OptimizerCalls(
-        steps, single, whole, per_step(trace, _parameters(trace, single, len(accumulated)))
-    )
-
-
-def _accumulated(trace: Trace) -> Columns:
-    """The last thing that a backward pass does for a parameter."""
-    found = trace.host.take(trace.host_rows(_ACCUMULATE))
-    return found.take(trace.in_window(found))
+    names = trace.host.name[rows]
+    single = rows[np.isin(names, trace.names_like(_SINGLE))]
+    whole = int(np.isin(names, trace.names_like(_WHOLE)).sum())
+    parameters = per_step(trace, _parameters(trace, single, len(accumulated)))
+    return _OptimizerCalls(steps, single, whole, parameters)
 
 
 def _without_closures(steps: Columns, accumulated: Columns) -> Columns:
@@ -130,11 +118,6 @@ def _parameters(trace: Trace, single: Ints, accumulated: int) -> float:
     return min(accumulated, typical) if accumulated else typical
 
 
-def _matching(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> Ints:
-    numbers = [number for number, name in enumerate(trace.names) if pattern.match(name)]
-    return rows[np.isin(trace.host.name[rows], numbers)]
-
-
 def _gain(run: Run, trace: Trace, calls: _OptimizerCalls, passes: float) -> float:
     waiting = int(run.parts[TimePart.HOST].covered(calls.steps.start, calls.steps.end).sum())
     computing = float(trace.device_time[calls.single].sum())
@@ -148,12 +131,6 @@ def _optimizer(trace: Trace, steps: Columns) -> str:
     return found[1] if found else "The optimizer"
 
 
-def _keys(trace: Trace, calls: _OptimizerCalls) -> list[LineKey]:
-    """The place of the first of them is that of all: the line that calls step()."""
-    place = trace.places(calls.single[:1])[0]
-    return [LineKey(trace.names[number], place) for number in trace.host.name[calls.single].tolist()]
-
-
 def _remedies(optimizer: str, on_host: bool, vendor: Vendor | None) -> tuple[Text, ...]:
     if on_host:
         return (_FUSED_ON_HOST.format(optimizer=optimizer),)
@@ -164,4 +141,4 @@ def _remedies(optimizer: str, on_host: bool, vendor: Vendor | None) -> tuple[Tex
     return (*remedies, _AFFINITY.format(optimizer=optimizer))
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from torchferry.perf.detect.events import (
+    events_like,
     frames_with,
     lies_in,
     marks,
     operators_in_window,
     outermost_operators,
 )
+from torchferry.perf.detect.evidence import names_of
 from torchferry.perf.model import TimePart
 from torchferry.perf.run import Run, loader_waits
 from torchferry.traces.columns import DEVICE_KINDS, Columns, EventKind, Flags, Ints
@@ -56,27 +58,19 @@ class Waits(NamedTuple):
         return len(self.row)
 
 
-def waits_for_device(run: Run) -> Waits:
+def waits_for_device(run: Run, trace: Trace) -> Waits:
     """By the calls of the device's library; where no device was traced, by the operators that need one."""
-    trace = run.trace
-    assert trace is not None
     return _by_operators(trace) if trace.is_host_only or not len(trace.host) else _by_calls(run, trace)
 
 
-def _waiting_calls(trace: Trace) -> Columns:
-    """Of the device's library, in the window, whoever makes them."""
-    waiting = [number for number, name in enumerate(trace.names) if _WAITING_CALL.search(name)]
-    calls = trace.runtime.take(np.isin(trace.runtime.name, waiting))
-    return calls.take(trace.in_window(calls))
-
-
 def _by_calls(run: Run, trace: Trace) -> Waits:
-    calls = _waiting_calls(trace)
+    calls = events_like(trace, trace.runtime, _WAITING_CALL)
     thread = _threads_of_host(trace)[calls.thread]
     operator = trace.host_calls.enclosing(thread, calls.start)
     is_operator = (operator >= 0) & (trace.host.kind[operator] == EventKind.OPERATOR)
     operator = np.where(is_operator, operator, -1)
-    kept = ~_excused(trace, thread, calls.start) & ~np.isin(operator, _uploading(trace))
+    uploading = trace.owner[upload_rows(trace)]
+    kept = ~_excused(trace, thread, calls.start) & ~np.isin(operator, uploading[uploading >= 0])
     calls, operator, thread = calls.take(kept), operator[kept], thread[kept]
     outer = outermost_operators(trace, operator)
     start = np.where(operator >= 0, trace.host.start[operator], calls.start)
@@ -94,18 +88,18 @@ def _by_calls(run: Run, trace: Trace) -> Waits:
 def _by_operators(trace: Trace) -> Waits:
     rows = operators_in_window(trace)
     name = trace.host.name[rows]
-    fetches = np.isin(name, trace.name_ids(_COPIES)) & _begin_in(trace, rows, _FETCHING_FRAMES)
+    fetches = np.isin(name, trace.name_ids(_COPIES)) & lies_in(
+        trace.host.thread[rows], trace.host.start[rows], frames_with(trace, *_FETCHING_FRAMES)
+    )
     rows = rows[fetches | np.isin(name, trace.name_ids(*_READS_AND_SIZES))]
     rows = rows[~_excused(trace, trace.host.thread[rows], trace.host.start[rows])]
-    rows = rows[~_checked_by_autograd(trace, rows)]
-    outer = np.unique(outermost_operators(trace, rows))
-    names = [trace.names[number] for number in trace.host.name[outer].tolist()]
+    # The check for NaN of torch.autograd.detect_anomaly reads as well.
+    outer = outermost_operators(trace, rows)
+    above = trace.parent[outer]
+    checks = (above >= 0) & np.isin(trace.host.name[above], trace.name_ids(prefix=_CHECKED_BY_AUTOGRAD))
+    outer = np.unique(outer[~checks])
     host = trace.host.take(outer)
-    return Waits(outer, names, host.start, host.duration, host.thread, Intervals())
-
-
-def _begin_in(trace: Trace, rows: Ints, frames: tuple[str, ...]) -> Flags:
-    return lies_in(trace.host.thread[rows], trace.host.start[rows], frames_with(trace, *frames))
+    return Waits(outer, names_of(trace, host.name), host.start, host.duration, host.thread, Intervals())
 
 
 def _threads_of_host(trace: Trace) -> Ints:
@@ -126,25 +120,8 @@ def _excused(trace: Trace, thread: Ints, time: Ints) -> Flags:
 
 def upload_rows(trace: Trace) -> Ints:
     """The rows of `device` that copied something to it."""
-    numbers = [number for number, name in enumerate(trace.names) if _UPLOAD.search(name)]
-    rows: Ints = np.flatnonzero((trace.device.kind == EventKind.COPY) & np.isin(trace.device.name, numbers))
-    return rows
-
-
-def _uploading(trace: Trace) -> Ints:
-    """The operators that did so."""
-    owner = trace.owner[upload_rows(trace)]
-    uploading: Ints = owner[owner >= 0]
-    return uploading
-
-
-def _checked_by_autograd(trace: Trace, rows: Ints) -> Flags:
-    """Read by the check for NaN of torch.autograd.detect_anomaly."""
-    outer = outermost_operators(trace, rows)
-    above = trace.parent[outer]
-    engine = trace.name_ids(prefix=_CHECKED_BY_AUTOGRAD)
-    found: Flags = (above >= 0) & np.isin(trace.host.name[above], engine)
-    return found
+    uploads = np.isin(trace.device.name, trace.names_like(_UPLOAD))
+    return np.flatnonzero((trace.device.kind == EventKind.COPY) & uploads)
 
 
 def _idle_after(run: Run, trace: Trace, start: Ints, end: Ints) -> Intervals:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from torchferry.perf.detect.events import marks, per_step
-from torchferry.perf.detect.evidence import LineKey, added_up
-from torchferry.perf.detect.model import Detector, needs_trace
+from torchferry.perf.detect.evidence import added_up, names_of
+from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
+from torchferry.traces.model import Trace
 
 ID = "zero_grad"
 MARK = "Optimizer.zero_grad#"
@@ -31,10 +32,8 @@ _BASIS = Text("the time of filling", "清零所用的时间")
 _FILLS = ("aten::zero_", "aten::_foreach_zero_", "aten::fill_")
 
 
-def detect(run: Run) -> Iterator[Diagnosis]:
+def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     """By what lies right in the marks of zero_grad."""
-    trace = run.trace
-    assert trace is not None
     above = trace.parent
     in_mark = (above >= 0) & np.isin(trace.host.name[above], trace.name_ids(prefix=MARK))
     fills = np.isin(trace.host.name, trace.name_ids(*_FILLS))
@@ -42,25 +41,17 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if not len(rows):
         return
     calls = marks(trace, MARK)
-    share = trace.share(trace.moments(calls).total)
+    share = trace.share_of(calls)
     gain = share
     if not trace.is_host_only:
         waiting = int(run.parts[TimePart.HOST].covered(calls.start, calls.end).sum())
         gain = trace.share(waiting + float(trace.device_time[rows].sum()))
     if gain < LEAST_SHARE:
         return
-    place = trace.places(rows[:1])[0]
-    keys = [LineKey(trace.names[number], place) for number in trace.host.name[rows].tolist()]
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(calls=per_step(trace, len(rows)), share=share),
-        share,
-        (_REMEDY,),
-        added_up(trace, keys, trace.host.duration[rows], trace.host.start[rows]),
-        gain,
-        _BASIS,
-    )
+    summary = _SUMMARY.format(calls=per_step(trace, len(rows)), share=share)
+    filled, places = trace.host.take(rows), trace.places(rows[:1]) * len(rows)
+    evidence = added_up(trace, names_of(trace, filled.name), places, filled.duration, filled.start)
+    yield Diagnosis(ID, _TITLE, summary, share, (_REMEDY,), evidence, gain, _BASIS)
 
 
-DETECTOR = Detector(ID, needs_trace, detect)
+DETECTOR = trace_detector(ID, detect)

@@ -91,6 +91,16 @@ class KernelTable:
         return int(self.duration.sum()) / 1e9
 
     @property
+    def whole_time(self) -> int:
+        """What shares are of: from the first kernel to the last one; without times, the time of all kernels."""
+        start, end = self.span
+        return end - start if end > start else int(self.duration.sum())
+
+    def share(self, seconds: float) -> float:
+        """A share of the whole time."""
+        return seconds / (self.whole_time / 1e9) if self.whole_time else 0.0
+
+    @property
     def steps(self) -> list[int]:
         """Their numbers; empty: the table does not tell them apart."""
         return [number for number in np.unique(self.step).tolist() if number >= 0]
