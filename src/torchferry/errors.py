@@ -4,14 +4,13 @@ from __future__ import annotations
 
 
 class FerryError(Exception):
-    """Bad usage or bad input: one line that says what was wrong, where, and what to do."""
+    """Bad usage or bad input: one line that says what was wrong, where, and what to do; or one for each mistake."""
 
     exit_code = 2
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What to show; one line, but for errors that gather several mistakes."""
-        return (str(self),)
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
 
 
 class InputError(FerryError):
@@ -28,14 +27,6 @@ class VendorError(FerryError):
 
 class RuleFileError(FerryError):
     """A user's rule file has mistakes: one line for each."""
-
-    def __init__(self, *mistakes: str) -> None:
-        super().__init__("\n".join(mistakes))
-        self.mistakes = mistakes
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return self.mistakes
 
 
 class ReportError(FerryError):

@@ -14,9 +14,10 @@ from tests.onnx_export.exports import exported_here
 from tests.onnx_export.networks import Normed
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.onnx_export import exporters
-from torchferry.onnx_export.model import Exported, ExportRequest, decode
+from torchferry.onnx_export.model import Exported, ExportRequest
 from torchferry.onnx_export.weights import WeightsMismatchError
 from torchferry.readiness.models.request import ModelRequest
+from torchferry.settings import decode, encode
 
 
 def export(
@@ -27,7 +28,7 @@ def export(
     model = ModelRequest(f"tests.onnx_export.networks:{name}", inputs, init)
     exported = exported_here(ExportRequest(model, str(output), opset, **others))
     assert [path.name for path in output.parent.iterdir()] == ["model.onnx"]
-    assert decode(exported.encode()) == exported
+    assert decode(Exported, encode(exported)) == exported
     return exported, onnx.load(str(output))
 
 

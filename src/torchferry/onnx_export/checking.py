@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from torchferry.errors import RunError
 from torchferry.onnx_export.calls import ModelSignature, TensorForward
 from torchferry.onnx_export.exporters import first_line
-from torchferry.onnx_export.model import Check, OutputVerdict
+from torchferry.onnx_export.model import Check, OutputVerdict, sizes_in_words
 from torchferry.readiness.models.making import told_as
 from torchferry.text import Text
 
@@ -54,10 +54,8 @@ class Referee:
         """In double precision; None: the model does not compute in it."""
         try:
             doubled = copy.deepcopy(self.called).double()
-            return run(
-                doubled,
-                tuple(tensor.double() if tensor.is_floating_point() else tensor for tensor in self.tensors),
-            )
+            tensors = (tensor.double() if tensor.is_floating_point() else tensor for tensor in self.tensors)
+            return run(doubled, tuple(tensors))
         except Exception:  # whatever a user's model raises for another dtype
             return None
 
@@ -80,34 +78,28 @@ def judged(
     """What is to be thought of one output."""
     if result.shape != wanted.shape:
         shapes = f"{list(result.shape)} instead of {list(wanted.shape)}"
-        return Check(
-            sizes, name, float("inf"), 0.0, OutputVerdict.FAILED, problem=f"{name} has the shape {shapes}"
-        )
+        problem = f"{name} has the shape {shapes}"
+        return Check(sizes, name, float("inf"), 0.0, OutputVerdict.FAILED, problem=problem)
     error, scale = apart(result, wanted), _scale(wanted)
+    check = partial(Check, sizes, name, error, scale)
     limit = tolerance * min(1.0, scale) if wanted.is_floating_point() or wanted.is_complex() else 0.0
     if error <= limit:
-        return Check(
-            sizes, name, error, scale, OutputVerdict.SAME if _says_something(wanted) else OutputVerdict.EMPTY
-        )
+        # Whether there is a number in it that a wrong model would not give as well.
+        says_something = wanted.numel() == 0 or not wanted.is_floating_point() or scale > 0.0
+        return check(OutputVerdict.SAME if says_something else OutputVerdict.EMPTY)
     again = referee.again[number]
     if again.shape != wanted.shape or apart(again, wanted):
-        return Check(sizes, name, error, scale, OutputVerdict.RANDOM)
+        return check(OutputVerdict.RANDOM)
     exact = referee.exact[number] if referee.exact is not None else None
     if exact is None or exact.shape != wanted.shape:
         is_near = limit > 0.0 and error <= tolerance * max(1.0, scale)
-        return Check(sizes, name, error, scale, OutputVerdict.SAME if is_near else OutputVerdict.DIFFERENT)
+        return check(OutputVerdict.SAME if is_near else OutputVerdict.DIFFERENT)
     ours, theirs = apart(wanted, exact), apart(result, exact)
     is_as_near = theirs <= _ABOUT_AS_NEAR * max(ours, _ALWAYS_ROUNDED * scale)
-    verdict = OutputVerdict.ROUNDING if ours <= _TOO_MUCH_ROUNDING * scale else OutputVerdict.CHAOTIC
-    return Check(
-        sizes,
-        name,
-        error,
-        scale,
-        verdict if is_as_near else OutputVerdict.DIFFERENT,
-        pytorch_off=ours,
-        onnx_off=theirs,
-    )
+    verdict = OutputVerdict.DIFFERENT
+    if is_as_near:
+        verdict = OutputVerdict.ROUNDING if ours <= _TOO_MUCH_ROUNDING * scale else OutputVerdict.CHAOTIC
+    return check(verdict, pytorch_off=ours, onnx_off=theirs)
 
 
 def apart(result: torch.Tensor, wanted: torch.Tensor) -> float:
@@ -122,11 +114,6 @@ def apart(result: torch.Tensor, wanted: torch.Tensor) -> float:
 
 def _scale(wanted: torch.Tensor) -> float:
     return float(_widened(wanted).abs().nan_to_num(0.0, 0.0).max()) if wanted.numel() else 0.0
-
-
-def _says_something(wanted: torch.Tensor) -> bool:
-    """Whether there is a number in it that a wrong model would not give as well."""
-    return wanted.numel() == 0 or not wanted.is_floating_point() or _scale(wanted) > 0.0
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
@@ -161,11 +148,6 @@ def compare(
             continue
         checks += _compared(session, signature, Referee(called, tensors), expected, sizes, tolerance)
     return checks, said
-
-
-def sizes_in_words(sizes: dict[str, int]) -> str:
-    """As batch=4, length=3."""
-    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
 
 
 def sizes_to_try(signature: ModelSignature, batches: Sequence[int]) -> Iterator[dict[str, int]]:
@@ -206,14 +188,8 @@ def _compared(
     try:
         results = session.run(None, {name: tensor.numpy() for name, tensor in pairs if name in taken})
     except Exception as error:  # see above
-        yield Check(
-            sizes,
-            ", ".join(names),
-            float("inf"),
-            0.0,
-            OutputVerdict.FAILED,
-            problem=f"onnxruntime: {first_line(error)}",
-        )
+        problem = f"onnxruntime: {first_line(error)}"
+        yield Check(sizes, ", ".join(names), float("inf"), 0.0, OutputVerdict.FAILED, problem=problem)
         return
     for number, (name, result, wanted) in enumerate(zip(names, results, expected, strict=True)):
         yield judged(name, number, torch.from_numpy(result), wanted.detach(), sizes, referee, tolerance)

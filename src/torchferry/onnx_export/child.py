@@ -8,7 +8,8 @@ from pathlib import Path
 
 from torchferry.errors import FerryError
 from torchferry.files.aside import write_whole
-from torchferry.onnx_export.model import decode_request
+from torchferry.onnx_export.model import ExportRequest
+from torchferry.settings import decode, encode
 
 RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
 
@@ -22,9 +23,8 @@ def main(request: str, folder: str) -> int:
         from torchferry.onnx_export.exporting import export_here
 
         torchvision_operators.install()
-        write_whole(
-            Path(folder) / RESULT, export_here(decode_request(request), Path(folder)).encode().encode()
-        )
+        exported = export_here(decode(ExportRequest, request), Path(folder))
+        write_whole(Path(folder) / RESULT, encode(exported).encode())
     except FerryError as error:
         write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
         return error.exit_code

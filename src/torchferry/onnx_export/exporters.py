@@ -172,6 +172,7 @@ def _registry() -> Any:
 
 # Bytes of weights; one protocol buffer has at most 2 GiB, and beyond the weights there is the graph.
 LARGEST = 2**31 - 2**26
+OF_ONNX = ("", "ai.onnx")  # the names of the domain of ONNX's own operators
 _SCRIPT_MOST = 20  # the newest opset of the exporter over TorchScript
 _NEW_LEAST = 18  # the oldest of the other
 
@@ -213,11 +214,14 @@ def export(asked: Asked) -> tuple[onnx.ModelProto, str]:
                 model = way.export(asked)
             _check_result(model, asked.opset)
         except Exception as error:  # exporters raise whatever they come across
-            failures.append((way.name, _without_requests(first_line(error))))
+            # Without what PyTorch adds to every message.
+            said = re.split(r"\.? Please feel free to request|  \[Caused by the value", first_line(error))[0]
+            failures.append((way.name, said))
         else:
             return _renamed(model), way.name
         finally:
-            _clear(asked.folder)
+            for file in filter(Path.is_file, asked.folder.iterdir()):
+                file.unlink()  # exporters leave files, of large models large ones
     raise NoWayError(asked, failures)
 
 
@@ -227,33 +231,13 @@ class NoWayError(RunError):
     def __init__(self, asked: Asked, failures: Sequence[tuple[str, str]]) -> None:
         with _quiet():
             stopped = obstacle([said for _, said in failures], asked.called, asked.tensors)
-        self.all_lines = (
+        super().__init__(
             f"no way to ONNX with opset {asked.opset}: {stopped or 'each way failed for another reason'}; {_REMEDY}",
             *(f"{name}: {said}" for name, said in failures),
         )
-        super().__init__("\n".join(self.all_lines))
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return self.all_lines
 
 
 _REMEDY = "try another --opset that the vendor's converter takes, or write that part of the model in other operators"
-
-
-def _without_requests(said: str) -> str:
-    """Without what PyTorch adds to every message."""
-    return re.split(r"\.? Please feel free to request|  \[Caused by the value", said)[0]
-
-
-def _clear(folder: Path) -> None:
-    """Exporters leave files, of large models large ones."""
-    for file in filter(Path.is_file, folder.iterdir()):
-        file.unlink()
-
-
-def _by_script(asked: Asked) -> onnx.ModelProto:
-    return _trace(asked.called, asked)
 
 
 def _by_formulas(asked: Asked) -> onnx.ModelProto:
@@ -290,9 +274,8 @@ def _by_conversion(asked: Asked) -> onnx.ModelProto:
 
 def _trace(module: Any, asked: Asked) -> onnx.ModelProto:
     file = asked.folder / "script.onnx"
-    options: dict[str, Any] = (
-        {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
-    )
+    has_choice = "dynamo" in inspect.signature(torch.onnx.export).parameters
+    options: dict[str, Any] = {"dynamo": False} if has_choice else {}
     torch.onnx.export(
         module,
         asked.tensors,
@@ -320,7 +303,7 @@ def _dynamic_shapes(asked: Asked) -> Any:
 
 
 WAYS: Sequence[Way] = (
-    Way("TorchScript", _by_script, (7, _SCRIPT_MOST)),
+    Way("TorchScript", lambda asked: _trace(asked.called, asked), (7, _SCRIPT_MOST)),
     Way("TorchScript, with formulas for what ONNX lacks", _by_formulas, (7, _SCRIPT_MOST)),
     Way("torch.export with PyTorch's decompositions, then TorchScript", _by_lowering, (7, _SCRIPT_MOST)),
     Way("torch.export, then ONNX's converter", _by_conversion, (7, 99)),
@@ -330,15 +313,9 @@ WAYS: Sequence[Way] = (
 def _check_result(model: onnx.ModelProto, opset: int) -> None:
     if _opset(model) != opset:
         raise RunError(f"it wrote opset {_opset(model)}")
-    foreign = sorted(
-        {
-            f"{node.domain}::{node.op_type}"
-            for node in nodes(model.graph)
-            if node.domain not in ("", "ai.onnx")
-        }
-    )
+    foreign = {f"{node.domain}::{node.op_type}" for node in nodes(model.graph) if node.domain not in OF_ONNX}
     if foreign:
-        raise RunError(f"it wrote operators that are not ONNX's: {', '.join(foreign[:5])}")
+        raise RunError(f"it wrote operators that are not ONNX's: {', '.join(sorted(foreign)[:5])}")
     if not is_large(model):  # a larger one is checked when it is a file
         check(model)
 
@@ -375,7 +352,7 @@ def save(model: onnx.ModelProto, file: Path) -> Path:
 
 
 def _opset(model: onnx.ModelProto) -> int:
-    return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    return next((entry.version for entry in model.opset_import if entry.domain in OF_ONNX), 0)
 
 
 def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -15,7 +15,7 @@ import torch
 from torchferry.errors import OutputError, RunError
 from torchferry.onnx_export.calls import Axes, ModelSignature, TensorForward, signature_of
 from torchferry.onnx_export.checking import compare
-from torchferry.onnx_export.exporters import Asked, export, nodes, save
+from torchferry.onnx_export.exporters import OF_ONNX, Asked, export, nodes, save
 from torchferry.onnx_export.launching import put
 from torchferry.onnx_export.model import Exported, ExportRequest, Port, parse_dynamic
 from torchferry.onnx_export.weights import fill
@@ -35,10 +35,9 @@ _KEPT = Text(
 def simplified(model: onnx.ModelProto, folder: Path) -> tuple[onnx.ModelProto, Text]:
     """The simpler model, and by what; the same model where the tool would leave ONNX's operators."""
     tool, result = _by_tool(model, folder)
-    used = {node.domain for node in nodes(result.graph)}
-    if used - {"", "ai.onnx"}:
+    if any(node.domain not in OF_ONNX for node in nodes(result.graph)):
         return model, _KEPT.format(tool=tool)
-    imports = [entry for entry in result.opset_import if entry.domain in ("", "ai.onnx")]
+    imports = [entry for entry in result.opset_import if entry.domain in OF_ONNX]
     del result.opset_import[:]
     result.opset_import.extend(imports)
     return result, _DONE.format(tool=tool, before=len(model.graph.node), after=len(result.graph.node))
@@ -82,17 +81,14 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     _check_names((*signature.names, *names))
     axes = _output_axes(called, signature, names, outputs)
     (folder / "ways").mkdir()
-    asked = Asked(called, signature, _example(signature), names, axes, request.opset, folder / "ways")
+    # A free size of 1 would be taken for one that is always 1.
+    example = signature.draw({symbol: max(size, 2) for symbol, size in signature.given_sizes().items()}, 0)
+    asked = Asked(called, signature, example, names, axes, request.opset, folder / "ways")
     made, way = export(asked)
     if request.simplify:
         made, said = simplified(made, folder / "ways")
         notes = [*notes, said]
     return _checked_and_written(request, made, way, asked, notes, folder)
-
-
-def _example(signature: ModelSignature) -> tuple[torch.Tensor, ...]:
-    """What is traced: a free size of 1 would be taken for one that is always 1."""
-    return signature.draw({symbol: max(size, 2) for symbol, size in signature.given_sizes().items()}, 0)
 
 
 def _output_names(request: ExportRequest, called: TensorForward, count: int) -> tuple[str, ...]:
@@ -116,13 +112,9 @@ def _output_axes(
         with told_as(f"--dynamic {symbol}: the forward pass with another size"), torch.no_grad():
             others = called(*tensors)
         for name, before, after in zip(names, outputs, others, strict=True):
-            changed = [
-                axis
-                for axis, pair in enumerate(zip(before.shape, after.shape, strict=True))
-                if pair[0] != pair[1]
-            ]
-            for axis in changed:
-                axes.setdefault(name, {}).setdefault(axis, symbol)
+            for axis, (old, new) in enumerate(zip(before.shape, after.shape, strict=True)):
+                if old != new:
+                    axes.setdefault(name, {}).setdefault(axis, symbol)
     return axes
 
 
@@ -173,6 +165,4 @@ def _port(value: onnx.ValueInfoProto) -> Port:
     tensor = value.type.tensor_type
     dtype = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
     shape = tuple(size.dim_param or str(size.dim_value) for size in tensor.shape.dim)
-    return Port(
-        value.name, "float32" if dtype == "float" else "float64" if dtype == "double" else dtype, shape
-    )
+    return Port(value.name, {"float": "float32", "double": "float64"}.get(dtype, dtype), shape)

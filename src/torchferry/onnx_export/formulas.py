@@ -33,9 +33,7 @@ def formulas(opset: int) -> Iterator[None]:
     try:
         for entry in lacking:
             setattr(entry.owner, entry.name, entry.formula)
-        with _FormulaCalls(
-            {original: entry.formula for original, entry in zip(before, lacking, strict=True)}
-        ):
+        with _FormulaCalls(dict(zip(before, (entry.formula for entry in lacking), strict=True))):
             yield
     finally:
         for original, entry in zip(before, lacking, strict=True):
@@ -132,11 +130,16 @@ def _gone(tensor: torch.Tensor, letters: str, kept: set[str]) -> torch.Tensor:
     return tensor.sum(axes) if axes else tensor
 
 
-def _adaptive_average(tensor: torch.Tensor, output_size: Any) -> torch.Tensor:
-    """Windows of different sizes, which ONNX has no pooling for: a product with the weights of each window."""
+def _sizes(tensor: torch.Tensor, output_size: Any) -> tuple[int, int, int, int]:
+    """The rows and columns that there are, and those that are wanted."""
     sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size, output_size]
     rows, columns = int(tensor.shape[-2]), int(tensor.shape[-1])
-    high, wide = sizes[0] or rows, sizes[1] or columns
+    return rows, columns, sizes[0] or rows, sizes[1] or columns
+
+
+def _adaptive_average(tensor: torch.Tensor, output_size: Any) -> torch.Tensor:
+    """Windows of different sizes, which ONNX has no pooling for: a product with the weights of each window."""
+    rows, columns, high, wide = _sizes(tensor, output_size)
     if rows % high == 0 and columns % wide == 0:
         return _adaptive_itself(tensor, (high, wide))
     over_rows = torch.matmul(_windows(rows, high, tensor.dtype), tensor)
@@ -154,9 +157,7 @@ def _windows(given: int, wanted: int, dtype: torch.dtype) -> torch.Tensor:
 
 def _adaptive_largest(tensor: torch.Tensor, output_size: Any, *others: Any, **named: Any) -> Any:
     """Where the sizes divide the input's: pooling with a window that does not depend on how much of the shape is known."""
-    sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size, output_size]
-    rows, columns = int(tensor.shape[-2]), int(tensor.shape[-1])
-    high, wide = sizes[0] or rows, sizes[1] or columns
+    rows, columns, high, wide = _sizes(tensor, output_size)
     if others or named or rows % high or columns % wide:
         return _adaptive_largest_itself(tensor, output_size, *others, **named)
     return _layers.max_pool2d(tensor, (rows // high, columns // wide))

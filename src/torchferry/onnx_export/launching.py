@@ -15,7 +15,8 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.onnx_export import child
-from torchferry.onnx_export.model import Exported, ExportRequest, checked_request, decode
+from torchferry.onnx_export.model import Exported, ExportRequest, checked_request
+from torchferry.settings import decode, encode
 from torchferry.sim.build import is_built
 
 # Where an export is made, and how it comes to its place: whole or not at all.
@@ -69,23 +70,17 @@ NEEDED = ("torch", "onnx", "onnxruntime")
 class ExportError(FerryError):
     """What went wrong in the other process, a line for each of its lines."""
 
-    def __init__(self, *said: str) -> None:
-        super().__init__("\n".join(said))
-        self.said = said
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return self.said
-
 
 def export(request: ExportRequest) -> Exported:
     """Make the model, export and check it; what it prints goes to stderr."""
-    _need_packages()
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RunError(f"ferry export needs {', '.join(missing)}; pip install 'torchferry[export]'")
     request = checked_request(request)
     # CUDA's names mean the CPU, for models that move their parts themselves
     environment = environment_at(Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS))
     with work_folder(Path(request.output)) as folder:
-        command = [sys.executable, "-m", child.__name__, request.encode(), str(folder.resolve())]
+        command = [sys.executable, "-m", child.__name__, encode(request), str(folder.resolve())]
         ending = run_supervised(command, environment, stdout=own_stderr(), is_ours=True)
         stop_if_told(ending)
         error, result = folder / child.ERROR, folder / child.RESULT
@@ -93,10 +88,4 @@ def export(request: ExportRequest) -> Exported:
             raise ExportError(*error.read_text("utf-8").splitlines())
         if not result.exists():
             raise RunError(f"the export ended with exit code {ending.exit_code}; what it printed is above")
-        return decode(result.read_text("utf-8"))
-
-
-def _need_packages() -> None:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise RunError(f"ferry export needs {', '.join(missing)}; pip install 'torchferry[export]'")
+        return decode(Exported, result.read_text("utf-8"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from torchferry.errors import InputError
 from torchferry.readiness.models.request import ModelRequest, checked
@@ -62,9 +60,14 @@ class Check:
         return self.error / self.scale if self.scale else self.error
 
 
+def sizes_in_words(sizes: Mapping[str, int]) -> str:
+    """As batch=4, length=3."""
+    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+
+
 @dataclass(frozen=True)
 class Exported:
-    """The result."""
+    """An ONNX model that was made, and what its runs have shown."""
 
     output: str
     opset: int
@@ -79,26 +82,6 @@ class Exported:
     @property
     def is_good(self) -> bool:
         return all(check.is_good for check in self.checks)
-
-    def encode(self) -> str:
-        """As text, for another process."""
-        return json.dumps(asdict(self))
-
-
-def decode(text: str) -> Exported:
-    """What `encode` has written."""
-    given = json.loads(text)
-    return Exported(
-        **{
-            **given,
-            "inputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["inputs"]),
-            "outputs": tuple(Port(**{**port, "shape": tuple(port["shape"])}) for port in given["outputs"]),
-            "checks": tuple(
-                Check(**{**check, "verdict": OutputVerdict(check["verdict"])}) for check in given["checks"]
-            ),
-            "notes": tuple(Text(*note) for note in given["notes"]),
-        }
-    )
 
 
 # What is exported, and how: what a user writes on the command line, checked.
@@ -138,19 +121,6 @@ class ExportRequest:
     replace: bool = False  # files that are there already
     tolerance: float = DEFAULT_TOLERANCE
 
-    def encode(self) -> str:
-        """As text, for another process."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-
-def decode_request(text: str) -> ExportRequest:
-    """What `encode` has written."""
-    given: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(text).items()
-    }
-    model = given.pop("model")
-    return ExportRequest(ModelRequest(**{**model, "inputs": tuple(model["inputs"])}), **given)
-
 
 def checked_request(request: ExportRequest) -> ExportRequest:
     """The same, once all that can be checked without the model is right."""
@@ -164,15 +134,15 @@ def checked_request(request: ExportRequest) -> ExportRequest:
 
 def parse_dynamic(texts: Sequence[str]) -> tuple[DynamicAxis, ...]:
     """`batch`, or `ids:1=length`."""
-    return tuple(map(_axis, texts))
-
-
-def _axis(text: str) -> DynamicAxis:
-    if text.isidentifier():
-        return DynamicAxis(text)
-    match = _NAMED_AXIS.fullmatch(text)
-    if match is None:
-        raise InputError(
-            f"--dynamic {text}: write a name, as `batch` for the first axis of every input, or INPUT:AXIS=NAME, as ids:1=length"
-        )
-    return DynamicAxis(match["symbol"], match["input"], int(match["axis"]))
+    axes: list[DynamicAxis] = []
+    for text in texts:
+        match = _NAMED_AXIS.fullmatch(text)
+        if match is not None:
+            axes.append(DynamicAxis(match["symbol"], match["input"], int(match["axis"])))
+        elif text.isidentifier():
+            axes.append(DynamicAxis(text))
+        else:
+            raise InputError(
+                f"--dynamic {text}: write a name, as `batch` for the first axis of every input, or INPUT:AXIS=NAME, as ids:1=length"
+            )
+    return tuple(axes)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from torchferry import units
-from torchferry.onnx_export.model import Check, Exported, OutputVerdict
+from torchferry.onnx_export.model import Check, Exported, OutputVerdict, sizes_in_words
 from torchferry.onnx_export.offline import CHIP, lacks_chip
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
@@ -221,10 +221,9 @@ def _checks(exported: Exported) -> Table:
 
 
 def _check_row(check: Check) -> tuple[Cell, ...]:
-    sizes = ", ".join(f"{symbol}={size}" for symbol, size in check.sizes.items())
     style = "" if check.is_good else "red"
     return (
-        Cell(sizes or _AS_GIVEN),
+        Cell(sizes_in_words(check.sizes) or _AS_GIVEN),
         Cell(check.output, is_code=True),
         Cell(f"{check.error:.2g}", style),
         Cell(f"{check.scale:.3g}"),

@@ -15,7 +15,6 @@ from torchferry.checkpoint.model import Checkpoint
 from torchferry.checkpoint.names import (
     Renaming,
     StateDict,
-    WeightsFit,
     at,
     differences,
     fit,
@@ -45,14 +44,6 @@ _RAN = Text(
 class WeightsMismatchError(FerryError):
     """A checkpoint whose names or shapes are not the model's: a line for each."""
 
-    def __init__(self, summary: str, found: WeightsFit) -> None:
-        self.all_lines = (summary, *differences(found))
-        super().__init__("\n".join(self.all_lines))
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return self.all_lines
-
 
 def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
     """Load the checkpoint into the model; the answer is what there is to say about it."""
@@ -63,12 +54,18 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
     said += [_RAN] if ran_code else []
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     renaming = renamed_to_fit(weights, wanted)
-    said += _renamed_words(renaming)
+    said += [_STRIPPED.format(prefix=renaming.stripped)] if renaming.stripped else []
+    said += [_UNWRAPPED.format(count=renaming.unwrapped)] if renaming.unwrapped else []
     weights = {renaming.names[name]: tensor for name, tensor in weights.items()}
     found = fit({name: tuple(tensor.shape) for name, tensor in weights.items()}, wanted)
     if not found.is_whole:
         if not request.lenient:
-            raise WeightsMismatchError(_summary(path, found, request.model.factory), found)
+            summary = (
+                f"{path}: does not fit {request.model.factory}: {len(found.missing)} names missing, "
+                f"{len(found.unexpected)} not in the model, {len(found.misshapen)} of another shape; check --model and "
+                "--init, choose a part with --only, or go on with what fits with --lenient"
+            )
+            raise WeightsMismatchError(summary, *differences(found))
         said.append(
             _LENIENT.format(
                 missing=len(found.missing), unexpected=len(found.unexpected), misshapen=len(found.misshapen)
@@ -119,23 +116,7 @@ def _loaded(
         if not request.allow_pickle:
             raise refusal(contents, problem) from None
     whole, _, ran_code = load_tree(contents, True)
-    return _state_of(at(whole, state.name) if state.path else whole), ran_code
-
-
-def _state_of(found: Any) -> dict[str, torch.Tensor]:
+    found: Any = at(whole, state.name) if state.path else whole
     if isinstance(found, torch.nn.Module):
-        return dict(found.state_dict())
-    return {str(name): value for name, value in found.items() if isinstance(value, torch.Tensor)}
-
-
-def _renamed_words(renaming: Renaming) -> list[Text]:
-    words = [_STRIPPED.format(prefix=renaming.stripped)] if renaming.stripped else []
-    return words + ([_UNWRAPPED.format(count=renaming.unwrapped)] if renaming.unwrapped else [])
-
-
-def _summary(path: Path, found: WeightsFit, factory: str) -> str:
-    return (
-        f"{path}: does not fit {factory}: {len(found.missing)} names missing, {len(found.unexpected)} not in the model, "
-        f"{len(found.misshapen)} of another shape; check --model and --init, choose a part with --only, or go on with "
-        "what fits with --lenient"
-    )
+        return dict(found.state_dict()), ran_code
+    return {str(name): value for name, value in found.items() if isinstance(value, torch.Tensor)}, ran_code
