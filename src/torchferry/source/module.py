@@ -89,9 +89,10 @@ class PythonModule(SourceText):
         """The edit that writes a text in the place of a node."""
         return Edit(self.start(node), self.end(node), text)
 
-    def insertion_before(self, node: ast.AST, text: str) -> Edit:
-        """The edit that puts a text where a node begins."""
-        return Edit(self.start(node), self.start(node), text)
+    def insertions_around(self, node: ast.AST, before: str, after: str) -> list[Edit]:
+        """The edits that put texts before and behind a node; an empty text needs none."""
+        start, end = self.start(node), self.end(node)
+        return [Edit(place, place, text) for place, text in ((start, before), (end, after)) if text]
 
     def insertion_after(self, node: ast.AST, text: str) -> Edit:
         """The edit that puts a text where a node ends."""
@@ -113,10 +114,11 @@ class PythonModule(SourceText):
         """What a name or attribute chain stands for, through imports, aliases and scopes."""
         names: list[str] = []
         while isinstance(node, ast.Attribute):
-            if node.attr in self.well_known and _is_self(node.value):
+            owner = node.value
+            if node.attr in self.well_known and isinstance(owner, ast.Name) and owner.id in ("self", "cls"):
                 return Resolved(".".join((node.attr, *reversed(names))), node, None)
             names.append(node.attr)
-            node = node.value
+            node = owner
         if not isinstance(node, ast.Name) or node.id in shadowed:
             return None
         found = self._resolve_name(node.id, scope, node.lineno, _ALIAS_DEPTH)
@@ -183,10 +185,6 @@ def _parse(text: str) -> ast.Module:
         raise TooDeepError(str(error), 1) from None
     except (ValueError, MemoryError) as error:
         raise ParseError(str(error) or type(error).__name__, 1) from None
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 def _choose(bindings: list[Binding], line: int, same_scope: bool) -> Binding:

@@ -201,11 +201,8 @@ def as_float(module: PythonModule, node: ast.expr) -> Iterator[Edit]:
     """Edits that make an expression float32."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "float":
         return
-    if isinstance(node, _SIMPLE):
-        yield module.insertion_after(node, ".float()")
-    else:
-        yield module.insertion_before(node, "(")
-        yield module.insertion_after(node, ").float()")
+    opening, closing = ("", "") if isinstance(node, _SIMPLE) else ("(", ")")
+    yield from module.insertions_around(node, opening, f"{closing}.float()")
 
 
 # Masks filled with numbers that half precision does not hold: PyTorch raises when the filled tensor is in it.

@@ -52,8 +52,8 @@ def add_imports(module: PythonModule, statements: Iterable[str]) -> list[Edit]:
     """Insertions of import statements below those at the top of a module."""
     body = module.tree.body
     count = 0
-    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        count = 1  # a docstring
+    if body and is_docstring(body[0]):
+        count = 1
     while count < len(body) and isinstance(body[count], (ast.Import, ast.ImportFrom)):
         count += 1
     if not count:
@@ -125,6 +125,17 @@ def is_main_guard(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and any(
         isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)
     )
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is a bare constant: as the first one of a block it is a docstring."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def block_around(root: ast.AST, statement: ast.stmt) -> list[ast.stmt]:
+    """The list of statements, somewhere below a node, that a statement stands in; itself if it is not there."""
+    found = (block for node in ast.walk(root) for block in blocks_of(node))
+    return next((block for block in found if any(item is statement for item in block)), [statement])
 
 
 class Position(NamedTuple):

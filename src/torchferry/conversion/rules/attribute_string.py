@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchferry.conversion.common_edits import rewrite_inside
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.is_cuda import OWN, is_option
-from torchferry.conversion.rules.torch_cuda_api import api_of
+from torchferry.conversion.rules.torch_cuda_api import RENAMED, api_of
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.names import called_name
@@ -20,7 +20,6 @@ _PORTABLE = Text(
     "is_cuda asked for by name: ask for x.device.type instead, and compare it with {device}",
     "按名称查询 is_cuda：请改为查询 x.device.type，并与 {device} 比较",
 )
-_RENAMED = Text("{old} is {new} here", "{old} 对应 {new}")
 _MISSING = Text(
     "{company} has no equivalent of {old}; here it is asked for by name",
     "{company} 没有与 {old} 等价的接口；此处按名称查询",
@@ -88,7 +87,7 @@ def _member(site: Site[ast.Call], attribute: ast.expr) -> Iterator[Proposal]:
         yield site.remark(Kind.UNKNOWN, _UNKNOWN.format(new=api.name), attribute)
     elif new != name and old == f"torch.cuda.{name}":
         edits = rewrite_inside(site.module, attribute, [(name, new)])
-        yield site.change(_RENAMED.format(old=old, new=api.name), *edits, node=attribute)
+        yield site.change(RENAMED.format(old=old, new=api.name), *edits, node=attribute)
 
 
 RULE = Rule(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from torchferry.conversion.rule import Rename, Rule
+from torchferry.conversion.rules.torch_cuda_api import RENAMED
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_CHANGED = Text("{old} is {new} here", "{old} 对应 {new}")
 _FLAG = Text(
     "{old} belongs to CUDA libraries: it can stay, and has no effect on {company} unless its adapter reads it",
     "{old} 属于 CUDA 库：可以保留，除非 {company} 的适配层读取它，否则不起作用",
@@ -52,7 +52,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if api.support is Support.RENAMED and qualified.startswith("torch.backends.cudnn."):
         return Rename(qualified, "", Kind.INFO, _SIMILAR.format(new=api.name, **words))
     if api.support is Support.RENAMED:
-        return Rename(qualified, api.name, Kind.CHANGE, _CHANGED.format(old=qualified, new=api.name))
+        return Rename(qualified, api.name, Kind.CHANGE, RENAMED.format(old=qualified, new=api.name))
     if api.support is Support.SAME:
         return Rename(qualified, "", Kind.INFO, _LISTED.format(**words))
     if qualified.startswith(_FLAGS):

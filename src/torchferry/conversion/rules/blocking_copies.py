@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _WAITS = Text(
@@ -21,8 +20,8 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     for keyword in site.node.keywords:
         is_true = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
         if keyword.arg == "non_blocking" and is_true:
-            start, end = site.module.start(keyword.value), site.module.end(keyword.value)
-            yield site.change(_WAITS, Edit(start, end, "False"), node=keyword, needs_prelude=False)
+            edit = site.module.replacement(keyword.value, "False")
+            yield site.change(_WAITS, edit, node=keyword, needs_prelude=False)
 
 
 RULE = Rule(

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchferry.conversion.program.blocks import block_around
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -19,9 +20,8 @@ _SHUFFLED = Text(
     "按索引选取通道，结果相同；ChannelShuffle 可连同之前的 torch.cat 和之后的 chunk 一起完成",
 )
 _RESHAPES = ("view", "reshape")
-_GROUPED = (
-    5  # dimensions of a batch of images with groups of channels; with fewer they may be tokens and heads
-)
+# Dimensions of a batch of images with groups of channels; with fewer they may be tokens and heads.
+_GROUPED = 5
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert, ast.Return)
 _NEAR = 4  # statements between which names are followed
 
@@ -56,7 +56,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     swap = _step(site, site.node)
     if swap is None or not _swaps_groups(swap):
         return
-    statements = _statements_around(site)
+    statements = block_around(site.scope.node, site.place.statement)
     here = statements.index(site.place.statement)
     grouping = _grouping(site, swap.tensor, statements, here)
     if grouping is not None and _is_joined(site, grouping, statements, here):
@@ -80,16 +80,6 @@ def _swaps_groups(step: _MethodStep) -> bool:
         return sorted(numbers) == ["1", "2"]
     swapped = ["0", "2", "1", *(str(axis) for axis in range(3, len(numbers)))]
     return step.name == "permute" and len(numbers) >= _GROUPED and numbers == swapped
-
-
-def _statements_around(site: Site[ast.Call]) -> list[ast.stmt]:
-    """The list of statements that this one stands in."""
-    for node in ast.walk(site.scope.node):
-        for field in ("body", "orelse", "finalbody"):
-            found = getattr(node, field, None)
-            if isinstance(found, list) and any(item is site.place.statement for item in found):
-                return found
-    return [site.place.statement]
 
 
 def _grouping(
@@ -132,14 +122,9 @@ def _joins(step: _MethodStep, grouping: _Grouping, rebound: set[str]) -> bool:
     if after[:1] != before[:1] or after[2:] != before[3:] or "-1" in (before[0], *before[3:]):
         return False
     # The batch stays the first dimension, whatever is assigned: x.size(0) may be asked again.
-    others = (
-        grouping.sizes[3:]
-        if before[0].endswith((".size(0)", ".shape[0]"))
-        else [grouping.sizes[0], *grouping.sizes[3:]]
-    )
-    return rebound.isdisjoint(
-        name.id for size in others for name in ast.walk(size) if isinstance(name, ast.Name)
-    )
+    batch = [] if before[0].endswith((".size(0)", ".shape[0]")) else grouping.sizes[:1]
+    used = (name for size in (*batch, *grouping.sizes[3:]) for name in ast.walk(size))
+    return rebound.isdisjoint(name.id for name in used if isinstance(name, ast.Name))
 
 
 def _comes_from(tensor: ast.expr, origin: ast.expr, statements: list[ast.stmt], place: int) -> bool:

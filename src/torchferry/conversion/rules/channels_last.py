@@ -13,7 +13,6 @@ from torchferry.conversion.program.module import PassModule, Routine, called_met
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import any_line_in
 from torchferry.text import Text
@@ -75,7 +74,7 @@ class _Layout:
         if convolves is False:
             yield self.context.propose(Kind.INFO, call, _NO_CONVOLUTION)
             return
-        if convolves is None and (self._has_volumes or not self._has_images):
+        if convolves is None and (self._has_volumes or not _OF_IMAGES.search(self.module.decoded.text)):
             yield self.context.propose(Kind.TODO, call, _OUT_OF_SIGHT.format(added=suffix))
             return
         yield self._change(call, suffix)
@@ -85,8 +84,7 @@ class _Layout:
         if not vendor.channels_last and vendor.memory_format:
             message = _NOT_WANTED.format(company=vendor.company_name, format=vendor.memory_format)
             return self.context.propose(Kind.INFO, call, message)
-        end = self.module.end(call)
-        return self.context.propose(Kind.CHANGE, call, _ADDED, Edit(end, end, suffix))
+        return self.context.propose(Kind.CHANGE, call, _ADDED, self.module.insertion_after(call, suffix))
 
     def _statements_with(self, *words: bytes) -> Iterator[ast.stmt]:
         """The statements that hold one of these words, outside of their blocks."""
@@ -101,10 +99,6 @@ class _Layout:
     def _has_volumes(self) -> bool:
         """Whether the module speaks of three dimensions: then what is not in sight may have them."""
         return _VOLUMES.search(self.module.decoded.text) is not None
-
-    @cached_property
-    def _has_images(self) -> bool:
-        return _OF_IMAGES.search(self.module.decoded.text) is not None
 
     @cached_property
     def _done(self) -> set[str]:
@@ -238,26 +232,18 @@ def _class_source(name: str, classes: dict[str, ast.ClassDef], module: PythonMod
 
 def _reshapes(statement: ast.stmt, target: str) -> bool:
     """images = images.reshape(-1, 784).to(device), or images.unsqueeze(0) anywhere"""
-    assigned = isinstance(statement, ast.Assign) and any(
-        ast.unparse(one) == target for one, _ in _pairs(statement)
-    )
+    pairs = _pairs(statement) if isinstance(statement, ast.Assign) else []
+    assigned = any(ast.unparse(one) == target for one, _ in pairs)
     for head in heads_of(statement):
         for node in ast.walk(head):
             if isinstance(node, ast.Call) and called_method(node) in _SHAPES:
                 if assigned or ast.unparse(node.func.value) == target:  # type: ignore[attr-defined]
                     return True
-            if (
-                isinstance(node, ast.Subscript)
-                and ast.unparse(node.value) == target
-                and _adds_dimension(node)
-            ):
-                return True
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == target:
+                inner = ast.walk(node.slice)  # images[None]
+                if any(isinstance(item, ast.Constant) and item.value is None for item in inner):
+                    return True
     return False
-
-
-def _adds_dimension(node: ast.Subscript) -> bool:
-    """images[None]"""
-    return any(isinstance(item, ast.Constant) and item.value is None for item in ast.walk(node.slice))
 
 
 def _is_held(call: ast.Call) -> bool:

@@ -28,14 +28,9 @@ _CODE = re.compile(
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if not isinstance(site.parent, (ast.Call, ast.keyword, ast.List, ast.Tuple)):
         return
-    if _CODE.search(_text(site.node)) and (_is_run(site) or _follows_c(site)):
+    parts = site.node.values if isinstance(site.node, ast.JoinedStr) else [site.node]
+    if _CODE.search("".join(map(text_of, parts))) and (_is_run(site) or _follows_c(site)):
         yield site.remark(Kind.TODO, _TODO)
-
-
-def _text(node: ast.expr) -> str:
-    if isinstance(node, ast.JoinedStr):
-        return "".join(text_of(value) for value in node.values)
-    return text_of(node)
 
 
 def _is_run(site: Site[ast.expr]) -> bool:

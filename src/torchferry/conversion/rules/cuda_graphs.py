@@ -23,12 +23,8 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     if isinstance(site.parent, ast.Attribute) or site.qualified(site.node) not in _NAMES:
         return
     vendor = site.target.vendor
-    text = (
-        _GRAPHS.format(company=vendor.company_name, graphs=vendor.graphs)
-        if vendor.graphs
-        else _UNKNOWN.format(company=vendor.company_name)
-    )
-    yield site.remark(Kind.RISK, text)
+    text = _GRAPHS if vendor.graphs else _UNKNOWN
+    yield site.remark(Kind.RISK, text.format(company=vendor.company_name, graphs=vendor.graphs))
 
 
 RULE = Rule(

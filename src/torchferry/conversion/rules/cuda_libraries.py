@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import with_advice
@@ -87,20 +88,12 @@ def _message(library: str, qualified: str, context: FileContext) -> Text:
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
     """import_module("flash_attn"), or a class given by its dotted name"""
-    value = site.node.value
-    if (
-        not isinstance(value, str)
-        or not _DOTTED.match(value)
-        or isinstance(site.parent, (ast.JoinedStr, ast.Expr))
-    ):
+    value = text_of(site.node)
+    if not _DOTTED.match(value) or isinstance(site.parent, (ast.JoinedStr, ast.Expr)):
         return
     library = library_of(value) or ("apex" if value.startswith("apex.") else "")
-    if library and (_is_imported(site) or "." in value.removeprefix(library)):
+    if library and (_IMPORTER.search(called_name(site.parent)) or "." in value.removeprefix(library)):
         yield site.remark(Kind.TODO, _message(library, value, site.context))
-
-
-def _is_imported(site: Site[ast.Constant]) -> bool:
-    return bool(_IMPORTER.search(called_name(site.parent)))
 
 
 RULE = Rule(

@@ -49,8 +49,8 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         else:
             yield site.change(message, *edits)
         return
-    start, end = site.module.attribute_span(function)
-    yield site.change(message, Edit(start, end, site.target.vendor.tensor_method))
+    edit = site.module.attribute_replacement(function, site.target.vendor.tensor_method)
+    yield site.change(message, edit)
 
 
 def reason_to_leave(site: Site[Any], function: ast.Attribute) -> Text | None:
@@ -96,23 +96,21 @@ def _portable_edits(site: Site[ast.Call], function: ast.Attribute) -> list[Edit]
     if len(call.args) > len(_PARAMETERS) or any(isinstance(item, ast.Starred) for item in call.args):
         return None
     for parameter, value in zip(_PARAMETERS[1:], call.args[1:], strict=False):
-        edits.append(Edit(module.start(value), module.start(value), f"{parameter}="))
+        edits += module.insertions_around(value, f"{parameter}=", "")
     name = "device=" if _is_of_storage(site) and not keyword else ""
     if argument is None:
         opening = module.data.index(b"(", end) + 1
         edits.append(Edit(opening, opening, f"{name}{device}, " if call.keywords else f"{name}{device}"))
     elif _names_a_device(site, argument):
-        edits.append(Edit(module.start(argument), module.start(argument), name))
+        edits += module.insertions_around(argument, name, "")
     elif isinstance(argument, ast.Constant) and isinstance(argument.value, int) and not site.target.helper:
-        span = module.start(argument), module.end(argument)
-        edits.append(Edit(*span, f'{name}f"{{{device}}}:{argument.value}"'))
+        edits.append(module.replacement(argument, f'{name}f"{{{device}}}:{argument.value}"'))
     elif site.target.helper or isinstance(argument, (ast.Name, ast.Attribute)):
         before, after = site.target.around_place(module.segment(argument))
-        edits.append(Edit(module.start(argument), module.start(argument), name + before))
-        edits.append(Edit(module.end(argument), module.end(argument), after))
+        edits += module.insertions_around(argument, name + before, after)
     elif isinstance(argument, (ast.Subscript, ast.BinOp)):
-        edits.append(Edit(module.end(argument), module.end(argument), f' if {device} != "cpu" else {device}'))
-    return [edit for edit in edits if edit.text]
+        edits.append(module.insertion_after(argument, f' if {device} != "cpu" else {device}'))
+    return edits
 
 
 def _names_a_device(site: Site[ast.Call], argument: ast.expr) -> bool:

@@ -16,7 +16,6 @@ from torchferry.conversion.rules.is_cuda import is_option
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
@@ -49,10 +48,14 @@ _TAKE_FUNCTIONS = frozenset({"map", "filter", "partial", "starmap", "tree_map", 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     node = site.node
     if isinstance(node, ast.Attribute):
-        if node.attr == "cuda" and isinstance(node.ctx, ast.Load) and _is_method(site):
+        is_read = node.attr == "cuda" and isinstance(node.ctx, ast.Load)
+        if is_read and _is_method(site):
             yield _at_attribute(site, node)
-        elif node.attr == "cuda" and isinstance(node.ctx, ast.Load) and _may_be_method(site, node):
-            yield site.remark(Kind.TODO, _UNCLEAR.format(instead=_instead(site)))
+        elif is_read and _may_be_method(site, node):
+            instead = _METHOD.format(method=site.target.vendor.tensor_method)
+            if site.target.is_portable:
+                instead = _FUNCTION.format(device=site.target.device.expression)
+            yield site.remark(Kind.TODO, _UNCLEAR.format(instead=instead))
     elif isinstance(node, ast.Constant) and node.value == "cuda" and names_called_method(site):
         yield from _at_string(site, node)
 
@@ -105,13 +108,6 @@ def _may_be_method(site: Site[ast.expr], node: ast.Attribute) -> bool:
     return not (is_option(owner) or is_self(owner))
 
 
-def _instead(site: Site[ast.expr]) -> Text:
-    target = site.target
-    if target.is_portable:
-        return _FUNCTION.format(device=target.device.expression)
-    return _METHOD.format(method=target.vendor.tensor_method)
-
-
 def _is_called(slot: Slot, site: AnySite) -> bool:
     view = site.context.beside(slot.path)
     if view is None or isinstance(slot, Keys):
@@ -126,7 +122,7 @@ def _at_attribute(site: Site[ast.expr], node: ast.Attribute) -> Proposal:
         return site.remark(Kind.INFO, own)
     if site.target.is_portable:
         return site.remark(Kind.TODO, _PORTABLE.format(device=site.target.device.expression))
-    edit = Edit(*site.module.attribute_span(node), site.target.vendor.tensor_method)
+    edit = site.module.attribute_replacement(node, site.target.vendor.tensor_method)
     return site.change(_CHANGED.format(device=site.target.device.word), edit)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.program.blocks import indent_of, shares_its_line
+from torchferry.conversion.program.blocks import block_around, indent_of, is_docstring, shares_its_line
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -58,26 +58,15 @@ def _removal(site: Site[ast.Assign]) -> Edit:
 
 def _holds_the_block_open(site: Site[ast.Assign]) -> bool:
     """Whether it is the first of a block that keeps nothing else, a docstring aside."""
-    block = next(block for block in _blocks(site.scope.node) if site.node in block)
-    flags = [item for item in block if isinstance(item, ast.Assign) and _is_flag(site, item)]
-    others = [item for item in block if item not in flags and not _is_docstring(item)]
+    block = block_around(site.scope.node, site.node)
+    assignments = [item for item in block if isinstance(item, ast.Assign)]
+    flags = [
+        item
+        for item in assignments
+        if all(site.qualified(target).startswith(_FLAGS) for target in item.targets)
+    ]
+    others = [item for item in block if item not in flags and not is_docstring(item)]
     return not others and flags[0] is site.node
-
-
-def _is_docstring(item: ast.stmt) -> bool:
-    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
-
-
-def _is_flag(site: Site[ast.Assign], node: ast.Assign) -> bool:
-    return all(site.qualified(target).startswith(_FLAGS) for target in node.targets)
-
-
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for inner in ast.walk(node):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(inner, name, None)
-            if isinstance(block, list):
-                yield block
 
 
 RULE = Rule(

@@ -56,13 +56,12 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     vendor = site.target.vendor
     if vendor.data_parallel in (Support.SAME, Support.RENAMED):
         return
-    if not _builds_one(site):
+    is_base = isinstance(site.place.statement, ast.ClassDef)
+    if not (site.parent.func is site.node if isinstance(site.parent, ast.Call) else is_base):
         yield site.remark(Kind.INFO, _HARMLESS)
         return
     verb = _PORTABLE if site.target.is_portable else _VERBS[vendor.data_parallel]
-    kind = (
-        Kind.UNKNOWN if vendor.data_parallel is Support.UNKNOWN and not site.target.is_portable else Kind.TODO
-    )
+    is_unknown = vendor.data_parallel is Support.UNKNOWN and not site.target.is_portable
     backend = site.target.backend
     words = {
         "company": vendor.company_name,
@@ -70,14 +69,8 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         "backend": f'"{backend.word}"' if backend.word else backend.expression,
     }
     recipe = _BESIDE if b"DistributedDataParallel" in site.module.data else _RECIPE
+    kind = Kind.UNKNOWN if is_unknown else Kind.TODO
     yield site.remark(kind, recipe.format(verb=verb, **words))
-
-
-def _builds_one(site: Site[ast.expr]) -> bool:
-    parent = site.parent
-    if isinstance(parent, ast.Call):
-        return parent.func is site.node
-    return isinstance(site.place.statement, ast.ClassDef)
 
 
 RULE = Rule(

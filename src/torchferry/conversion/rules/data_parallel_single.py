@@ -66,11 +66,11 @@ def _edits(program: PassModule, statement: ast.stmt, call: ast.Call, mover: str)
     define = add_imports(module, _definition(program, mover))
     is_itself = isinstance(statement, ast.Assign) and statement.value is call
     if is_itself and module.segment(model) == targets[0]:  # model = model
-        return [Edit(module.start(statement), module.end(statement), hook), *define]
+        return [module.replacement(statement, hook), *define]
     if shares_its_line(module, statement):
-        end = module.end(statement)
-        return [*_unwrapped(program, call), Edit(end, end, f"; {hook}"), *define]
-    line = on_next_line(module, statement, indent_of(module, statement) + hook)
+        line = module.insertion_after(statement, f"; {hook}")
+    else:
+        line = on_next_line(module, statement, indent_of(module, statement) + hook)
     return [*_unwrapped(program, call), line, *define]
 
 

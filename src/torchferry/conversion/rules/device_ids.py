@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _CHANGED = Text(
@@ -33,10 +32,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         value = keyword.value
         if keyword.arg not in _ARGUMENTS or _is_told(site, value):
             continue
-        edits = [Edit(site.module.end(value), site.module.end(value), after)]
-        if before:
-            edits.insert(0, Edit(site.module.start(value), site.module.start(value), before))
-        yield site.change(_CHANGED, *edits, node=keyword)
+        yield site.change(_CHANGED, *site.module.insertions_around(value, before, after), node=keyword)
 
 
 def _is_told(site: Site[ast.Call], value: ast.expr) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Target
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _CHANGED = Text(
@@ -28,12 +27,10 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         return
     for value in _devices(site):
         if _is_number(site, value):
-            module, text = site.module, site.module.segment(value)
+            text = site.module.segment(value)
             before, behind = site.target.around_place(text)
             behind = behind.replace(f" {text} is not None and", "") if text.isdigit() else behind
-            start, end = module.start(value), module.end(value)
-            edits = [Edit(start, start, before)] if before else []
-            yield site.change(_CHANGED, *edits, Edit(end, end, behind), node=value)
+            yield site.change(_CHANGED, *site.module.insertions_around(value, before, behind), node=value)
 
 
 def _devices(site: Site[ast.Call]) -> Iterator[ast.expr]:

@@ -61,17 +61,15 @@ def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
         yield from _check_keyword(site)
         return
     node = site.node
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or _is_prose(site):
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return
+    if isinstance(site.parent, ast.Expr) or is_message(site):
         return
     if VARIABLE.match(node.value) and not isinstance(site.parent, ast.JoinedStr):
         yield from _named(site, node.value, node)
     elif match := _IN_COMMAND.search(node.value):
         new = mapped_variable(site.target.vendor, match.group(1)) or "-"
         yield site.remark(Kind.TODO, _COMMAND.format(old=match.group(1), new=new))
-
-
-def _is_prose(site: Site[ast.AST]) -> bool:
-    return isinstance(site.parent, ast.Expr) or is_message(site)
 
 
 def _named(site: Site[ast.AST], name: str, node: ast.Constant) -> Iterator[Proposal]:
@@ -136,26 +134,24 @@ def why_not_renamed(target: Target, name: str, same_values: frozenset[str]) -> t
 
 def _reaches_environment(site: Site[ast.AST]) -> bool:
     """Whether a string is used as the name of an environment variable, by what stands around it."""
-    for node in site.place.upwards():
-        if isinstance(node, ast.Subscript) and ENVIRONMENT.search(last_name(node.value)):
-            return True
-        if isinstance(node, ast.Call) and (
-            ENVIRONMENT.search(last_name(node.func)) or ENVIRONMENT.search(last_name(_owner(node.func)))
-        ):
-            return True
-        if isinstance(node, ast.Compare) and any(
-            ENVIRONMENT.search(last_name(side)) for side in node.comparators
-        ):
-            return True
-        if isinstance(node, ast.keyword) and ENVIRONMENT.search(node.arg or ""):
-            return True
-        if isinstance(node, ast.Assign) and any(ENVIRONMENT.search(last_name(item)) for item in node.targets):
-            return True
-    return False
+    names = (name for node in site.place.upwards() for name in _names_at(node))
+    return any(map(ENVIRONMENT.search, names))
 
 
-def _owner(node: ast.expr) -> ast.expr:
-    return node.value if isinstance(node, ast.Attribute) else node
+def _names_at(node: ast.AST) -> list[str]:
+    """What a part of an expression says of the string in it: os.environ[...], os.getenv(...), env=..., x in env."""
+    if isinstance(node, ast.keyword):
+        return [node.arg or ""]
+    said: list[ast.expr] = []
+    if isinstance(node, ast.Subscript):
+        said = [node.value]
+    elif isinstance(node, ast.Call):
+        said = [node.func, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+    elif isinstance(node, ast.Compare):
+        said = node.comparators
+    elif isinstance(node, ast.Assign):
+        said = node.targets
+    return list(map(last_name, said))
 
 
 def mapped_variable(vendor: Vendor, name: str) -> str | None:

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.conversion.program.functions import ASSIGNMENTS
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -17,12 +19,12 @@ _WORDED = Text(
     "按文字识别 CUDA 错误，而 {company} 的措辞不同；内存不足请捕获 {exception}",
 )
 _ERROR = re.compile(r"(?i)cuda (?:out of memory|error|driver)|cublas_|cudnn_status|nccl error")
+_LISTS = (ast.List, ast.Tuple, ast.Set)
 _TESTS = frozenset({"search", "match", "find", "startswith", "index", "count", "findall"})
 
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
-    value = site.node.value
-    if not isinstance(value, str) or not _ERROR.search(value) or not _is_test(site):
+    if not _ERROR.search(text_of(site.node)) or not _is_test(site):
         return
     vendor = site.target.vendor
     exception = vendor.oom_exception or "torch.OutOfMemoryError"
@@ -36,13 +38,10 @@ def _is_test(site: Site[ast.Constant]) -> bool:
             return True
         if isinstance(node, ast.Call):
             return called_name(node) in _TESTS
-        if not isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        if not isinstance(node, _LISTS):
             break
     # A list of texts that a name holds, to be searched for later.
-    statement = site.place.statement
-    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(
-        site.parent, (ast.List, ast.Tuple, ast.Set)
-    )
+    return isinstance(site.place.statement, ASSIGNMENTS) and isinstance(site.parent, _LISTS)
 
 
 RULE = Rule(

@@ -10,7 +10,6 @@ from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.model import Support
@@ -42,9 +41,9 @@ def _message(context: FileContext) -> Text | None:
     """The reason, None where the vendor has no limit that is known."""
     vendor = context.target.vendor
     limit = vendor.dtypes.get("float64", "")
-    return (
-        _NARROWED.format(company=vendor.company_name, limit=limit) if limit and limit != "unknown" else None
-    )
+    if not limit or limit == "unknown":
+        return None
+    return _NARROWED.format(company=vendor.company_name, limit=limit)
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
@@ -100,16 +99,16 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     if message is None:
         return
     if isinstance(function, ast.Attribute) and function.attr == "double" and not site.qualified(function):
-        start, end = site.module.attribute_span(function)
         if isinstance(site.parent, ast.Attribute) and site.parent.attr in _LEAVES_TORCH:
             yield site.remark(Kind.INFO, _ON_THE_CPU)
         elif not site.node.args:
-            yield site.change(message, Edit(start, end, "float"), needs_prelude=False)
+            edit = site.module.attribute_replacement(function, "float")
+            yield site.change(message, edit, needs_prelude=False)
     elif site.qualified(function) in _TENSORS_OF_ARRAYS:
         for node in ast.walk(site.node):
             if isinstance(node, ast.Attribute) and site.qualified(node) == "numpy.float64":
-                start, end = site.module.attribute_span(node)
-                yield site.change(message, Edit(start, end, "float32"), node=node, needs_prelude=False)
+                edit = site.module.attribute_replacement(node, "float32")
+                yield site.change(message, edit, node=node, needs_prelude=False)
 
 
 RULE = Rule(

@@ -10,7 +10,6 @@ from torchferry.conversion.labels import LOSS_WORDS, find_labels
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.source.walk import WalkState, walk_lines
 from torchferry.text import Text
@@ -32,6 +31,7 @@ _CUDA_STAYS = Text(
 _LABELS = rb"(?:gt_)?(?:targets?|labels?)"
 _NAMES = re.compile(rf"(?i)^{_LABELS.decode()}$")
 _REGRESSION = re.compile(r"(?i)mse_?loss|l1_?loss|huber|binary_cross_entropy|bce(?:with|loss)|kl_?div")
+_CASTS = ("int", "long", "float", "to", "type")
 _MOVED = re.compile(rb"\b[^\W\d]\w*\.(?:to|cuda)\(")
 _MOVES = tuple(
     f"{name}.{method}(" for name in ("target", "targets", "label", "labels") for method in ("to", "cuda")
@@ -40,11 +40,8 @@ _MOVES = tuple(
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     function = site.node.func
-    if not isinstance(function, ast.Attribute) or function.attr not in (
-        "cuda",
-        "to",
-        site.target.vendor.tensor_method,
-    ):
+    methods = ("cuda", "to", site.target.vendor.tensor_method)
+    if not isinstance(function, ast.Attribute) or function.attr not in methods:
         return
     if not isinstance(function.value, ast.Name) or _is_cast(site):
         return
@@ -53,8 +50,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         if site.target.is_portable:
             yield site.remark(Kind.INFO, _CUDA_STAYS)
             return
-        end = site.module.end(site.node)
-        yield site.change(_CAST, Edit(end, end, ".int()"), needs_prelude=False)
+        yield site.change(_CAST, site.module.insertion_after(site.node, ".int()"), needs_prelude=False)
     elif _NAMES.match(name) and not _is_for_regression(site):
         yield site.remark(Kind.TODO, _UNCLEAR)
 
@@ -83,17 +79,7 @@ def _is_cast(site: Site[ast.Call]) -> bool:
         return True
     if any(site.qualified(item).startswith("torch.") for item in site.node.args):
         return True
-    return isinstance(site.parent, ast.Attribute) and site.parent.attr in (
-        "int",
-        "long",
-        "float",
-        "to",
-        "type",
-    )
-
-
-def _moves_a_variable(data: bytes) -> bool:
-    return _MOVED.search(data) is not None
+    return isinstance(site.parent, ast.Attribute) and site.parent.attr in _CASTS
 
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:
@@ -122,5 +108,5 @@ RULE = Rule(
     triggers=(*LOSS_WORDS, *_MOVES),
     option="int32_labels",
     restructure=_restructure,
-    worth=_moves_a_variable,
+    worth=lambda data: _MOVED.search(data) is not None,
 )

@@ -11,7 +11,6 @@ from torchferry.conversion.program.slots import is_self, scope_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.source.names import last_name
 from torchferry.text import Text
 
@@ -35,18 +34,14 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
     if is_option(node.value) or _is_own(site):
         yield site.remark(Kind.INFO, OWN)
         return
-    start, end = site.module.attribute_span(node)
     message = _CHANGED.format(device=site.target.device.word or "current")
     if site.target.is_portable:
-        opening = site.module.start(node)
-        yield site.change(
-            message,
-            Edit(opening, opening, "("),
-            Edit(start, end, 'device.type != "cpu")'),
-            needs_prelude=False,
-        )
+        opening = site.module.insertions_around(node, "(", "")
+        closing = site.module.attribute_replacement(node, 'device.type != "cpu")')
+        yield site.change(message, *opening, closing, needs_prelude=False)
     else:
-        yield site.change(message, Edit(start, end, site.target.vendor.is_attribute))
+        edit = site.module.attribute_replacement(node, site.target.vendor.is_attribute)
+        yield site.change(message, edit)
 
 
 def is_option(node: ast.expr) -> bool:

@@ -143,12 +143,10 @@ def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
         if isinstance(given, ast.Constant) and type(given.value) is int:
             yield site.remark(Kind.TODO, _NUMBER.format(**words), given)
         elif isinstance(given, ast.Constant) and given.value in ("auto", None):
-            edit = Edit(site.module.start(given), site.module.end(given), written)
-            yield site.change(_GIVEN.format(**words), edit)
+            yield site.change(_GIVEN.format(**words), site.module.replacement(given, written))
         return
-    if any(item.arg is None for item in call.keywords) or any(
-        isinstance(item, ast.Starred) for item in call.args
-    ):
+    has_stars = any(isinstance(item, ast.Starred) for item in call.args)
+    if has_stars or any(item.arg is None for item in call.keywords):
         yield site.remark(Kind.TODO, _OPTIONS.format(**words))
         return
     edits = [add_argument(site.module, call, f"{library.argument}={written}")]

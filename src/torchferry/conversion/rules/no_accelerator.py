@@ -20,26 +20,11 @@ _NEEDED = Text(
 )
 _CUDA = "torch.cuda."
 _SUBMODULES = ("memory.", "random.")
-_NOTHING = frozenset(
-    {
-        "empty_cache",
-        "init",
-        "ipc_collect",
-        "manual_seed",
-        "manual_seed_all",
-        "reset_accumulated_memory_stats",
-        "reset_max_memory_allocated",
-        "reset_max_memory_cached",
-        "reset_peak_memory_stats",
-        "seed",
-        "seed_all",
-        "set_device",
-        "set_per_process_memory_fraction",
-        "set_rng_state",
-        "set_rng_state_all",
-        "set_stream",
-        "synchronize",
-    }
+_NOTHING = re.compile(
+    r"(?:empty_cache|init|ipc_collect|manual_seed|manual_seed_all|reset_accumulated_memory_stats"
+    r"|reset_max_memory_allocated|reset_max_memory_cached|reset_peak_memory_stats|seed|seed_all"
+    r"|set_device|set_per_process_memory_fraction|set_rng_state|set_rng_state_all|set_stream"
+    r"|synchronize)\Z"
 )
 _VALUES = {
     "current_device": "0",
@@ -75,18 +60,18 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         if not _is_conditional(site):
             yield site.remark(Kind.RISK, _NEEDED.format(name=name), site.node.func)
         return
-    if (name not in _NOTHING and name not in _VALUES) or _is_conditional(site):
+    if not (_NOTHING.match(name) or name in _VALUES) or _is_conditional(site):
         return
     condition = f'{site.target.device.expression} != "cpu"'
-    end = site.module.end(site.node)
     if name in _VALUES:
         value = _VALUES[name]
-        after = Edit(end, end, f" if {condition} else {value})")
+        after = site.module.insertion_after(site.node, f" if {condition} else {value})")
         yield site.change(_VALUED.format(value=value), _before(site, "("), after)
     elif isinstance(site.place.statement, ast.Expr) and site.place.statement.value is site.node:
         yield site.change(_SKIPPED, _before(site, f"{condition} and "))
     else:
-        yield site.change(_SKIPPED, _before(site, f"({condition} and "), Edit(end, end, ")"))
+        closing = site.module.insertion_after(site.node, ")")
+        yield site.change(_SKIPPED, _before(site, f"({condition} and "), closing)
 
 
 def _before(site: Site[ast.Call], text: str) -> Edit:

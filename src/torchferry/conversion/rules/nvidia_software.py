@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torchferry.conversion.inference.roles import is_message
 from torchferry.conversion.program.callees import passed_to
 from torchferry.conversion.program.reads import reads_of
-from torchferry.conversion.program.slots import AnySite, Variable, around
+from torchferry.conversion.program.slots import AnySite, Variable, around, text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -81,20 +81,13 @@ def _decided_between(choice: AnySite) -> str:
     """'onnxruntime-gpu' if ... else 'onnxruntime', f"tensorflow{'' if ... else '-cpu'}\""""
     text: AnySite | None = choice
     while text is not None:
-        words = [
-            node.value
-            for node in ast.walk(text.node)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        ]
-        found = next((match for word in words if (match := _DECIDED.search(word))), None)
+        words = map(text_of, ast.walk(text.node))
+        found = next(filter(None, map(_DECIDED.search, words)), None)
         if found:
             return found.group()
-        outer = around(text)
-        text = (
-            outer
-            if outer is not None and isinstance(outer.node, (ast.JoinedStr, ast.FormattedValue))
-            else None
-        )
+        text = around(text)
+        if text is not None and not isinstance(text.node, (ast.JoinedStr, ast.FormattedValue)):
+            break
     return ""
 
 

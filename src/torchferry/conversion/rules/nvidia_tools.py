@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.inference.roles import is_message
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -20,11 +21,9 @@ _NONE = Text("calls {tool}, which is not there", "调用了 {tool}，目标环�
 
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
-    value = site.node.value
-    if not isinstance(value, str) or isinstance(site.parent, ast.Expr):
-        return
-    tool = next((name for name in _TOOLS if name in value), "")
-    if not tool or is_message(site):
+    text = text_of(site.node)
+    tool = next((name for name in _TOOLS if name in text), "")
+    if not tool or isinstance(site.parent, ast.Expr) or is_message(site):
         return
     vendor = site.target.vendor
     if tool == "nvidia-smi" and vendor.smi:

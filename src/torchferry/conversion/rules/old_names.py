@@ -72,7 +72,7 @@ def _argument(site: Site[ast.Call], item: ast.keyword, write: str) -> Edit:
     name, _, on = write.partition("=")
     if not (isinstance(value, ast.Constant) and value.value is True):
         on = f"{on} if {site.module.segment(value)} else None"
-    return Edit(site.module.start(item), site.module.end(item), f"{name}={on}")
+    return site.module.replacement(item, f"{name}={on}")
 
 
 def _prepare(target: Target) -> Rule:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from torchferry.conversion.program.blocks import (
     first_line,
     indent_of,
+    is_docstring,
     is_main_guard,
     on_next_line,
     shares_its_line,
@@ -108,18 +109,17 @@ def _define_name(context: FileContext, line: str, first_use: int) -> Proposal:
         line = f"import torch; {line}"
     if not imports:
         return _at_top(context, line, message)
-    return _beside(context, (_last_of_import_block(context.module.tree, imports[0]), False), line, message)
+    return _beside(context, _last_of_import_block(context.module.tree, imports[0]), False, line, message)
 
 
 def _imports_at_top(tree: ast.Module) -> list[ImportNode]:
     """The imports that a module begins with, those of future features left out."""
     found: list[ImportNode] = []
     for position, node in enumerate(tree.body):
-        is_docstring = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            if not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            if not _is_of_future(node):
                 found.append(node)
-        elif not is_docstring:
+        elif position or not is_docstring(node):
             break
     return found
 
@@ -133,22 +133,21 @@ def _load_plugin(context: FileContext, said: list[Proposal], line: str, message:
     if module_level:
         anchor = module_level[0]
         if not _is_loaded(context, context.module.scopes.root, anchor.col_offset):
-            yield _beside(context, (anchor, _before(context, anchor)), line, message)
+            yield _beside(context, anchor, _before(context, anchor), line, message)
         return
     scopes = {id(scope): (scope, node) for scope, node in reversed(statements)}
     for scope, node in scopes.values():
-        if not _is_loaded(context, scope, node.col_offset) and _touches(context, scope, said):
-            yield _beside(context, (node, _before(context, node)), line, message)
+        start, end = context.module.start(scope.node), context.module.end(scope.node)
+        is_touched = any(start <= item.start < end for item in said if item.needs_prelude)
+        if is_touched and not _is_loaded(context, scope, node.col_offset):
+            yield _beside(context, node, _before(context, node), line, message)
     if not scopes and not _is_loaded(context, context.module.scopes.root):
         yield _at_top(context, line, message)
 
 
 def _is_code(context: FileContext, proposal: Proposal) -> bool:
     """Whether a change is of code rather than of the text of a string."""
-    return bool(proposal.edits) and context.module.data[proposal.start : proposal.start + 1] not in (
-        b"'",
-        b'"',
-    )
+    return bool(proposal.edits) and not context.module.data.startswith((b"'", b'"'), proposal.start)
 
 
 def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
@@ -172,14 +171,10 @@ def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
 def _lines_for_type_checkers(tree: ast.Module) -> set[int]:
     lines: set[int] = set()
     for node in tree.body:
-        if isinstance(node, ast.If) and _names_type_checking(node.test):
+        if isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING":
             for statement in node.body:
                 lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
     return lines
-
-
-def _names_type_checking(test: ast.expr) -> bool:
-    return last_name(test) == "TYPE_CHECKING"
 
 
 def _last_of_import_block(tree: ast.Module, first: ImportNode) -> ImportNode:
@@ -202,10 +197,9 @@ def _before(context: FileContext, node: ImportNode) -> bool:
     return any(renamed(context, name) != name for name in names)
 
 
-def _beside(context: FileContext, anchor: tuple[ImportNode, bool], line: str, message: Text) -> Proposal:
-    node, before = anchor
+def _beside(context: FileContext, node: ImportNode, before: bool, line: str, message: Text) -> Proposal:
     module = context.module
-    start, end = module.start(node), module.end(node)
+    start = module.start(node)
     indent = indent_of(module, node)
     if before and indent.strip():
         edit = Edit(start, start, f"{line}; ")
@@ -213,10 +207,10 @@ def _beside(context: FileContext, anchor: tuple[ImportNode, bool], line: str, me
         line_start = module.line_starts[node.lineno - 1]
         edit = Edit(line_start, line_start, indent + line + module.newline)
     elif shares_its_line(module, node):  # `try: import torch`, `import torch; model.cuda()`
-        edit = Edit(end, end, f"; {line}")
+        edit = module.insertion_after(node, f"; {line}")
     else:
         edit = on_next_line(module, node, indent + line)
-    return Proposal(Kind.CHANGE, start, end, message, (edit,))
+    return context.propose(Kind.CHANGE, node, message, edit)
 
 
 def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
@@ -224,9 +218,7 @@ def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
     module = context.module
     last: ast.stmt | None = None
     for position, node in enumerate(module.tree.body):
-        is_docstring = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if not (is_docstring or is_future):
+        if not (_is_of_future(node) or (position == 0 and is_docstring(node))):
             break
         last = node
     if last is not None:
@@ -234,6 +226,10 @@ def _at_top(context: FileContext, line: str, message: Text) -> Proposal:
         return Proposal(Kind.CHANGE, edit.start, edit.start, message, (edit,))
     first = module.line_starts[first_line(module.tree.body[0]) - 1]
     return Proposal(Kind.CHANGE, first, first, message, (Edit(first, first, line + module.newline),))
+
+
+def _is_of_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _is_loaded(context: FileContext, scope: Scope, depth: int = 0) -> bool:
@@ -262,11 +258,6 @@ def _imports(node: ImportNode, name: str, must_bind: bool) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name.partition(".")[0] == name for alias in node.names)
     return (node.module or "").partition(".")[0] == name
-
-
-def _touches(context: FileContext, scope: Scope, said: list[Proposal]) -> bool:
-    start, end = context.module.start(scope.node), context.module.end(scope.node)
-    return any(start <= proposal.start < end for proposal in said if proposal.needs_prelude)
 
 
 RULE = Rule(

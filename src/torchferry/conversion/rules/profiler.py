@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
@@ -79,16 +79,11 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     elif isinstance(site.node, ast.Attribute) and site.node.attr == _TABLE:
         if _gets_own_profiler(site.context):
             yield site.remark(Kind.TODO, _NO_TABLE.format(company=site.target.vendor.company_name))
-    elif isinstance(site.node, ast.Attribute) and _COLUMN.match(site.node.attr):
-        new = site.node.attr.replace("cuda", "device")
-        yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.attr, new=new))
-    elif (
-        isinstance(site.node, ast.Constant)
-        and isinstance(site.node.value, str)
-        and _COLUMN.match(site.node.value)
-    ):
-        new = site.node.value.replace("cuda", "device")
-        yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=site.node.value, new=new))
+    else:
+        old = site.node.attr if isinstance(site.node, ast.Attribute) else text_of(site.node)
+        if _COLUMN.match(old):
+            new = old.replace("cuda", "device")
+            yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=old, new=new))
 
 
 def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
@@ -106,8 +101,8 @@ def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
             new = written if value.value else "None"
         else:
             new = f"{written} if {text} else None"
-        start, end = site.module.start(keyword), site.module.end(keyword)
-        yield site.change(_USE_DEVICE, Edit(start, end, f"use_device={new}"), node=keyword)
+        edit = site.module.replacement(keyword, f"use_device={new}")
+        yield site.change(_USE_DEVICE, edit, node=keyword)
 
 
 RULE = Rule(

@@ -14,14 +14,16 @@ from torchferry.finding import Kind
 from torchferry.source.names import last_name
 from torchferry.text import Text
 
-_NO_EFFECT = Text(
-    "a setting of cuDNN's: it can stay, and has no effect elsewhere",
-    "cuDNN 的设置：可以保留，在其他设备上不起作用",
-)
-_NUMBERS = Text(
-    "numbers of devices: they count the target's as they counted the GPUs",
-    "设备编号：含义不变，改为对目标设备编号",
-)
+_REMARKS = {
+    "cudnn_benchmark": Text(
+        "a setting of cuDNN's: it can stay, and has no effect elsewhere",
+        "cuDNN 的设置：可以保留，在其他设备上不起作用",
+    ),
+    "gpu_ids": Text(
+        "numbers of devices: they count the target's as they counted the GPUs",
+        "设备编号：含义不变，改为对目标设备编号",
+    ),
+}
 _PROFILER = Text(
     "asks PyTorch's profiler for what CUDA does; record {company} with {module} in a hook of your own",
     "要求 PyTorch 的分析器记录 CUDA 活动；请在自定义钩子中用 {module} 记录 {company}",
@@ -52,9 +54,12 @@ def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
         yield from _check_default(site, node.value)
         return
     name, value = _setting(node)
-    if name not in _CHECKS or not is_python_config(site.module):
+    if name not in (*_CHECKS, *_REMARKS) or not is_python_config(site.module):
         return
-    yield from _CHECKS[name](site, value)
+    if name in _REMARKS:
+        yield site.remark(Kind.INFO, _REMARKS[name])
+    else:
+        yield from _CHECKS[name](site, value)
 
 
 def _setting(node: ast.AST) -> tuple[str, ast.expr | None]:
@@ -68,14 +73,6 @@ def _check_default(site: Site[ast.AST], value: object) -> Iterator[Proposal]:
     if isinstance(value, str) and "{{" in value and _DEFAULT.search(value):
         word = site.target.backend if "nccl" in value else site.target.device
         yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.word or word.expression))
-
-
-def _check_cudnn(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
-    yield site.remark(Kind.INFO, _NO_EFFECT)
-
-
-def _check_numbers(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
-    yield site.remark(Kind.INFO, _NUMBERS)
 
 
 def _check_profiler(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
@@ -106,9 +103,7 @@ def _check_imports(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Prop
 
 _CHECKS: dict[str, Callable[[Site[ast.AST], ast.expr | None], Iterator[Proposal]]] = {
     "activity_with_cuda": _check_profiler,
-    "cudnn_benchmark": _check_cudnn,
     "custom_imports": _check_imports,
-    "gpu_ids": _check_numbers,
     "type": _check_type,
 }
 

@@ -43,8 +43,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if call is not None and not any(isinstance(item, ast.Starred) for item in call.args):
         yield site.change(_TOLD, *_call_edits(site, call, name, device), node=call)
     elif name in _DECORATORS and parent is None:
-        end = site.module.end(site.node)
-        yield site.change(_TOLD, Edit(end, end, f"(device_type={device})"))
+        yield site.change(_TOLD, site.module.insertion_after(site.node, f"(device_type={device})"))
     else:
         yield site.remark(Kind.TODO, _NOT_CALLED.format(name=name, device=device))
 
@@ -66,8 +65,7 @@ def _call_edits(site: Site[ast.expr], call: ast.Call, name: str, device: str) ->
         head += f"{named.pop(0)[0]}="
     yield Edit(opening, opening, head)
     for parameter, argument in named:
-        start = site.module.start(argument)
-        yield Edit(start, start, f"{parameter}=")
+        yield from site.module.insertions_around(argument, f"{parameter}=", "")
 
 
 RULE = Rule(

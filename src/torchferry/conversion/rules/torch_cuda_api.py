@@ -8,9 +8,9 @@ from torchferry.conversion.site import FileContext
 from torchferry.conversion.target import CLASS_METHODS, Target
 from torchferry.finding import Kind
 from torchferry.text import Text
-from torchferry.vendors.model import Api, Support, Vendor
+from torchferry.vendors.model import Api, Support
 
-_RENAMED = Text("{old} is {new} here", "{old} 对应 {new}")
+RENAMED = Text("{old} is {new} here", "{old} 对应 {new}")
 _UNSUPPORTED = Text(
     "{company} has no equivalent of {old}; remove the call or guard it so that it only runs on CUDA",
     "{company} 没有与 {old} 等价的接口；请删除该调用，或加判断使其只在 CUDA 上执行",
@@ -30,21 +30,13 @@ def api_of(target: Target, qualified: str) -> tuple[str, Api]:
         api = vendor.apis.get(prefix)
         if api is None:
             continue
-        if length == len(parts) or not _is_module(vendor, prefix):
+        if length == len(parts) or not any(other.startswith(f"{prefix}.") for other in vendor.apis):
             return prefix, api
-        return _unlisted_member(prefix, api, parts[length])
+        member = parts[length]  # which the table does not list, though its module
+        if api.support is not Support.UNSUPPORTED:
+            api = Api(Support.UNKNOWN, f"{api.name}.{member}")
+        return f"{prefix}.{member}", api
     return _natural_name(target, parts)
-
-
-def _is_module(vendor: Vendor, name: str) -> bool:
-    return any(other.startswith(name + ".") for other in vendor.apis)
-
-
-def _unlisted_member(module: str, api: Api, member: str) -> tuple[str, Api]:
-    """A name that the table does not list, of a module that it does."""
-    if api.support is Support.UNSUPPORTED:
-        return f"{module}.{member}", api
-    return f"{module}.{member}", Api(Support.UNKNOWN, f"{api.name}.{member}")
 
 
 def _natural_name(target: Target, parts: list[str]) -> tuple[str, Api]:
@@ -71,7 +63,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if api.support is Support.UNKNOWN:
         remark = (Kind.UNKNOWN, _UNKNOWN.format(new=api.name))
     stays = chooses_nvidia_software if old == "torch.cuda.is_available" else None
-    message = _RENAMED.format(old=old, new=api.name)
+    message = RENAMED.format(old=old, new=api.name)
     return Rename(old, api.name, Kind.CHANGE, message, remark, stays=stays)
 
 

@@ -40,9 +40,9 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 
 def _message(dtype: str, context: FileContext) -> Text | None:
     vendor = context.target.vendor
-    limit = vendor.dtypes.get(dtype) or (
-        vendor.dtypes.get("complex") if dtype.startswith("complex") else None
-    )
+    limit = vendor.dtypes.get(dtype)
+    if dtype.startswith("complex"):
+        limit = limit or vendor.dtypes.get("complex")
     if not limit or limit == "unknown":
         return None
     return _LIMITED.format(dtype=dtype, company=vendor.company_name, limit=limit)
