@@ -255,8 +255,10 @@ class _Builder:
         for case in node.cases:
             self.add_unit(case.pattern, node, scope)
             self.add_unit(case.guard, node, scope)
-            for name in _captured(case.pattern):
-                scope.bind(name, Binding(BindingKind.OTHER, case, case.pattern.lineno))
+            for part in ast.walk(case.pattern):
+                name = getattr(part, "name", None) or getattr(part, "rest", None)
+                if isinstance(name, str):
+                    scope.bind(name, Binding(BindingKind.OTHER, case, case.pattern.lineno))
             self.visit_body(case.body, scope, weak)
 
 
@@ -269,13 +271,6 @@ def all_arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
         yield arguments.vararg
     if arguments.kwarg:
         yield arguments.kwarg
-
-
-def _captured(pattern: ast.pattern) -> Iterator[str]:
-    for node in ast.walk(pattern):
-        name = getattr(node, "name", None) or getattr(node, "rest", None)
-        if isinstance(name, str):
-            yield name
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[[_Builder, Any, Scope, bool], None]] = {

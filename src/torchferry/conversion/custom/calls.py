@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torchferry.conversion.common_edits import add_argument
-from torchferry.conversion.custom.imports import import_edits, needed_imports
-from torchferry.conversion.custom.model import Slot, UserRule
+from torchferry.conversion.custom.model import Slot, UserRule, module_of, parsed_import
 from torchferry.conversion.custom.template import Resolve, Template, needs_parentheses
+from torchferry.conversion.program.blocks import DEFINITIONS, add_imports
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit, apply_edits
+from torchferry.source.edits import Edit, edited
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name
+from torchferry.source.scopes import ModuleScopes
 from torchferry.text import Text
 
 # Where the arguments of a call stand in the text, with their parentheses and commas.
@@ -163,14 +165,6 @@ _TOO_FEW = Text(
 )
 
 
-@dataclass
-class ArgumentEdits:
-    """The edits of one call, and what must be done by hand."""
-
-    edits: list[Edit] = field(default_factory=list)
-    problems: list[Text] = field(default_factory=list)
-
-
 class ArgumentEditor:
     """Works out the edits of one rule for one call; `taken` are the arguments that rules before it have decided."""
 
@@ -179,11 +173,14 @@ class ArgumentEditor:
         self.rule = rule
         self.taken = taken
         self.resolve = resolve
-        self.result = ArgumentEdits()
-        self.openings: dict[int, str] = {}  # what is put before the byte at a position
+        self.edits: list[Edit] = []
+        self.problems: list[Text] = []  # what must be done by hand
+        # What is put before the byte at a position, from the left to the right: a new argument, a name, what is put
+        # around a value.
+        self.openings: dict[int, str] = {}
 
-    def run(self) -> ArgumentEdits:
-        """The edits. Openings come from the left to the right: a new argument, a name, what is put around a value."""
+    def run(self) -> None:
+        """Work out the edits and the problems."""
         changes = self.rule.arguments
         removed = [slot for slot in changes.remove if self._take(slot)]
         replaced = [(slot, template) for slot, template in changes.replace if self._take(slot)]
@@ -200,7 +197,6 @@ class ArgumentEditor:
         self._add_named([(slot, text) for slot, text in added if isinstance(slot, str)])
         for position, text in self.openings.items():
             self._open(position, text)
-        return self.result
 
     def _take(self, slot: Slot) -> bool:
         names = self.rule.signature
@@ -228,20 +224,18 @@ class ArgumentEditor:
             self._problem(_STARS, slot=slot)
         elif isinstance(slot, str) and self.call.has_options:
             self._problem(_OPTIONS, slot=slot)
-        elif position is not None and position >= len(names) and self._keywords():
-            self._problem(_KEYWORDS, slot=slot, names=self._keywords())
+        elif position is not None and position >= len(names):
+            given = ", ".join(item.name for item in self.call.arguments if item.name)
+            if given:
+                self._problem(_KEYWORDS, slot=slot, names=given)
         return None
 
-    def _keywords(self) -> str:
-        """The arguments that are given by name."""
-        return ", ".join(item.name for item in self.call.arguments if item.name)
-
     def _problem(self, text: Text, **values: object) -> None:
-        self.result.problems.append(text.format(**values))
+        self.problems.append(text.format(**values))
 
     def _open(self, position: int, text: str) -> None:
         """Put text before a byte: as a part of the byte before it, so that a call which begins here may do the same."""
-        if any(edit.start < position <= edit.end for edit in self.result.edits):
+        if any(edit.start < position <= edit.end for edit in self.edits):
             self._edit(position, position, text)
         else:
             before = self.call.module.data[position - 1 : position].decode("ascii")
@@ -251,7 +245,7 @@ class ArgumentEditor:
         self.openings[position] = self.openings.get(position, "") + text
 
     def _edit(self, start: int, end: int, text: str) -> None:
-        self.result.edits.append(Edit(start, end, text))
+        self.edits.append(Edit(start, end, text))
 
     def _replace(self, slot: Slot, template: Template) -> None:
         argument = self._find(slot)
@@ -303,15 +297,10 @@ class ArgumentEditor:
             self._edit(first.start, following[0].start, "")
         elif last.comma is not None:
             self._edit(first.start, last.comma + 1, "")
-        elif (
-            before is not None and before.comma is not None and b"#" not in self._between(before.comma, first)
-        ):
-            self._edit(before.comma, last.end, "")
         else:
-            self._edit(first.start, last.end, "")
-
-    def _between(self, start: int, argument: WrittenArgument) -> bytes:
-        return self.call.module.data[start : argument.start]
+            comma = before.comma if before is not None else None
+            has_comment = comma is not None and b"#" in self.call.module.data[comma : first.start]
+            self._edit(first.start if comma is None or has_comment else comma, last.end, "")
 
     def _name_those_behind(self, removed: list[WrittenArgument], slots: Sequence[Slot]) -> bool:
         """Give the arguments that would move their names; False if these are not known."""
@@ -335,8 +324,8 @@ class ArgumentEditor:
     def _add_named(self, added: list[tuple[str, str]]) -> None:
         named: list[str] = []
         for slot, text in added:
-            count = len(self.result.problems)
-            if self._find(slot) is None and len(self.result.problems) == count:
+            count = len(self.problems)
+            if self._find(slot) is None and len(self.problems) == count:
                 named.append(f"{slot}={text}")
         if named:
             self._append(", ".join(named))
@@ -344,9 +333,9 @@ class ArgumentEditor:
     def _append(self, text: str) -> None:
         """Add a last argument; where a value is closed at the same byte, behind that."""
         edit = add_argument(self.call.module, self.call.call, text)
-        same = [item for item in self.result.edits if item.start == item.end == edit.start]
+        same = [item for item in self.edits if item.start == item.end == edit.start]
         for item in same:
-            self.result.edits.remove(item)
+            self.edits.remove(item)
         self._edit(edit.start, edit.end, "".join(item.text for item in same) + edit.text)
 
     def _insert(self, position: int, text: str) -> None:
@@ -392,17 +381,21 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
     name_edits = _name_edits(site, rule)
     argument_edits: list[Edit] = []
     if rule.arguments:
-        result = ArgumentEditor(call_text(site.module, site.node), rule, taken, site.qualified).run()
-        argument_edits = result.edits
-        for problem in result.problems:
+        editor = ArgumentEditor(call_text(site.module, site.node), rule, taken, site.qualified)
+        editor.run()
+        argument_edits = editor.edits
+        for problem in editor.problems:
             yield site.remark(Kind.TODO, problem)
     wrap_edits = _wrap_edits(site, rule, taken)
     edits = [*name_edits, *argument_edits, *wrap_edits]
     if not edits:
         return
     lines = needed_imports(rule, renames=bool(name_edits), wraps=bool(wrap_edits))
-    imports = import_edits(site, lines, exact=bool(rule.needs))
-    if not _is_sound(site, edits) or _meet(edits, imports):
+    imports = _import_edits(site, lines, exact=bool(rule.needs))
+    # An import must not be put where the call begins to be wrapped: in a first line without any import.
+    starts = {edit.start for edit in edits if edit.start == edit.end}
+    meet = isinstance(imports, list) and any(edit.start in starts for edit in imports)
+    if meet or not _is_sound(site, edits):
         yield site.remark(Kind.TODO, _BY_HAND.format(name=rule.match.name, place=rule.place))
     elif isinstance(imports, Text):
         yield site.remark(Kind.TODO, imports)
@@ -411,11 +404,9 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
 
 
 def _change(site: Site[ast.Call], rule: UserRule, edits: list[Edit], imports: list[Edit]) -> Proposal:
-    message = rule.message
-    if message is None and rule.rename and not rule.changes_calls:
+    message = rule.message or _CALL.format(name=rule.match.name, place=rule.place)
+    if rule.message is None and rule.rename and not rule.changes_calls:
         message = RENAMED.format(old=rule.match.name, new=rule.rename)
-    if message is None:
-        message = _CALL.format(name=rule.match.name, place=rule.place)
     start, end = site.module.start(site.node), site.module.end(site.node)
     if len(edits) == 1 and edits[0].start < edits[0].end:
         start, end = edits[0].start, edits[0].end  # a single argument or name: that is the place
@@ -428,9 +419,7 @@ def _is_defined_here(site: Site[ast.Call], rule: UserRule) -> bool:
     if not isinstance(function, ast.Name) or function.id != rule.match.name:
         return False
     binding = site.module.binding_of(function.id, site.scope, function.lineno)
-    return binding is not None and isinstance(
-        binding.node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
-    )
+    return binding is not None and isinstance(binding.node, DEFINITIONS)
 
 
 def _name_edits(site: Site[ast.Call], rule: UserRule) -> list[Edit]:
@@ -442,12 +431,12 @@ def _name_edits(site: Site[ast.Call], rule: UserRule) -> list[Edit]:
         is_known = site.scope.owner_of(function.id) is not None or function.id in site.place.shadowed
         if is_known or function.id != rule.match.name:
             return []
-        return [Edit(module.start(function), module.end(function), rule.rename)]
+        return [module.replacement(function, rule.rename)]
     if not isinstance(function, ast.Attribute) or site.qualified(function):
         return []
     if not rule.match.of_objects or function.attr == rule.rename:
         return []
-    return [Edit(*module.attribute_span(function), rule.rename)]
+    return [module.attribute_replacement(function, rule.rename)]
 
 
 def _wrap_edits(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> list[Edit]:
@@ -459,51 +448,36 @@ def _wrap_edits(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> list[
         return []
     opening, closing = ("", "") if template.is_atom else ("(", ")")
     start, end = site.module.start(site.node), site.module.end(site.node)
-    return [
-        Edit(start, start, opening + template.before),
-        Edit(
-            end - 1, end, ")" + template.after + closing
-        ),  # behind what is added to the call, before what is to it
-    ]
+    # Behind what is added to the call, before what is added to what it stands in.
+    last = Edit(end - 1, end, ")" + template.after + closing)
+    return [Edit(start, start, opening + template.before), last]
 
 
 def _waits_for_another(site: Site[ast.Call], rule: UserRule) -> bool:
     """Whether a call that begins where this one does is wrapped first: `x.step().step()`. The other turn comes then."""
     start = site.module.start(site.node)
-    for node in site.place.upwards():
+    ancestors = list(site.place.upwards())
+    for number, node in enumerate(ancestors, 1):
         if not isinstance(node, ast.expr) or site.module.start(node) != start:
             return False
         if rule.match.is_last and called_name(node) == rule.match.name:
-            return rule.wrap is not None and not rule.wrap.is_around(node, _above(site, node), site.qualified)
+            return rule.wrap is not None and not rule.wrap.is_around(node, ancestors[number:], site.qualified)
     return False
-
-
-def _above(site: Site[ast.Call], node: ast.AST) -> list[ast.AST]:
-    ancestors = list(site.place.upwards())
-    return ancestors[ancestors.index(node) + 1 :]
 
 
 def _is_sound(site: Site[ast.Call], edits: list[Edit]) -> bool:
     """Whether the edited call is still an expression; in an f-string, also whether its text is where it seems to be."""
-    module, start = site.module, site.module.start(site.node)
-    segment = module.data[start : module.end(site.node)]
+    data, start, end = site.module.data, site.module.start(site.node), site.module.end(site.node)
     if any(isinstance(node, ast.JoinedStr) for node in site.place.upwards()):
-        as_it_seems = _parsed(segment)
+        as_it_seems = _parsed(data[start:end])
         if as_it_seems is None or ast.dump(as_it_seems) != ast.dump(site.node):
             return False
         if any(_NOT_IN_F_STRINGS.intersection(edit.text) for edit in edits):
             return False
     try:
-        moved = [Edit(edit.start - start, edit.end - start, edit.text) for edit in edits]
-        return _parsed(apply_edits(segment, moved)) is not None
+        return _parsed(edited(data, start, end, edits)) is not None
     except ValueError:
         return False  # two edits meet
-
-
-def _meet(edits: list[Edit], imports: list[Edit] | Text) -> bool:
-    """Whether an import would be put where the call begins to be wrapped: in a first line without any import."""
-    starts = {edit.start for edit in edits if edit.start == edit.end}
-    return isinstance(imports, list) and any(edit.start in starts for edit in imports)
 
 
 def _parsed(text: bytes) -> ast.expr | None:
@@ -511,3 +485,74 @@ def _parsed(text: bytes) -> ast.expr | None:
         return ast.parse(b"(" + text + b"\n)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+# The imports that new code needs.
+
+_TAKEN = Text(
+    "your rule: the new code needs `{line}`, but `{name}` is something else here",
+    "自定义规则：新代码需要 `{line}`，但此处 `{name}` 另有所指",
+)
+
+
+def needed_imports(rule: UserRule, renames: bool = False, wraps: bool = False) -> tuple[str, ...]:
+    """The imports that a rule's new code needs: those it names, else what its new name or its wrapping says."""
+    if rule.needs:
+        return rule.needs
+    names = rule.wrap.names() if wraps and rule.wrap is not None else []
+    if renames and rule.may_import:
+        names.append(rule.rename)
+    modules = {
+        module_of(name) for name in names if "." in name and not hasattr(builtins, name.partition(".")[0])
+    }
+    return tuple(f"import {module}" for module in sorted(modules))
+
+
+def _import_edits(site: Site[ast.Call], lines: tuple[str, ...], exact: bool) -> list[Edit] | Text:
+    """The insertions of what is not there yet; a message if a name is taken."""
+    missing: list[str] = []
+    for line in lines:
+        statement = parsed_import(line)
+        if statement is None:
+            continue
+        for alias in statement.names:
+            name = (alias.asname or alias.name).partition(".")[0]
+            if not _is_there(site.module.scopes, statement, alias, exact):
+                if site.scope.owner_of(name) is not None and not _is_package(site, statement, alias, name):
+                    return _TAKEN.format(line=line, name=name)
+                missing.append(line)
+                break
+    return add_imports(site.module, missing)
+
+
+def _is_there(
+    scopes: ModuleScopes, statement: ast.Import | ast.ImportFrom, alias: ast.alias, exact: bool
+) -> bool:
+    """Whether the module imports this already; if not `exact`, an import of its package will do."""
+    bindings = scopes.root.bindings
+    if isinstance(statement, ast.ImportFrom):
+        qualified = "." * statement.level + f"{statement.module or ''}.{alias.name}"
+        return any(item.qualified == qualified for item in bindings.get(alias.asname or alias.name, ()))
+    if alias.asname:
+        return any(item.qualified == alias.name for item in bindings.get(alias.asname, ()))
+    root = alias.name.partition(".")[0]
+    if not any(item.qualified == root for item in bindings.get(root, ())):
+        return False
+    return (
+        not exact
+        or alias.name == root
+        or any(f"{name}.".startswith(f"{alias.name}.") for name in scopes.modules)
+    )
+
+
+def _is_package(
+    site: Site[ast.Call], statement: ast.Import | ast.ImportFrom, alias: ast.alias, name: str
+) -> bool:
+    """Whether the name stands for the package of a module that is still to be imported."""
+    owner = site.scope.owner_of(name)
+    return (
+        owner is not None
+        and isinstance(statement, ast.Import)
+        and not alias.asname
+        and all(item.qualified == name for item in owner.bindings[name])
+    )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from torchferry.conversion.custom.calls import RENAMED, changes_of_call
-from torchferry.conversion.custom.imports import needed_imports
+from torchferry.conversion.custom.calls import RENAMED, changes_of_call, needed_imports
 from torchferry.conversion.custom.model import CallPattern, CustomRules, Slot, UserRule
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
@@ -38,7 +37,8 @@ class RuleIndex:
         for count in range(1, len(parts) + 1):
             old = ".".join(parts[:count])
             for number, rule in self._full.get(old, ()):
-                if _speaks_of_names(rule) and not _is_done(qualified, old, rule.rename):
+                speaks_of_names = bool(rule.rename) or rule.kind is not Kind.CHANGE
+                if speaks_of_names and not _is_done(qualified, old, rule.rename):
                     found.append((number, rule, old, rule.rename))
         module = ".".join(parts[:-1])
         for number, rule in self._last.get(parts[-1], ()):
@@ -65,18 +65,9 @@ class RuleIndex:
         return [found[number] for number in sorted(found)]
 
 
-def _speaks_of_names(rule: UserRule) -> bool:
-    return bool(rule.rename) or rule.kind is not Kind.CHANGE
-
-
 def _is_done(qualified: str, old: str, new: str) -> bool:
     """Whether `torch.a.b`, which begins with `torch.a`, is what a rule makes of `torch.a`."""
     return new == old or (new.startswith(f"{old}.") and f"{qualified}.".startswith(f"{new}."))
-
-
-def trigger_words(rules: Iterable[UserRule]) -> tuple[str, ...]:
-    """The words of which a file must hold one."""
-    return tuple({rule.match.name.rpartition(".")[2] for rule in rules})
 
 
 # Rules that would never come to an end: a becomes b, and b becomes a; or the new code calls what it is made of.
@@ -153,20 +144,6 @@ def custom_rules(custom: CustomRules, vendor: str) -> list[Rule]:
 
 
 def _engine_rule(key: str, group: Sequence[UserRule], index: RuleIndex) -> Rule:
-    return Rule(
-        id=key,
-        name="user-rules",
-        summary=_SUMMARY,
-        is_users=True,
-        triggers=trigger_words(group),
-        tracks=frozenset(rule.match.name for rule in group if rule.match.is_full),
-        nodes=(ast.Call,),
-        check=_call_check(key, index),
-        rename=_name_check(key, index),
-    )
-
-
-def _call_check(key: str, index: RuleIndex) -> Callable[[Site[ast.Call]], Iterator[Proposal]]:
     def check(site: Site[ast.Call]) -> Iterator[Proposal]:
         taken: set[Slot] = set()
         for rule in index.of_call(site):
@@ -174,10 +151,6 @@ def _call_check(key: str, index: RuleIndex) -> Callable[[Site[ast.Call]], Iterat
             if rule.id == key:
                 yield from proposals
 
-    return check
-
-
-def _name_check(key: str, index: RuleIndex) -> Callable[[str, FileContext], Rename | None]:
     def rename(qualified: str, context: FileContext) -> Rename | None:
         found = index.renaming(qualified)
         if found is None or found[0].id != key:
@@ -187,4 +160,15 @@ def _name_check(key: str, index: RuleIndex) -> Callable[[str, FileContext], Rena
         imports = needed_imports(rule, renames=True) if rule.may_import else ()
         return Rename(old, new, rule.kind, message, needs_prelude=False, imports=imports)
 
-    return rename
+    return Rule(
+        id=key,
+        name="user-rules",
+        summary=_SUMMARY,
+        is_users=True,
+        # The words of which a file must hold one.
+        triggers=tuple({rule.match.name.rpartition(".")[2] for rule in group}),
+        tracks=frozenset(rule.match.name for rule in group if rule.match.is_full),
+        nodes=(ast.Call,),
+        check=check,
+        rename=rename,
+    )

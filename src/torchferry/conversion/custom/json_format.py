@@ -189,8 +189,6 @@ def _name_rule(item: dict[str, Any], place: str) -> UserRule:
     return UserRule(NAMES, place, CallPattern(old, is_last="." not in old), rename=item["new_name"])
 
 
-# Reading rule files: the format by the suffix, all files of a run together.
-
 SUFFIXES = (".json", ".toml")
 
 
@@ -204,14 +202,14 @@ def load_custom_rules(*files: Path, vendors: Collection[str] = (), other: str = 
         suffix = file.suffix.lower() if file.suffix.lower() in SUFFIXES else other
         if not suffix:
             raise RuleFileError(f"{file}: a rule file ends in {' or '.join(SUFFIXES)}")
-        text = _text(file)
+        text = _read_text(file)
         rules += read_json(file, text) if suffix == ".json" else read_toml(file, text, vendors)
     custom = CustomRules(tuple(rules))
     check_circles(custom)
     return custom
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text("utf-8-sig")
     except FileNotFoundError:

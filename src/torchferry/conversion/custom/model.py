@@ -91,11 +91,13 @@ class Problems:
 
     def add(self, path: KeyPath, text: str) -> None:
         """Note a mistake at a key, or at the nearest thing around it that stands in the file."""
-        line = self.line(path)
-        shown = self._shown(path)
-        self.found.append(
-            (line, f"{self.file}:{line}: {shown}: {text}" if shown else f"{self.file}:{line}: {text}")
-        )
+        line, shown = self.line(path), ""
+        for part in path:
+            if isinstance(part, str):
+                shown += f".{part}" if shown else part
+            elif self.counts:
+                shown += f"[{part}]"
+        self.found.append((line, f"{self.file}:{line}: {shown}{': ' if shown else ''}{text}"))
 
     def line(self, path: KeyPath) -> int:
         """The line of a key or an entry."""
@@ -109,15 +111,6 @@ class Problems:
         near = difflib.get_close_matches(str(path[-1]), names, 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
         self.add(path, f"unknown{meant}; allowed are {', '.join(names)}")
-
-    def _shown(self, path: KeyPath) -> str:
-        text = ""
-        for part in path:
-            if isinstance(part, str):
-                text += f".{part}" if text else part
-            elif self.counts:
-                text += f"[{part}]"
-        return text
 
     def raise_if_any(self) -> None:
         """Raise all mistakes as one error, in the order of the file."""

@@ -217,8 +217,13 @@ class _RuleReader:
             self._check_combination()
         self.entry = fitting
         match, rename = self._match_and_rename()
+        name: str = fitting.get("id", DEFAULT_ID)
+        if not re.fullmatch(r"USER\d{1,6}", name):
+            self._add("id", f'"{name}" is not USER with a number, like USER7')
+        english = fitting.get("message", "")
+        chinese = fitting.get("message_zh", "") or english
         rule = UserRule(
-            id=self._id(),
+            id=name,
             place=f"{self.problems.file.name}:{self.problems.line(self.path)}",
             match=match or CallPattern(""),
             rename=rename,
@@ -228,9 +233,11 @@ class _RuleReader:
             signature=self._signature(),
             wrap=self._wrap(),
             vendors=self._vendors(),
-            kind=self._checked_kind(),
-            message=self._message(),
+            kind=self._kind(),
+            message=Text(english or chinese, chinese) if chinese else None,
         )
+        if fitting.get("kind", Kind.CHANGE.value) not in _KINDS:
+            self._add("kind", f'"{fitting["kind"]}" is unknown; allowed are {", ".join(_KINDS)}')
         return rule if match is not None else None
 
     def _add(self, key: str, text: str) -> None:
@@ -416,22 +423,6 @@ class _RuleReader:
 
     def _kind(self) -> Kind:
         return _KINDS.get(self.entry.get("kind", ""), Kind.CHANGE)
-
-    def _checked_kind(self) -> Kind:
-        if self.entry.get("kind", Kind.CHANGE.value) not in _KINDS:
-            self._add("kind", f'"{self.entry["kind"]}" is unknown; allowed are {", ".join(_KINDS)}')
-        return self._kind()
-
-    def _message(self) -> Text | None:
-        english = self.entry.get("message", "")
-        chinese = self.entry.get("message_zh", "") or english
-        return Text(english or chinese, chinese) if chinese else None
-
-    def _id(self) -> str:
-        name: str = self.entry.get("id", DEFAULT_ID)
-        if not re.fullmatch(r"USER\d{1,6}", name):
-            self._add("id", f'"{name}" is not USER with a number, like USER7')
-        return name
 
 
 def _strings(value: str | list[str]) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def with_table(rule: Rule, target: Target) -> Rule:
     """The rule with the names of this target's table."""
     table = _table(target)
     of_libraries = frozenset(name for name in table if name.partition(".")[0] not in _TORCH)
-    packages = {name[:end] for name in of_libraries for end in _dots(name)}
+    packages = {name[: dot.start()] for name in of_libraries for dot in re.finditer(r"\.", name)}
     arguments = _named_in_conditions(table)
     with_calls = frozenset(
         name for name in of_libraries if table[name][0].use and not table[name][0].is_name_only
@@ -102,18 +102,14 @@ def with_table(rule: Rule, target: Target) -> Rule:
             yield from _check(site, entries)
 
     def rename(qualified: str, context: FileContext) -> Rename | None:
-        entries = table.get(qualified) or table.get(
-            f"{qualified}.apply"
-        )  # a function of autograd, by its class
+        entries = table.get(qualified) or table.get(f"{qualified}.apply")  # of autograd, by its class
         if entries:
             return _rename(qualified, entries[0], target)
-        is_whole_library = qualified in packages and has_only_known_uses(
-            context, qualified, of_libraries | arguments
-        )
-        if is_whole_library or qualified in arguments:
-            return Rename(
-                qualified, "", Kind.INFO, _SEE_CALLS.format(name=qualified, why=_FOR_CUDA), once=True
-            )
+        known = of_libraries | arguments
+        is_library = qualified in packages and has_only_known_uses(context, qualified, known)
+        if is_library or qualified in arguments:
+            message = _SEE_CALLS.format(name=qualified, why=_FOR_CUDA)
+            return Rename(qualified, "", Kind.INFO, message, once=True)
         return None
 
     def finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
@@ -132,10 +128,6 @@ def with_table(rule: Rule, target: Target) -> Rule:
         finish=finish,
         prepare=None,
     )
-
-
-def _dots(name: str) -> list[int]:
-    return [position for position, letter in enumerate(name) if letter == "."]
 
 
 def _named_in_conditions(table: Table) -> frozenset[str]:
@@ -172,20 +164,16 @@ def _check(site: Site[ast.Call], entries: tuple[Similar, ...]) -> Iterator[Propo
         if choice.entry.use:
             yield from _replace(site, choice)
         else:
-            said = _REMARK.format(name=site.name, why=choice.entry.why)
-            yield site.remark(Kind(choice.entry.kind), _joined(said, choice.entry.remark))
+            said, more = _REMARK.format(name=site.name, why=choice.entry.why), choice.entry.remark
+            said = Text(f"{said.en}; {more.en}", f"{said.zh}；{more.zh}") if more.en else said
+            yield site.remark(Kind(choice.entry.kind), said)
     except UnboundError as refusal:
         first = next(entry for entry in entries if entry.use)
         use = readable(first.use)
         message = _NOT_BOUND.format(name=site.name, why=first.why, reason=refusal.reason, use=use)
-        yield site.remark(_kind_of_refusal(first), message)
-
-
-def _kind_of_refusal(entry: Similar) -> Kind:
-    """A function of torch still works where it is: an optimizer as it did, an operator without its kernel slower."""
-    if entry.cuda.partition(".")[0] not in _TORCH:
-        return Kind.TODO
-    return Kind.INFO if entry.keeps_arguments else Kind.RISK
+        # A function of torch still works where it is: an optimizer as it did, an operator without its kernel slower.
+        kind = Kind.INFO if first.keeps_arguments else Kind.RISK
+        yield site.remark(kind if first.cuda.partition(".")[0] in _TORCH else Kind.TODO, message)
 
 
 def _replace(site: Site[ast.Call], choice: SimilarChoice) -> Iterator[Proposal]:
@@ -203,7 +191,10 @@ def _replace(site: Site[ast.Call], choice: SimilarChoice) -> Iterator[Proposal]:
     edits = write(site, choice, use)
     site.context.needed_imports[site.module.start(site.node)] = frozenset(spelling.missing)
     needs = bool(site.target.prelude_module) and site.target.prelude_module in entry.use
-    yield site.change(_said(site.name, entry), *edits, needs_prelude=needs)
+    message = _REPLACED.format(name=site.name, why=entry.why)
+    if entry.keeps_arguments:
+        message = _RENAMED.format(name=site.name, why=entry.why, use=entry.use.partition("(")[0])
+    yield site.change(message, *edits, needs_prelude=needs)
     if entry.remark.en:
         yield site.remark(Kind.RISK, entry.remark)
 
@@ -231,13 +222,3 @@ def _where_it_would_move(site: Site[ast.Call], models: list[ast.expr]) -> bytes 
         return site.module.segment(function).encode()
     made = [*here, *(item for name in names for item in root.bindings.get(name, ()))]
     return site.module.data if any(item.kind not in _FROM_ELSEWHERE for item in made) else None
-
-
-def _said(name: str, entry: Similar) -> Text:
-    if entry.keeps_arguments:
-        return _RENAMED.format(name=name, why=entry.why, use=entry.use.partition("(")[0])
-    return _REPLACED.format(name=name, why=entry.why)
-
-
-def _joined(one: Text, other: Text) -> Text:
-    return Text(f"{one.en}; {other.en}", f"{one.zh}；{other.zh}") if other.en else one

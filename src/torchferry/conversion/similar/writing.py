@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from torchferry.conversion.program.blocks import shares_its_line
+from torchferry.conversion.program.blocks import block_around, shares_its_line
 from torchferry.conversion.renaming import find_rename
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.similar.signature import ArgumentPlace, Piece, SimilarChoice, UnboundError, filled
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.names import dotted_name
 from torchferry.source.scopes import BindingKind, import_qualifier
 from torchferry.text import Text
 
@@ -38,29 +39,23 @@ def write(site: Site[ast.Call], choice: SimilarChoice, use: str) -> list[Edit]:
     defaults = {parameter.name: parameter.default for parameter in choice.parameters}
     pieces = filled(use, choice.arguments.keys(), defaults)
     for piece in pieces:
-        if (
-            isinstance(piece, ArgumentPlace)
-            and piece.is_object
-            and isinstance(choice.arguments[piece.name], ast.Constant)
-        ):
-            raise UnboundError(_CONSTANT.format(name=piece.name))
+        if isinstance(piece, ArgumentPlace) and piece.is_object:
+            if isinstance(choice.arguments[piece.name], ast.Constant):
+                raise UnboundError(_CONSTANT.format(name=piece.name))
     edits = _in_place(site, choice, pieces) or _as_function(site, choice, pieces)
-    if _is_scripted(site) and any(word in edit.text for edit in edits for word in ("lambda ", " for ")):
+    # torch.jit knows no functions inside functions.
+    decorators = getattr(site.scope.node, "decorator_list", ())
+    is_scripted = any(site.qualified(node).startswith("torch.jit.") for node in decorators)
+    if is_scripted and any(word in edit.text for edit in edits for word in ("lambda ", " for ")):
         raise UnboundError(_SCRIPTED)
     return edits
-
-
-def _is_scripted(site: Site[ast.Call]) -> bool:
-    """Whether the function around is compiled by torch.jit, which knows no functions inside functions."""
-    decorators = getattr(site.scope.node, "decorator_list", ())
-    return any(site.qualified(node).startswith("torch.jit.") for node in decorators)
 
 
 def _with_own_arguments(site: Site[ast.Call], choice: SimilarChoice, use: str) -> list[Edit]:
     """NAME(..., key=value): another function, arguments that it doesn't take removed, the named ones added."""
     call, module, entry = site.node, site.module, choice.entry
     name, _, rest = use.partition("(")
-    edits = [Edit(module.start(call.func), module.end(call.func), name)]
+    edits = [module.replacement(call.func, name)]
     kept: list[ast.AST] = []
     in_order = True
     for argument, node in choice.arguments.items():
@@ -70,12 +65,11 @@ def _with_own_arguments(site: Site[ast.Call], choice: SimilarChoice, use: str) -
         in_order = in_order and entry.takes.index(argument) == len(kept)
         kept.append(holder or node)
         if holder is None and not in_order:
-            edits.append(Edit(module.start(node), module.start(node), f"{argument}="))
+            edits += module.insertions_around(node, f"{argument}=", "")
     edits += _removals(site, kept)
     added = [f"{key}={value}" for key, value in _EXTRA.findall(rest) if key not in choice.arguments]
     if added:
-        closing = module.end(kept[-1])
-        edits.append(Edit(closing, closing, ", " + ", ".join(added)))
+        edits.append(module.insertion_after(kept[-1], ", " + ", ".join(added)))
     if len(edits) > 1 and not _is_plainly_written(site):
         raise UnboundError(_PARENTHESES)
     return edits
@@ -155,8 +149,7 @@ def _as_function(site: Site[ast.Call], choice: SimilarChoice, pieces: list[Piece
     """The expression as a function that the call's own arguments are handed to, once each and in their order."""
     body = "".join(piece if isinstance(piece, str) else piece.name for piece in pieces)
     names = [parameter.name for parameter in choice.parameters if parameter.name in choice.arguments]
-    start, end = site.module.start(site.node.func), site.module.end(site.node.func)
-    return [Edit(start, end, f"(lambda {', '.join(names)}: {body})")]
+    return [site.module.replacement(site.node.func, f"(lambda {', '.join(names)}: {body})")]
 
 
 def _is_repeatable(site: Site[ast.Call], node: ast.expr) -> bool:
@@ -246,11 +239,13 @@ def _left(
 ) -> Iterator[Proposal]:
     """Say of each name that is still imported, and whose equivalent is known, that it is."""
     for alias in node.names:
-        if alias not in gone and (
-            f"{import_qualifier(node)}.{alias.name}" in names
-            if isinstance(node, ast.ImportFrom)
-            else has_only_known_uses(context, alias.name, names)
-        ):
+        if alias in gone:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            is_known = f"{import_qualifier(node)}.{alias.name}" in names
+        else:
+            is_known = has_only_known_uses(context, alias.name, names)
+        if is_known:
             yield context.propose(Kind.TODO, alias, _LEFT.format(name=alias.name))
 
 
@@ -267,20 +262,11 @@ def has_only_known_uses(context: FileContext, module: str, names: Collection[str
     for node in list(chains.values()):
         if isinstance(node, ast.Attribute):
             chains.pop(id(node.value), None)
-    dotted = [_dotted(node) for node in chains.values()]
+    dotted = [dotted_name(node) for node in chains.values()]
     used = [
         f"{roots[root]}.{rest}" for root, _, rest in (name.partition(".") for name in dotted) if root in roots
     ]
     return bool(used) and all(name in names for name in used)
-
-
-def _dotted(node: ast.expr) -> str:
-    """The dotted name that an expression is, as it is written; "" if it is none."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _library_imports(context: FileContext, names: Collection[str]) -> list[ImportNode]:
@@ -327,24 +313,13 @@ def _without(context: FileContext, node: ImportNode, unused: list[ast.alias], li
         names = ", ".join(f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in kept)
         head = f"from {import_qualifier(node)} import" if isinstance(node, ast.ImportFrom) else "import"
         text = f"{head} {names}" + (f"; {line}" if line else "")
-    elif not line and not shares_its_line(module, node) and not _is_alone(module.tree, node):
+    elif not line and not shares_its_line(module, node) and block_around(module.tree, node) != [node]:
         start = module.line_starts[node.lineno - 1]
         last = node.end_lineno or node.lineno
         end = module.line_starts[last] if last < len(module.line_starts) else len(module.data)
     elif not line:
         text = "pass"
-    return Proposal(Kind.CHANGE, module.start(node), module.end(node), _REMOVED, (Edit(start, end, text),))
-
-
-def _is_alone(tree: ast.Module, node: ast.stmt) -> bool:
-    """Whether a statement is all that its block holds."""
-    blocks = (
-        block
-        for parent in ast.walk(tree)
-        for name in ("body", "orelse", "finalbody")
-        if isinstance(block := getattr(parent, name, None), list)
-    )
-    return any(block == [node] for block in blocks)
+    return context.propose(Kind.CHANGE, node, _REMOVED, Edit(start, end, text))
 
 
 def _anchor(context: FileContext, replaced: list[Proposal]) -> ImportNode | None:
@@ -364,12 +339,10 @@ def _root(node: ImportNode) -> str:
 def _beside(context: FileContext, node: ImportNode, line: str) -> Proposal:
     """On the line of the import, or below it where no comment follows there."""
     module = context.module
-    end = module.end(node)
-    rest = module.data[end:].splitlines()[:1]
+    rest = module.data[module.end(node) :].splitlines()[:1]
     joint = "; " if rest and rest[0].strip() else module.newline
-    return Proposal(
-        Kind.CHANGE, module.start(node), end, _ADDED.format(line=line), (Edit(end, end, joint + line),)
-    )
+    edit = module.insertion_after(node, joint + line)
+    return context.propose(Kind.CHANGE, node, _ADDED.format(line=line), edit)
 
 
 # How a dotted name is written in a place, by the names that the module imports.
