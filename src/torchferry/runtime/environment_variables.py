@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torchferry.runtime.patches import Action, Change, Patch
-from torchferry.vendors.model import Vendor
-from torchferry.vendors.variables import SAME_VALUES
+from torchferry.vendors.model import SAME_VALUES, Vendor
 
 _CARDS = ("GPU-", "MIG-")  # how the UUID of a card, or of a part of one, begins
 # The vendor's variables that follow CUDA's, for the processes below: there they are not the user's own word.

@@ -7,73 +7,60 @@ from functools import cache
 from pathlib import Path
 
 from torchferry.text import Text
-from torchferry.vendors.keys import (
-    DOTTED,
-    NAME,
-    OPTIONAL_DOTTED,
-    Source,
-    number,
-    rows,
-    sources,
-    text,
-    texts,
-    translated,
-)
-from torchferry.vendors.schema import LIBRARIES_FILE, OLD_NAMES_FILE, read_file
-
-_FOR_ALL = Path(__file__).parent / "any"
+from torchferry.vendors import keys
+from torchferry.vendors.schema import FOR_ALL, LIBRARIES_FILE, OLD_NAMES_FILE, read_file
 
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryCalls:
     """Calls of a library that behave alike."""
 
-    name: str = text('"timm"', r".+", required=True)
-    calls: tuple[str, ...] = texts('["timm.data.create_loader"]', DOTTED, required=True)
-    knows: tuple[str, ...] = texts('["cuda", "npu"]', r"[a-z]\w*")
-    what: Text = translated('"what it does on other devices"', r".+", required=True)
-    helper: str = text('"ferry_lightning"', rf"({NAME})?")
-    argument: str = text('"device"', rf"({NAME})?")
-    position: int = number("1", -1)
-    write: str = text('"{device}"')
-    source: str = text('"where this is known from"', r".+", required=True)
+    name: str = keys.text('"timm"', r".+", required=True)
+    calls: tuple[str, ...] = keys.texts('["timm.data.create_loader"]', keys.DOTTED, required=True)
+    knows: tuple[str, ...] = keys.texts('["cuda", "npu"]', r"[a-z]\w*")
+    what: Text = keys.translated('"what it does on other devices"', r".+", required=True)
+    helper: str = keys.text('"ferry_lightning"', rf"({keys.NAME})?")
+    argument: str = keys.text('"device"', rf"({keys.NAME})?")
+    position: int = keys.number("1", -1)
+    write: str = keys.text('"{device}"')
+    source: str = keys.text('"where this is known from"', r".+", required=True)
 
 
 @dataclass(frozen=True)
 class LibrariesFile:
     """libraries.toml of the folder `any`."""
 
-    libraries: tuple[LibraryCalls, ...] = rows(
+    libraries: tuple[LibraryCalls, ...] = keys.rows(
         LibraryCalls, '[[libraries]] with name = "...", calls = ["..."], what = "...", source = "..."'
     )
-    sources: tuple[Source, ...] = sources()
+    sources: tuple[keys.Source, ...] = keys.sources()
 
 
 @dataclass(frozen=True, kw_only=True)
 class OldName:
     """A dotted name, a method of tensors, or an argument of a call; without `new` or `write` it is only reported."""
 
-    name: str = text('"torch.acme.old"', OPTIONAL_DOTTED)
-    method: str = text('"acme_cast"', rf"({NAME})?")
-    argument: str = text('"use_acme"', rf"({NAME})?")
-    new: str = text('"torch_acme.today"', OPTIONAL_DOTTED)
-    write: str = text('"use_device=\\"acme\\""', rf"({NAME}=.+)?")
-    why: Text = translated('"why"', r".+", required=True)
-    source: str = text('"where this is known from"', r".+", required=True)
+    name: str = keys.text('"torch.acme.old"', keys.OPTIONAL_DOTTED)
+    method: str = keys.text('"acme_cast"', rf"({keys.NAME})?")
+    argument: str = keys.text('"use_acme"', rf"({keys.NAME})?")
+    new: str = keys.text('"torch_acme.today"', keys.OPTIONAL_DOTTED)
+    write: str = keys.text('"use_device=\\"acme\\""', rf"({keys.NAME}=.+)?")
+    why: Text = keys.translated('"why"', r".+", required=True)
+    source: str = keys.text('"where this is known from"', r".+", required=True)
 
 
 @dataclass(frozen=True)
 class OldNamesFile:
     """old_names.toml."""
 
-    old: tuple[OldName, ...] = rows(
+    old: tuple[OldName, ...] = keys.rows(
         OldName, '[[old]] with name = "torch.acme.old", new = "torch_acme.today", why = "...", source = "..."'
     )
-    sources: tuple[Source, ...] = sources()
+    sources: tuple[keys.Source, ...] = keys.sources()
 
 
 @cache
-def load_libraries(folder: Path = _FOR_ALL) -> tuple[LibraryCalls, ...]:
+def load_libraries(folder: Path = FOR_ALL) -> tuple[LibraryCalls, ...]:
     """Read libraries.toml."""
     return read_file(folder / LIBRARIES_FILE, LibrariesFile).libraries
 

@@ -8,21 +8,8 @@ from enum import Enum
 from pathlib import Path
 
 from torchferry.text import Text
-from torchferry.vendors.keys import (
-    Source,
-    choice,
-    expression,
-    number,
-    rows,
-    sources,
-    text,
-    text_table,
-    texts,
-    translated,
-)
-from torchferry.vendors.schema import ERRORS_FILE, read_file
-
-_FOR_ALL = Path(__file__).parent / "any"
+from torchferry.vendors import keys
+from torchferry.vendors.schema import ERRORS_FILE, FOR_ALL, read_file
 
 
 class Effect(Enum):
@@ -42,17 +29,17 @@ class ErrorPattern:
     {code} and {meaning} for the code that was found.
     """
 
-    id: str = text('"out-of-memory"', r"[a-z0-9-]+")
-    regex: str = expression('"out of memory"', r"(?s).+")
-    frames: str = expression('"/urllib/"', r"(?s).+")
-    codes: tuple[str, ...] = texts('["207001"]', r"\w+|\*")
-    kind: str = text('"oom"', r"\w+", required=True, name="class")
-    effect: Effect = choice(Effect, '"consequence"', Effect.ERROR)
-    cause: Text = translated('"why"', required=True)
-    remedy: Text = translated('"what to do"', required=True)
-    late: str = text('"CUDA_LAUNCH_BLOCKING=1"')
-    rank: int = number("1", 1)
-    source: str = text('"where this is known from"')
+    id: str = keys.text('"out-of-memory"', r"[a-z0-9-]+")
+    regex: str = keys.expression('"out of memory"', r"(?s).+")
+    frames: str = keys.expression('"/urllib/"', r"(?s).+")
+    codes: tuple[str, ...] = keys.texts('["207001"]', r"\w+|\*")
+    kind: str = keys.text('"oom"', r"\w+", required=True, name="class")
+    effect: Effect = keys.choice(Effect, '"consequence"', Effect.ERROR)
+    cause: Text = keys.translated('"why"', required=True)
+    remedy: Text = keys.translated('"what to do"', required=True)
+    late: str = keys.text('"CUDA_LAUNCH_BLOCKING=1"')
+    rank: int = keys.number("1", 1)
+    source: str = keys.text('"where this is known from"')
     any_vendor: bool = False
 
 
@@ -60,13 +47,13 @@ class ErrorPattern:
 class ErrorsFile:
     """errors.toml: patterns of messages, and error codes."""
 
-    errors: tuple[ErrorPattern, ...] = rows(
+    errors: tuple[ErrorPattern, ...] = keys.rows(
         ErrorPattern, '[[errors]] with regex = "...", class = "...", cause = "...", remedy = "..."'
     )
-    code_forms: tuple[str, ...] = texts('["error code is ([0-9]+)"]', regex=True)
-    codes: Mapping[str, str] = text_table('[codes] with E001 = "meaning"')
-    codes_zh: Mapping[str, str] = text_table('[codes_zh] with E001 = "the same in Chinese"')
-    sources: tuple[Source, ...] = sources()
+    code_forms: tuple[str, ...] = keys.texts('["error code is ([0-9]+)"]', regex=True)
+    codes: Mapping[str, str] = keys.text_table('[codes] with E001 = "meaning"')
+    codes_zh: Mapping[str, str] = keys.text_table('[codes_zh] with E001 = "the same in Chinese"')
+    sources: tuple[keys.Source, ...] = keys.sources()
 
 
 @dataclass(frozen=True)
@@ -76,13 +63,13 @@ class ErrorTable:
     patterns: tuple[ErrorPattern, ...]
     codes: Mapping[str, Text]
     code_forms: tuple[str, ...]  # patterns whose only group is a code
-    sources: tuple[Source, ...]
+    sources: tuple[keys.Source, ...]
 
 
 def load_errors(vendor_folder: Path) -> ErrorTable:
     """Read errors.toml of a vendor folder, and that for all vendors."""
     own = read_file(vendor_folder / ERRORS_FILE, ErrorsFile)
-    shared = read_file(_FOR_ALL / ERRORS_FILE, ErrorsFile)
+    shared = read_file(FOR_ALL / ERRORS_FILE, ErrorsFile)
     patterns = [*_named(own, vendor_folder.name), *_named(shared, "")]
     patterns.sort(key=lambda pattern: (pattern.rank, pattern.any_vendor))
     codes = {code: Text(meaning, own.codes_zh.get(code, meaning)) for code, meaning in own.codes.items()}

@@ -7,25 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from torchferry.text import Text
-from torchferry.vendors.keys import (
-    DOTTED,
-    NAME,
-    OPTIONAL_DOTTED,
-    Source,
-    choice,
-    flag,
-    list_table,
-    number,
-    rows,
-    settings,
-    sources,
-    table,
-    tables,
-    text,
-    text_table,
-    texts,
-    wording,
-)
+from torchferry.vendors import keys
 
 
 class Support(str, Enum):
@@ -50,33 +32,33 @@ class Api:
 class ApisFile:
     """apis.toml: what became of CUDA's names."""
 
-    complete: bool = flag("false")
-    apis: Mapping[str, str] = text_table(
-        '[apis] with "torch.cuda.NAME" = "same", "unsupported", "unknown" or the new full name', DOTTED
+    complete: bool = keys.flag("false")
+    apis: Mapping[str, str] = keys.text_table(
+        '[apis] with "torch.cuda.NAME" = "same", "unsupported", "unknown" or the new full name', keys.DOTTED
     )
-    basis: Mapping[str, tuple[str, ...]] = list_table('[basis] with how = ["torch.cuda.NAME"]')
-    notes: Mapping[str, str] = text_table('[notes] with "torch.cuda.NAME" = "limit in words"')
-    sources: tuple[Source, ...] = sources()
+    basis: Mapping[str, tuple[str, ...]] = keys.list_table('[basis] with how = ["torch.cuda.NAME"]')
+    notes: Mapping[str, str] = keys.text_table('[notes] with "torch.cuda.NAME" = "limit in words"')
+    sources: tuple[keys.Source, ...] = keys.sources()
 
 
 @dataclass(frozen=True)
 class Replacement:
     """What to use instead of a CUDA-only library or function."""
 
-    cuda: str = text('"apex.optimizers.FusedAdam"', DOTTED, required=True)
-    use: str = text('"what to use instead"', required=True)
-    automatic: str = text('"torch.optim.AdamW"', OPTIONAL_DOTTED)
-    same_arguments: bool = flag("true")
+    cuda: str = keys.text('"apex.optimizers.FusedAdam"', keys.DOTTED, required=True)
+    use: str = keys.text('"what to use instead"', required=True)
+    automatic: str = keys.text('"torch.optim.AdamW"', keys.OPTIONAL_DOTTED)
+    same_arguments: bool = keys.flag("true")
 
 
 @dataclass(frozen=True)
 class ReplacementsFile:
     """replacements.toml: what stands in for libraries and functions that only CUDA has."""
 
-    replacements: tuple[Replacement, ...] = rows(
+    replacements: tuple[Replacement, ...] = keys.rows(
         Replacement, '[[replacements]] with cuda = "...", use = "..."'
     )
-    sources: tuple[Source, ...] = sources()
+    sources: tuple[keys.Source, ...] = keys.sources()
 
 
 class MissingOperator(str, Enum):
@@ -101,11 +83,11 @@ class Narrowing(str, Enum):
 class DtypeLimit:
     """The limit of one dtype."""
 
-    narrowing: Narrowing = choice(Narrowing, '"computed_as"', required=True)
-    becomes: str = text('"float32"', r"\w*")
-    message: str = wording("dtype", "becomes")
-    when: tuple[str, ...] = settings()
-    unlisted: tuple[str, ...] = texts('["mm"]', r"\w+")
+    narrowing: Narrowing = keys.choice(Narrowing, '"computed_as"', required=True)
+    becomes: str = keys.text('"float32"', r"\w*")
+    message: str = keys.wording("dtype", "becomes")
+    when: tuple[str, ...] = keys.settings()
+    unlisted: tuple[str, ...] = keys.texts('["mm"]', r"\w+")
 
     def applies(self, environment: Mapping[str, str]) -> bool:
         """Whether the limit is in force with these environment variables."""
@@ -116,23 +98,23 @@ class DtypeLimit:
 class Sparse:
     """What the adapter does with operators on sparse (COO) tensors."""
 
-    missing_operator: MissingOperator = choice(
+    missing_operator: MissingOperator = keys.choice(
         MissingOperator, '"raises"', MissingOperator.UNKNOWN, required=True
     )
-    kernels: tuple[str, ...] = texts('["add.out"]', r"[\w.]+")
-    missing_message: str = wording("operator")
-    fallback_message: str = wording("operator")
+    kernels: tuple[str, ...] = keys.texts('["add.out"]', r"[\w.]+")
+    missing_message: str = keys.wording("operator")
+    fallback_message: str = keys.wording("operator")
 
 
 @dataclass(frozen=True)
 class Saturation:
     """Cards that have no infinities, or can be told to have none: an overflow gives the largest number."""
 
-    dtypes: tuple[str, ...] = texts('["float16"]', r"\w+", default=(), required=True)
-    cards: tuple[str, ...] = texts('["Acme 10"]')
-    when: tuple[str, ...] = settings()
-    refused_when: tuple[str, ...] = settings()
-    refused_message: str = wording()
+    dtypes: tuple[str, ...] = keys.texts('["float16"]', r"\w+", default=(), required=True)
+    cards: tuple[str, ...] = keys.texts('["Acme 10"]')
+    when: tuple[str, ...] = keys.settings()
+    refused_when: tuple[str, ...] = keys.settings()
+    refused_message: str = keys.wording()
 
     def applies(self, card: str, environment: Mapping[str, str]) -> bool:
         """Whether a card computes so with these environment variables."""
@@ -151,27 +133,27 @@ class Limits:
     Sizes in messages come ready for reading ("1.50 GiB"), operators as aten::add.Tensor.
     """
 
-    operator_version: str = text('"2.4"', r"(\d+(\.\d+)*)?")
-    missing_operator: MissingOperator = choice(MissingOperator, '"raises"', MissingOperator.UNKNOWN)
-    raise_when: tuple[str, ...] = settings()
-    fall_back_when: tuple[str, ...] = settings()
-    backend_name: str = text('"ACME"', r"\w*")
-    missing_message: str = wording("operator", "backend")
-    raise_when_message: str = wording("operator", "backend")
-    fallback_message: str = wording("operator")
-    out_of_memory_message: str = wording(*("device", "wanted", "total", "allocated", "reserved", "free"))
-    data_parallel_message: str = wording()
-    refused_reductions: tuple[str, ...] = texts('["float64"]', r"\w+")
-    refused_reduction_message: str = wording("dtype")
-    shallow_copy: bool | None = flag("true", None)
-    device_name: str = text('"Acme 100"')
-    device_memory: str = text('"64GiB"', r"(\d+[KMGT]iB)?")
-    device_count: int = number("8")
-    dtypes: Mapping[str, DtypeLimit] = tables(
+    operator_version: str = keys.text('"2.4"', r"(\d+(\.\d+)*)?")
+    missing_operator: MissingOperator = keys.choice(MissingOperator, '"raises"', MissingOperator.UNKNOWN)
+    raise_when: tuple[str, ...] = keys.settings()
+    fall_back_when: tuple[str, ...] = keys.settings()
+    backend_name: str = keys.text('"ACME"', r"\w*")
+    missing_message: str = keys.wording("operator", "backend")
+    raise_when_message: str = keys.wording("operator", "backend")
+    fallback_message: str = keys.wording("operator")
+    out_of_memory_message: str = keys.wording(*("device", "wanted", "total", "allocated", "reserved", "free"))
+    data_parallel_message: str = keys.wording()
+    refused_reductions: tuple[str, ...] = keys.texts('["float64"]', r"\w+")
+    refused_reduction_message: str = keys.wording("dtype")
+    shallow_copy: bool | None = keys.flag("true", None)
+    device_name: str = keys.text('"Acme 100"')
+    device_memory: str = keys.text('"64GiB"', r"(\d+[KMGT]iB)?")
+    device_count: int = keys.number("8")
+    dtypes: Mapping[str, DtypeLimit] = keys.tables(
         DtypeLimit, '[limits.dtypes.float64] with narrowing = "computed_as", becomes = "float32"'
     )
-    sparse: Sparse = table(Sparse, '[limits.sparse] with missing_operator = "raises"')
-    saturation: Saturation = table(Saturation, '[limits.saturation] with dtypes = ["float16"]')
+    sparse: Sparse = keys.table(Sparse, '[limits.sparse] with missing_operator = "raises"')
+    saturation: Saturation = keys.table(Saturation, '[limits.saturation] with dtypes = ["float16"]')
 
     def missing_operator_in(self, environment: Mapping[str, str]) -> MissingOperator:
         """What the adapter does with a missing operator when these environment variables are set."""
@@ -191,22 +173,22 @@ class Limits:
 class Card:
     """Another card of the vendor than that of the typical server; what is left out is as there."""
 
-    name: str = text('"Acme 50"', r".+", required=True)
-    memory: str = text('"32GiB"', r"(\d+[KMGT]iB)?")
-    count: int = number("8")
-    without: tuple[str, ...] = texts('["bfloat16"]', r"\w+")
-    without_message: str = wording("dtype")
-    amp_dtypes: tuple[str, ...] = texts('["float16"]', r"\w+")
-    ranks: tuple[str, ...] = texts('["1", "2", "4"]', r"[1-9]\d*")
-    source: str = text('"where this is known from"', r".+", required=True)
+    name: str = keys.text('"Acme 50"', r".+", required=True)
+    memory: str = keys.text('"32GiB"', r"(\d+[KMGT]iB)?")
+    count: int = keys.number("8")
+    without: tuple[str, ...] = keys.texts('["bfloat16"]', r"\w+")
+    without_message: str = keys.wording("dtype")
+    amp_dtypes: tuple[str, ...] = keys.texts('["float16"]', r"\w+")
+    ranks: tuple[str, ...] = keys.texts('["1", "2", "4"]', r"[1-9]\d*")
+    source: str = keys.text('"where this is known from"', r".+", required=True)
 
 
 @dataclass(frozen=True)
 class Emulation:
     """How the vendor's own plugin can run without the vendor's hardware; all of it is "" if it can't."""
 
-    toolkit: str = text('"cann"', r"[a-z]\w*", "", required=True)
-    card: str = text('"Acme100"', r"\w*")
+    toolkit: str = keys.text('"cann"', r"[a-z]\w*", "", required=True)
+    card: str = keys.text('"Acme100"', r"\w*")
 
 
 def any_holds(settings: tuple[str, ...], environment: Mapping[str, str]) -> bool:
@@ -221,48 +203,52 @@ def any_holds(settings: tuple[str, ...], environment: Mapping[str, str]) -> bool
 class Vendor:
     """One accelerator as TorchFerry knows it. "" and empty collections mean: not known."""
 
-    name: str = text('"acme"', r"(?!portable$)[a-z][a-z0-9_-]*", required=True)
-    company: str = text('"Acme Ltd"', r".+", required=True)
-    company_zh: str = text('"the same in Chinese"')
-    device_type: str = text('"acme"', r"[a-z]\w*", required=True)
-    plugin: str = text(
-        '"torch_acme"', OPTIONAL_DOTTED, hint=' ("" when PyTorch has the device in tree)', required=True
+    name: str = keys.text('"acme"', r"(?!portable$)[a-z][a-z0-9_-]*", required=True)
+    company: str = keys.text('"Acme Ltd"', r".+", required=True)
+    company_zh: str = keys.text('"the same in Chinese"')
+    device_type: str = keys.text('"acme"', r"[a-z]\w*", required=True)
+    plugin: str = keys.text(
+        '"torch_acme"', keys.OPTIONAL_DOTTED, hint=' ("" when PyTorch has the device in tree)', required=True
     )
-    torch_module: str = text('"torch.acme"', DOTTED, required=True)
-    dist_backend: str = text('"accl"', r"\w*", required=True)
-    visible_devices_env: str = text('"ACME_VISIBLE_DEVICES"', rf"({NAME})?")
-    smi: str = text('"acme-smi"')
-    tensor_method: str = text('"acme"', NAME, hint=", as in tensor.acme()", required=True)
-    is_attribute: str = text('"is_acme"', NAME, required=True)
-    amp_module: str = text('"torch.acme.amp"', OPTIONAL_DOTTED)
-    autocast_device_type: str = text('"acme"', r"\w*")
-    amp_dtypes: tuple[str, ...] = texts('["float16", "bfloat16"]')
-    fused_optimizer_module: str = text('"torch_acme.optim"', OPTIONAL_DOTTED)
-    fused_optimizers: tuple[str, ...] = texts('["FusedAdam"]')
-    profiler_module: str = text('"torch.profiler"', OPTIONAL_DOTTED)
-    profiler_activity: str = text('"ACME"', rf"({NAME})?")
-    marker_module: str = text('"torch.acme.marks"', OPTIONAL_DOTTED)
-    memory_format: str = text()
-    channels_last: bool = flag("false")
-    refused_memory_formats: tuple[str, ...] = texts('["channels_last"]', NAME)
-    data_parallel: Support = choice(Support, '"unknown"', Support.UNKNOWN)
-    jit_script: str = text()
-    graphs: str = text()
-    apex: str = text()
-    triton: str = text()
-    extension: str = text()
-    oom_exception: str = text('"torch.acme.OutOfMemoryError"', OPTIONAL_DOTTED)
-    jit_script_by_migration: bool = flag("false")
-    migrations: tuple[str, ...] = texts('["torch_acme.utils.cuda_migrate"]')
-    apex_initialize: str = text('"combine_grad=True"', rf"({NAME}=.+)?")
-    dtypes: Mapping[str, str] = text_table('[dtypes] with float64 = "limit in words"')
-    env: Mapping[str, str] = text_table('[env] with VARIABLE = "meaning"')
-    env_map: Mapping[str, str] = text_table('[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', rf"({NAME})?")
-    launch_env: Mapping[str, str] = text_table('[launch_env] with VARIABLE = "value"', r"[\w.:/,-]+")
-    emulation: Emulation = table(Emulation, '[emulation] with toolkit = "cann"')
-    limits: Limits = table(Limits, '[limits] with missing_operator = "raises" and others')
-    cards: tuple[Card, ...] = rows(Card, '[[cards]] with name = "Acme 50", memory = "32GiB", source = "..."')
-    sources: tuple[Source, ...] = sources()  # of all three files
+    torch_module: str = keys.text('"torch.acme"', keys.DOTTED, required=True)
+    dist_backend: str = keys.text('"accl"', r"\w*", required=True)
+    visible_devices_env: str = keys.text('"ACME_VISIBLE_DEVICES"', rf"({keys.NAME})?")
+    smi: str = keys.text('"acme-smi"')
+    tensor_method: str = keys.text('"acme"', keys.NAME, hint=", as in tensor.acme()", required=True)
+    is_attribute: str = keys.text('"is_acme"', keys.NAME, required=True)
+    amp_module: str = keys.text('"torch.acme.amp"', keys.OPTIONAL_DOTTED)
+    autocast_device_type: str = keys.text('"acme"', r"\w*")
+    amp_dtypes: tuple[str, ...] = keys.texts('["float16", "bfloat16"]')
+    fused_optimizer_module: str = keys.text('"torch_acme.optim"', keys.OPTIONAL_DOTTED)
+    fused_optimizers: tuple[str, ...] = keys.texts('["FusedAdam"]')
+    profiler_module: str = keys.text('"torch.profiler"', keys.OPTIONAL_DOTTED)
+    profiler_activity: str = keys.text('"ACME"', rf"({keys.NAME})?")
+    marker_module: str = keys.text('"torch.acme.marks"', keys.OPTIONAL_DOTTED)
+    memory_format: str = keys.text()
+    channels_last: bool = keys.flag("false")
+    refused_memory_formats: tuple[str, ...] = keys.texts('["channels_last"]', keys.NAME)
+    data_parallel: Support = keys.choice(Support, '"unknown"', Support.UNKNOWN)
+    jit_script: str = keys.text()
+    graphs: str = keys.text()
+    apex: str = keys.text()
+    triton: str = keys.text()
+    extension: str = keys.text()
+    oom_exception: str = keys.text('"torch.acme.OutOfMemoryError"', keys.OPTIONAL_DOTTED)
+    jit_script_by_migration: bool = keys.flag("false")
+    migrations: tuple[str, ...] = keys.texts('["torch_acme.utils.cuda_migrate"]')
+    apex_initialize: str = keys.text('"combine_grad=True"', rf"({keys.NAME}=.+)?")
+    dtypes: Mapping[str, str] = keys.text_table('[dtypes] with float64 = "limit in words"')
+    env: Mapping[str, str] = keys.text_table('[env] with VARIABLE = "meaning"')
+    env_map: Mapping[str, str] = keys.text_table(
+        '[env_map] with CUDA_VARIABLE = "VARIABLE" or ""', rf"({keys.NAME})?"
+    )
+    launch_env: Mapping[str, str] = keys.text_table('[launch_env] with VARIABLE = "value"', r"[\w.:/,-]+")
+    emulation: Emulation = keys.table(Emulation, '[emulation] with toolkit = "cann"')
+    limits: Limits = keys.table(Limits, '[limits] with missing_operator = "raises" and others')
+    cards: tuple[Card, ...] = keys.rows(
+        Card, '[[cards]] with name = "Acme 50", memory = "32GiB", source = "..."'
+    )
+    sources: tuple[keys.Source, ...] = keys.sources()  # of all three files
     # From apis.toml and replacements.toml; what else is no key of vendor.toml
     apis: Mapping[str, Api] = field(default_factory=dict)  # torch.cuda.* and friends
     apis_complete: bool = False  # False: a name that is not listed is unknown, not unsupported
@@ -296,3 +282,29 @@ def natural_name(name: str, torch_module: str) -> str:
     if name == "torch.cuda" or name.startswith("torch.cuda."):
         return torch_module + name[len("torch.cuda") :]
     return name
+
+
+# Environment variables of CUDA and NCCL whose values mean the same to a vendor's variable.
+# Paths, lists of architectures and names of algorithms do not: they are left out here.
+SAME_VALUES = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_LAUNCH_BLOCKING",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    }
+    | {f"{prefix}{name}" for prefix in ("", "TORCH_") for name in ("NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG")}
+    | {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
+)
+# In scripts also these: logs, watchdogs and recorders, which take the same levels, sizes and times.
+SAME_VALUES_IN_SCRIPTS = SAME_VALUES | {
+    "NCCL_DEBUG",
+    "PYTORCH_NVML_BASED_CUDA_CHECK",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_NCCL_AVOID_RECORD_STREAMS",
+    "TORCH_NCCL_DUMP_ON_TIMEOUT",
+    "TORCH_NCCL_ENABLE_MONITORING",
+    "TORCH_NCCL_ENABLE_TIMING",
+    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
+    "TORCH_NCCL_TRACE_BUFFER_SIZE",
+}

@@ -22,14 +22,12 @@ class Ops:
     complete: bool  # False: an operator that is not listed is unknown, not missing
     versions: tuple[str, ...]  # adapter versions for which the table speaks
     kernels: Mapping[str, tuple[str, ...]]  # operator -> adapter versions that have it for dense tensors
-    special: Mapping[
-        str, tuple[str, ...]
-    ]  # operator -> the only kinds of tensor it takes: sparse, quantized, nested
+    # operator -> the only kinds of tensor it takes: sparse, quantized, nested
+    special: Mapping[str, tuple[str, ...]]
     limits: Mapping[str, str]  # operator -> what does not work, in words
     sources: tuple[Source, ...]
-    dtypes: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # operator -> the only ones its first tensor may have
+    # operator -> the only ones its first tensor may have
+    dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def has_kernel(self, op: str, version: str = "") -> bool | None:
         """Whether a dense kernel is known, for one adapter version or for any; None when it is not known."""
@@ -66,37 +64,26 @@ def load_ops(vendor_folder: Path) -> Ops:
                 raise VendorError(
                     f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]', found {line[:60]!r}; correct that line"
                 )
-            _add(match, kernels, special, limits, dtypes)
+            name = match["name"]
+            versions_of, kinds = [], []
+            for token in match["rest"].split():
+                if token.startswith("="):
+                    dtypes[name] = tuple(token[1:].split(","))
+                elif token.startswith("~"):
+                    kinds.append(token[1:])
+                else:
+                    versions_of.append(token)
+            if kinds:
+                special[name] = tuple(kinds)
+            elif versions_of:
+                kernels[name] = tuple(versions_of)
+            if match["limit"]:
+                limits[name] = match["limit"]
     every = head.get("versions", [""])[0].split()
     versions = tuple(version for version in every if version[0].isdigit())
     complete = head.get("complete", ["no"])[0] == "yes"
-    return Ops(complete, versions, kernels, special, limits, _sources(head.get("source", [])), dtypes)
-
-
-def _add(
-    match: re.Match[str],
-    kernels: dict[str, tuple[str, ...]],
-    special: dict[str, tuple[str, ...]],
-    limits: dict[str, str],
-    dtypes: dict[str, tuple[str, ...]],
-) -> None:
-    name, tokens = match["name"], match["rest"].split()
-    for token in tokens:
-        if token.startswith("="):
-            dtypes[name] = tuple(token[1:].split(","))
-    tokens = [token for token in tokens if not token.startswith("=")]
-    kinds = tuple(token[1:] for token in tokens if token.startswith("~"))
-    if kinds:
-        special[name] = kinds
-    elif tokens:
-        kernels[name] = tuple(tokens)
-    if match["limit"]:
-        limits[name] = match["limit"]
-
-
-def _sources(lines: list[str]) -> tuple[Source, ...]:
-    found = []
-    for line in lines:
+    sources = []
+    for line in head.get("source", []):
         parts = [part.strip() for part in line.split("|")]
-        found.append(Source(*[*parts, "", ""][:3]))
-    return tuple(found)
+        sources.append(Source(*[*parts, "", ""][:3]))
+    return Ops(complete, versions, kernels, special, limits, tuple(sources), dtypes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from torchferry.errors import VendorError
 from torchferry.vendors.model import (
     Api,
     ApisFile,
-    Card,
     DtypeLimit,
     Narrowing,
     ReplacementsFile,
@@ -106,14 +105,23 @@ def _built_in(name: str) -> Vendor:
 
 def _folders(extra: Sequence[Path]) -> dict[str, Callable[[], Path]]:
     """Vendor name -> how to find its folder; an installed package is imported only when it is asked for."""
+    from importlib.metadata import entry_points
+
     found: dict[str, Callable[[], Path]] = {}
-    for entry in _entry_points():
-        found[entry.name] = _of_entry_point(entry)
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
+        found[entry.name] = partial(_installed_folder, entry)
     for folder in _vendor_folders(_BUILT_IN):
-        found[folder.name] = _constant(folder)
+        found[folder.name] = partial(Path, folder)
     for folder in extra:
-        for vendor in _user_folders(folder):
-            found[read_table(vendor / VENDOR_FILE)["name"]] = _constant(vendor)
+        if not folder.is_dir():
+            raise VendorError(
+                f"{folder}: no such folder; --vendor-path takes a vendor folder or a folder of them"
+            )
+        folders = [folder] if (folder / VENDOR_FILE).is_file() else _vendor_folders(folder)
+        if not folders:
+            raise VendorError(f"{folder}: no {VENDOR_FILE} there nor in a folder below; add one")
+        for each in folders:
+            found[read_table(each / VENDOR_FILE)["name"]] = partial(Path, each)
     return found
 
 
@@ -121,48 +129,22 @@ def _vendor_folders(folder: Path) -> list[Path]:
     return sorted(file.parent for file in folder.glob(f"*/{VENDOR_FILE}"))
 
 
-def _user_folders(folder: Path) -> list[Path]:
-    """A folder given with --vendor-path is one vendor, or holds vendors."""
-    if not folder.is_dir():
+def _installed_folder(entry: EntryPoint) -> Path:
+    """The folder that an entry point leads to: a path, or a module beside a vendor.toml."""
+    where = f"entry point '{entry.name}' ({entry.value})"
+    try:
+        target = entry.load()
+    except Exception as error:  # whatever an installed package raises when it is imported
+        raise VendorError(f"{where} can't be loaded ({error}); repair or uninstall its package") from error
+    folder = _folder_of(target)
+    if folder is None or not (folder / VENDOR_FILE).is_file():
         raise VendorError(
-            f"{folder}: no such folder; --vendor-path takes a vendor folder or a folder of them"
+            f"{where} is no vendor folder; it must be a path or a module beside a {VENDOR_FILE}"
         )
-    found = [folder] if (folder / VENDOR_FILE).is_file() else _vendor_folders(folder)
-    if not found:
-        raise VendorError(f"{folder}: no {VENDOR_FILE} there nor in a folder below; add one")
-    return found
-
-
-def _entry_points() -> list[EntryPoint]:
-    from importlib.metadata import entry_points
-
-    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name)
-
-
-def _constant(folder: Path) -> Callable[[], Path]:
-    return lambda: folder
-
-
-def _of_entry_point(entry: EntryPoint) -> Callable[[], Path]:
-    def find() -> Path:
-        where = f"entry point '{entry.name}' ({entry.value})"
-        try:
-            target = entry.load()
-        except Exception as error:  # whatever an installed package raises when it is imported
-            raise VendorError(
-                f"{where} can't be loaded ({error}); repair or uninstall its package"
-            ) from error
-        folder = _folder_of(target)
-        if folder is None or not (folder / VENDOR_FILE).is_file():
-            raise VendorError(
-                f"{where} is no vendor folder; it must be a path or a module beside a {VENDOR_FILE}"
-            )
-        name = read_table(folder / VENDOR_FILE)["name"]
-        if name != entry.name:
-            raise VendorError(f"{where} leads to the vendor '{name}'; give both the same name")
-        return folder
-
-    return find
+    name = read_table(folder / VENDOR_FILE)["name"]
+    if name != entry.name:
+        raise VendorError(f"{where} leads to the vendor '{name}'; give both the same name")
+    return folder
 
 
 def _folder_of(target: object) -> Path | None:
@@ -179,37 +161,29 @@ def with_card(vendor: Vendor, name: str | None) -> Vendor:
     """The vendor as a machine with this card shows it; the typical server's has its name, too."""
     if not name or name.lower() == vendor.limits.device_name.lower():
         return vendor
-    for card in vendor.cards:
-        if card.name.lower() == name.lower():
-            return _of_card(vendor, card)
-    known = ", ".join(card_names(vendor))
-    raise VendorError(
-        f"{vendor.name}: nothing is known of a card '{name}'; "
-        + (f"known: {known}" if known else "leave --card out")
-        + f"; `ferry vendors {vendor.name}` shows what is known"
-    )
-
-
-def card_names(vendor: Vendor) -> list[str]:
-    """The cards that can be chosen, the typical one first."""
-    return [*filter(None, [vendor.limits.device_name]), *(card.name for card in vendor.cards)]
-
-
-def _of_card(vendor: Vendor, card: Card) -> Vendor:
+    card = next((card for card in vendor.cards if card.name.lower() == name.lower()), None)
+    if card is None:
+        known = ", ".join(card_names(vendor))
+        raise VendorError(
+            f"{vendor.name}: nothing is known of a card '{name}'; "
+            + (f"known: {known}" if known else "leave --card out")
+            + f"; `ferry vendors {vendor.name}` shows what is known"
+        )
     limits = vendor.limits
     dtypes = dict(limits.dtypes)
     if card.without_message:
         refused = DtypeLimit(Narrowing.REFUSED, message=card.without_message)
         dtypes.update(dict.fromkeys(card.without, refused))
-    return replace(
-        vendor,
-        card=card,
-        amp_dtypes=card.amp_dtypes or vendor.amp_dtypes,
-        limits=replace(
-            limits,
-            device_name=card.name,
-            device_memory=card.memory or limits.device_memory,
-            device_count=card.count or limits.device_count,
-            dtypes=dtypes,
-        ),
+    limits = replace(
+        limits,
+        device_name=card.name,
+        device_memory=card.memory or limits.device_memory,
+        device_count=card.count or limits.device_count,
+        dtypes=dtypes,
     )
+    return replace(vendor, card=card, amp_dtypes=card.amp_dtypes or vendor.amp_dtypes, limits=limits)
+
+
+def card_names(vendor: Vendor) -> list[str]:
+    """The cards that can be chosen, the typical one first."""
+    return [*filter(None, [vendor.limits.device_name]), *(card.name for card in vendor.cards)]

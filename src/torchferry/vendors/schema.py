@@ -30,6 +30,7 @@ OFFLINE_FILE = "offline.toml"
 LIBRARIES_FILE = "libraries.toml"
 OLD_NAMES_FILE = "old_names.toml"
 OPS_FILE = "ops.txt"
+FOR_ALL = Path(__file__).parent / "any"  # what holds for every vendor
 _MEANINGS = Path(__file__).parent / "meanings.toml"
 # The record of each file, in a module that is imported only where the file is read.
 RECORDS = {

@@ -10,33 +10,31 @@ from pathlib import Path
 
 from torchferry.errors import VendorError
 from torchferry.text import Text
-from torchferry.vendors.keys import DOTTED, NAME, Source, flag, rows, sources, text, texts, translated
-from torchferry.vendors.schema import SIMILAR_FILE, read_file
-
-_FOR_ALL = Path(__file__).parent / "any"
+from torchferry.vendors import keys
+from torchferry.vendors.schema import FOR_ALL, SIMILAR_FILE, read_file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Similar:
     """One call, by the full name of what is called, and what does the same.
 
-    `use` is a dotted name, with the same arguments; `NAME(..., key=value)`, which takes the call's own arguments as
+    `use` is a dotted name, with the same arguments; `keys.NAME(..., key=value)`, which takes the call's own arguments as
     far as `takes` names them; or any expression with {argument}, in which [[text]] is written only if the arguments
     inside were given. Without `use` nothing is equal, and the place is reported as `kind` says.
     """
 
-    cuda: str = text('"torch.logit(input, eps=None)"', rf"{DOTTED}(\(.*\))?", required=True)
-    use: str = text('"torch.log({input} / (1 - {input}))"')
-    kind: str = text('"unsupported"', default="unsupported", choices=("unsupported", "risk"))
-    also: tuple[str, ...] = texts('["torch.special.logit"]', DOTTED)
-    when: tuple[str, ...] = texts('["eps=None"]', rf"{NAME}(=.+|:whole)?")
-    takes: tuple[str, ...] = texts('["params", "lr"]', NAME)
-    ignored: tuple[str, ...] = texts('["foreach"]', NAME)
-    exact: bool = flag("true")
-    keeps_gradients: bool = flag("true")
-    why: Text = translated('"what is wrong with the original"', r".+", required=True)
-    remark: Text = translated('"what may differ"')
-    source: str = text('"where this is known from"', r".+", required=True)
+    cuda: str = keys.text('"torch.logit(input, eps=None)"', rf"{keys.DOTTED}(\(.*\))?", required=True)
+    use: str = keys.text('"torch.log({input} / (1 - {input}))"')
+    kind: str = keys.text('"unsupported"', default="unsupported", choices=("unsupported", "risk"))
+    also: tuple[str, ...] = keys.texts('["torch.special.logit"]', keys.DOTTED)
+    when: tuple[str, ...] = keys.texts('["eps=None"]', rf"{keys.NAME}(=.+|:whole)?")
+    takes: tuple[str, ...] = keys.texts('["params", "lr"]', keys.NAME)
+    ignored: tuple[str, ...] = keys.texts('["foreach"]', keys.NAME)
+    exact: bool = keys.flag("true")
+    keeps_gradients: bool = keys.flag("true")
+    why: Text = keys.translated('"what is wrong with the original"', r".+", required=True)
+    remark: Text = keys.translated('"what may differ"')
+    source: str = keys.text('"where this is known from"', r".+", required=True)
     signature: str = ""  # "q, k, v, causal=False"; "" where only the name matters
 
     @property
@@ -54,17 +52,17 @@ class Similar:
 class SimilarFile:
     """similar.toml."""
 
-    similar: tuple[Similar, ...] = rows(
+    similar: tuple[Similar, ...] = keys.rows(
         Similar, '[[similar]] with cuda = "...", use = "...", why = "...", source = "..."'
     )
-    sources: tuple[Source, ...] = sources()
+    sources: tuple[keys.Source, ...] = keys.sources()
 
 
 @cache
 def load_similar(vendor_folder: str) -> tuple[Similar, ...]:
     """Read similar.toml of a vendor folder, in the order in which to try the entries; without one, plain torch."""
     own = Path(vendor_folder) / SIMILAR_FILE
-    file = own if vendor_folder and own.exists() else _FOR_ALL / SIMILAR_FILE
+    file = own if vendor_folder and own.exists() else FOR_ALL / SIMILAR_FILE
     entries = []
     for number, entry in enumerate(read_file(file, SimilarFile).similar, 1):
         name, _, signature = entry.cuda.partition("(")

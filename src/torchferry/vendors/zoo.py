@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchferry.errors import VendorError
 from torchferry.text import Text
-from torchferry.vendors.keys import Source, fraction, number, sources, text, texts, translated
+from torchferry.vendors import keys
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 from torchferry.vendors.schema import ZOO_FILE, read_file
@@ -20,25 +20,25 @@ _FILE_NAME = r"\w[\w.-]*"
 class ZooTable:
     """What zoo.toml says."""
 
-    name: str = text('"Acme model zoo"', r".+", required=True)
-    address: str = text('"https://example.com/zoo"')
-    layout: str = text('"{framework}/contrib/{domain}/{model}"', r".+", required=True)
-    frameworks: tuple[str, ...] = texts('["PyTorch"]', required=True)
-    domains: tuple[str, ...] = texts('["Classification"]', required=True)
-    new_domain: Text = translated('"what to do about a domain that is not listed"')
-    features: tuple[str, ...] = texts('["distributed", "amp"]')
-    relative_error: float = fraction('"0.05"')
-    absolute_error: float = fraction('"0.0002"')
-    container: str = text('"docker run ..."')
-    run_folder: str = text('"run_scripts"', _FILE_NAME, "run_scripts")
-    test_script: str = text('"test.sh"', _FILE_NAME, "test.sh")
-    original_log: str = text('"cuda"', _FILE_NAME, "original")
-    port_log: str = text('"acme"', _FILE_NAME, "port")
-    start_scripts: tuple[str, ...] = texts(
+    name: str = keys.text('"Acme model zoo"', r".+", required=True)
+    address: str = keys.text('"https://example.com/zoo"')
+    layout: str = keys.text('"{framework}/contrib/{domain}/{model}"', r".+", required=True)
+    frameworks: tuple[str, ...] = keys.texts('["PyTorch"]', required=True)
+    domains: tuple[str, ...] = keys.texts('["Classification"]', required=True)
+    new_domain: Text = keys.translated('"what to do about a domain that is not listed"')
+    features: tuple[str, ...] = keys.texts('["distributed", "amp"]')
+    relative_error: float = keys.fraction('"0.05"')
+    absolute_error: float = keys.fraction('"0.0002"')
+    container: str = keys.text('"docker run ..."')
+    run_folder: str = keys.text('"run_scripts"', _FILE_NAME, "run_scripts")
+    test_script: str = keys.text('"test.sh"', _FILE_NAME, "test.sh")
+    original_log: str = keys.text('"cuda"', _FILE_NAME, "original")
+    port_log: str = keys.text('"acme"', _FILE_NAME, "port")
+    start_scripts: tuple[str, ...] = keys.texts(
         '["scripts/train.sh", "run_scripts/run_*.py"]', r"\w[\w./*-]*", ("scripts/train.sh",)
     )
-    steps: int = number("100")
-    sources: tuple[Source, ...] = sources()
+    steps: int = keys.number("100")
+    sources: tuple[keys.Source, ...] = keys.sources()
 
     @property
     def start_script(self) -> str:

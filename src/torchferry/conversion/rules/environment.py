@@ -15,8 +15,7 @@ from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
-from torchferry.vendors.model import Vendor
-from torchferry.vendors.variables import SAME_VALUES
+from torchferry.vendors.model import SAME_VALUES, Vendor
 
 VARIABLE = re.compile(
     r"(?:CUDA_[A-Z0-9_]+|NVIDIA_[A-Z0-9_]+|(?:TORCH_)?NCCL_[A-Z0-9_]+|PYTORCH_(?:NO_)?CUDA_[A-Z0-9_]+|"

@@ -12,7 +12,7 @@ from torchferry.conversion.rules.environment import RENAMED, mapped_variable, wh
 from torchferry.conversion.target import Target
 from torchferry.finding import Kind
 from torchferry.text import Text
-from torchferry.vendors.variables import SAME_VALUES_IN_SCRIPTS
+from torchferry.vendors.model import SAME_VALUES_IN_SCRIPTS
 
 _UNCLEAR = Text(
     "is this a {noun}? its name, {name}, does not say so; if it is, write {new}",
