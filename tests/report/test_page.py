@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from torchferry.report.formats import Options
-from torchferry.report.page import Cell, Column, Page, Table, print_page, to_markdown, to_text
+from torchferry.report.formats import Options, Reports
+from torchferry.report.page import Cell, Column, Page, Table, to_markdown, to_text
 from torchferry.text import Text
 
 NAME = Text("name", "名称")
@@ -45,5 +45,6 @@ def test_cells_of_markdown() -> None:
 def test_a_stream_that_can_not_encode_gets_question_marks() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, "ascii")
-    print_page(page(), "zh", stream)
+    reports: Reports[Page] = Reports({"text": "torchferry.report.page:to_text"})
+    reports.show(page(), "text", Options("zh"), stream)
     assert raw.getvalue().startswith(b"??")

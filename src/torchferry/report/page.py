@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.report.formats import Options, Reports
+from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Language, Text
 
@@ -127,19 +127,6 @@ class Page:
     def filled(self) -> list[Table]:
         """The tables that are shown."""
         return [table for table in self.tables if table.rows]
-
-
-def itself(page: Page, options: Options) -> Page:
-    """Of commands whose result is a page."""
-    return page
-
-
-PAGES: Reports[Page] = Reports(page=f"{__name__}:{itself.__name__}")
-
-
-def print_page(page: Page, language: Language, stream: TextIO | None = None) -> None:
-    """Print as text, with colours and the width of the terminal if the stream is one."""
-    PAGES.show(page, "text", Options(language), stream)
 
 
 def to_text(page: Page, options: Options) -> str:
