@@ -22,7 +22,7 @@ from torchferry.report.checks import Status
 from torchferry.vendors.registry import get_vendor
 from torchferry.vendors.zoo import find_zoo
 from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.short_run import run_short_training
+from torchferry.zoo.review import run_short_training
 
 TRAIN = """\
 import torch

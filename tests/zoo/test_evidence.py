@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import InputError
+from torchferry.zoo.delivery import licence_name
 from torchferry.zoo.evidence import RunEvidence, Step, StepCurve, compare, read_evidence
-from torchferry.zoo.recognition import licence_name
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_steps_are_compared_by_their_numbers() -> None:
     (row,) = compare(every, second, 0.05, 0.0)
     assert (row.holds, row.steps, row.lengths, row.difference) == (True, 2, (4, 2), 0.0)
     from_one = loss(8.0, 6.0, 4.0, 2.0, steps=steps(1, 2, 3, 4))
-    assert compare(every, from_one, 0.05, 0.0)[0].steps == 4
+    assert next(compare(every, from_one, 0.05, 0.0)).steps == 4
     later = loss(1.0, 1.0, steps=steps(100, 200))
-    assert compare(every, later, 0.05, 0.0)[0].holds is None
+    assert next(compare(every, later, 0.05, 0.0)).holds is None
 
 
 def test_an_accuracy_in_percent_is_the_same() -> None:

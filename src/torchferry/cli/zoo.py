@@ -159,8 +159,7 @@ def _about_main(args: argparse.Namespace, made: NewDelivery) -> list[str]:
 def _check(args: argparse.Namespace) -> int:
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.delivery import Delivery
-    from torchferry.zoo.review import REPORTS, review
-    from torchferry.zoo.short_run import run_short_training
+    from torchferry.zoo.review import REPORTS, review, run_short_training
 
     if not args.path.is_dir():
         raise InputError(f"{args.path}: no such folder; `ferry zoo new` makes one")

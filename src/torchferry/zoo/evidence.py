@@ -43,7 +43,6 @@ class RunEvidence:
 
     def to_json(self) -> str:
         """The form in which a delivery keeps what was no text."""
-        import json
 
         def plain(value: float) -> float | str:
             return value if math.isfinite(value) else str(value)
@@ -99,14 +98,8 @@ class FigureRow:
 
 def compare(
     original: RunEvidence, port: RunEvidence, relative: float, absolute: float
-) -> tuple[FigureRow, ...]:
-    """Curves first, then figures; what only one of them has is listed too."""
-    return (*_curves(original, port, relative, absolute), *_metrics(original, port))
-
-
-def _curves(
-    original: RunEvidence, port: RunEvidence, relative: float, absolute: float
 ) -> Iterator[FigureRow]:
+    """Curves first, then figures; what only one of them has is listed too."""
     none = StepCurve(())
     for name in dict.fromkeys((*original.curves, *port.curves)):
         theirs, ours = original.curves.get(name, none), port.curves.get(name, none)
@@ -119,7 +112,16 @@ def _curves(
         offset = sum(mine - golden for golden, mine in pairs) / len(pairs)
         # a smaller loss is no fault; not a number is
         holds = share <= relative or offset <= absolute
-        yield FigureRow(name, *ends, share, holds, len(pairs), lengths, offset, _broken_at(ours))
+        numbers: Sequence[Step | int] = ours.steps or range(len(ours.values))
+        broken = (at for at, value in zip(numbers, ours.values, strict=True) if not math.isfinite(value))
+        yield FigureRow(name, *ends, share, holds, len(pairs), lengths, offset, next(broken, None))
+    for name in dict.fromkeys((*original.metrics, *port.metrics)):
+        golden, mine = original.metrics.get(name), port.metrics.get(name)
+        if golden is None or mine is None:
+            yield FigureRow(name, golden, mine, math.nan, None)
+            continue
+        share = _share(*_in_one_unit(name, golden, mine))
+        yield FigureRow(name, golden, mine, share, None if _SPEED_NAME.search(name) else _level(name, share))
 
 
 def _pairs(theirs: StepCurve, ours: StepCurve) -> list[tuple[float, float]]:
@@ -145,27 +147,10 @@ def _share(golden: float, mine: float) -> float:
     return math.inf * offset if offset else 0.0
 
 
-def _broken_at(curve: StepCurve) -> Step | int | None:
-    for index, value in enumerate(curve.values):
-        if not math.isfinite(value):
-            return curve.steps[index] if curve.steps else index
-    return None
-
-
 def _end(curve: StepCurve) -> float | None:
     """The mean of the last tenth: a single step is noise."""
     last = curve.values[-max(1, len(curve.values) // 10) :]
     return sum(last) / len(last) if last else None
-
-
-def _metrics(original: RunEvidence, port: RunEvidence) -> Iterator[FigureRow]:
-    for name in dict.fromkeys((*original.metrics, *port.metrics)):
-        golden, mine = original.metrics.get(name), port.metrics.get(name)
-        if golden is None or mine is None:
-            yield FigureRow(name, golden, mine, math.nan, None)
-            continue
-        share = _share(*_in_one_unit(name, golden, mine))
-        yield FigureRow(name, golden, mine, share, None if _SPEED_NAME.search(name) else _level(name, share))
 
 
 def _in_one_unit(name: str, golden: float, mine: float) -> tuple[float, float]:
@@ -221,11 +206,6 @@ def is_result(name: str) -> bool:
     return bool(name) and not _NO_RESULT.fullmatch(name.strip().lower())
 
 
-def is_loss(name: str) -> bool:
-    """Whether it is a curve that goes down."""
-    return "loss" in name
-
-
 # Reads a training program's printed log: the loss of each step, figures of accuracy, throughput.
 
 _NUMBER = r"(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)\b)"
@@ -250,13 +230,16 @@ def read_log(lines: Iterable[str], source: str) -> RunEvidence:
     metrics: dict[str, float] = {}
     speeds: dict[str, list[float]] = {}
     simulated = False
-    for record in _records(lines):
+    # a line has several records where several processes print into it
+    for record in (record[:_LONGEST_LINE] for line in lines for record in _RECORD.split(line) if record):
         simulated = simulated or _SIMULATED.search(record) is not None
         rank = _RANK.search(record)
         if rank and int(rank[1]):
             continue
-        loss = _loss(record)
-        if loss:
+        of_training = (
+            each for each in _LOSS.finditer(record) if not _OTHER_LOSS.search(record, 0, each.start())
+        )
+        if loss := next(of_training, None):
             values, steps = losses[bool(loss["train"])]
             values.append(float(loss["value"]))
             steps.append(_step(record))
@@ -269,21 +252,6 @@ def read_log(lines: Iterable[str], source: str) -> RunEvidence:
     values, steps = losses[True] if losses[True][0] else losses[False]
     curves = {"loss": numbered(values, steps)} if values else {}
     return RunEvidence(curves, metrics, source, simulated or None)
-
-
-def _records(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        for record in _RECORD.split(line):
-            if record:
-                yield record[:_LONGEST_LINE]
-
-
-def _loss(record: str) -> re.Match[str] | None:
-    """The first loss that is the training's."""
-    for found in _LOSS.finditer(record):
-        if not _OTHER_LOSS.search(record, 0, found.start()):
-            return found
-    return None
 
 
 def _step(record: str) -> Step | None:
@@ -307,11 +275,6 @@ def number(value: object) -> float | None:
         return float(value)
     except ValueError:
         return None
-
-
-def of_csv(text: str, source: str) -> RunEvidence:
-    """A table with a head."""
-    return of_rows(list(csv.DictReader(text.splitlines())), source)
 
 
 def of_lines(text: str, path: Path) -> RunEvidence:
@@ -383,7 +346,7 @@ def _step_of_row(row: Mapping[str, Any]) -> Step | None:
 
 
 def _sorted_out(columns: Mapping[str, StepCurve], source: str) -> RunEvidence:
-    curves = {name: curve for name, curve in columns.items() if is_loss(name)}
+    curves = {name: curve for name, curve in columns.items() if "loss" in name}
     rest = {name: curve.values for name, curve in columns.items() if name not in curves}
     metrics = {
         name: statistics.median(values) if name.endswith("/s") else values[-1]
@@ -505,19 +468,14 @@ def _read(path: Path, of_original: bool) -> RunEvidence:
     suffix = path.suffix.lower()
     if suffix in _RECORDS:
         return of_record(path)
-    text = _text(path.read_bytes())
+    data = path.read_bytes()
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as shells of Windows write
+    text = data.decode("utf-16" if is_wide else "utf-8-sig", "replace")
     if suffix == ".csv":
-        return of_csv(text, path.name)
+        return of_rows(list(csv.DictReader(text.splitlines())), path.name)
     if suffix in (".json", ".jsonl"):
         return _of_json(text, path, of_original)
     return read_log(text.splitlines(), path.name)
-
-
-def _text(data: bytes) -> str:
-    """The shells of Windows write UTF-16."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace")
-    return data.decode("utf-8-sig", "replace")
 
 
 def _of_json(text: str, path: Path, of_original: bool) -> RunEvidence:

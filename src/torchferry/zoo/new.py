@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,12 +17,14 @@ from torchferry.report.html import escaped
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts
-from torchferry.zoo.delivery import FRAMEWORK, READMES, REQUIREMENTS, DeliveryPath, checked_place
-from torchferry.zoo.evidence import RunEvidence, StepCurve, compare, holds_both, is_plain, read_evidence
-from torchferry.zoo.readme import DeliveryFacts, readme
-from torchferry.zoo.recognition import (
+from torchferry.zoo.delivery import (
+    FRAMEWORK,
     LARGE,
+    READMES,
+    REQUIREMENTS,
+    DeliveryPath,
     MisfitReason,
+    checked_place,
     from_imports,
     leads_out,
     licence_files,
@@ -31,6 +32,8 @@ from torchferry.zoo.recognition import (
     sort_of,
     without_unwanted,
 )
+from torchferry.zoo.evidence import RunEvidence, StepCurve, compare, holds_both, is_plain, read_evidence
+from torchferry.zoo.readme import DeliveryFacts, readme
 from torchferry.zoo.run_scripts import Candidate, candidates, clear_one
 
 # Draws the loss curves of both runs into one picture that a README can show.
@@ -44,7 +47,10 @@ _TICKS = 5
 
 def draw(original: StepCurve, port: StepCurve, names: tuple[str, str]) -> str:
     """An SVG of its own; "" where there is nothing to draw."""
-    curves = [_thinned(curve.values) for curve in (original, port)]
+    curves = []
+    for curve in (original, port):  # at most as many points as can be told apart
+        finite = [(step, value) for step, value in enumerate(curve.values) if math.isfinite(value)]
+        curves.append(finite[:: max(1, math.ceil(len(finite) / _MOST_POINTS))])
     values = [value for curve in curves for _, value in curve]
     if not values:
         return ""
@@ -59,38 +65,28 @@ def draw(original: StepCurve, port: StepCurve, names: tuple[str, str]) -> str:
     def down(value: float) -> float:
         return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (high - value) / (high - low)
 
-    parts = [
+    svg = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" font-family="sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
     ]
     for tick in range(_TICKS):
         value, step = low + (high - low) * tick / (_TICKS - 1), last * tick / (_TICKS - 1)
-        parts.append(
+        svg.append(
             f'<path d="M{_LEFT} {down(value):.1f}H{_WIDTH - _RIGHT}" stroke="#dddddd"/>'
             f'<text x="{_LEFT - 6}" y="{down(value) + 4:.1f}" text-anchor="end">{value:.4g}</text>'
             f'<text x="{across(step):.1f}" y="{_HEIGHT - 10}" text-anchor="middle">{step:.0f}</text>'
         )
-    for place, (curve, name, colour) in enumerate(zip(curves, names, _COLOURS, strict=True)):
-        points = " ".join(f"{across(step):.1f},{down(value):.1f}" for step, value in curve)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts.append(f'<text x="{_LEFT + 140 * place}" y="18" fill="{colour}">{escaped(name)}</text>')
-    return "".join(parts) + "</svg>\n"
-
-
-def _thinned(values: Iterable[float]) -> list[tuple[int, float]]:
-    """At most as many points as can be told apart; what is no number can't be drawn."""
-    known = [(step, value) for step, value in enumerate(values) if math.isfinite(value)]
-    every = max(1, math.ceil(len(known) / _MOST_POINTS))
-    return known[::every]
+    for place, (known, name, colour) in enumerate(zip(curves, names, _COLOURS, strict=True)):
+        points = " ".join(f"{across(step):.1f},{down(value):.1f}" for step, value in known)
+        svg.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        svg.append(f'<text x="{_LEFT + 140 * place}" y="18" fill="{colour}">{escaped(name)}</text>')
+    return "".join(svg) + "</svg>\n"
 
 
 _KEPT_README = "README.original.md"
-_LEFT_OUT = (
-    MisfitReason.LARGE,
-    MisfitReason.WEIGHTS,
-    MisfitReason.CACHE,
-)  # small data may be what a program needs
+# Small data may be what a program needs.
+_LEFT_OUT = (MisfitReason.LARGE, MisfitReason.WEIGHTS, MisfitReason.CACHE)
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,7 @@ class DeliveryRequest:
 
 @dataclass(frozen=True)
 class NewDelivery:
-    """What was made."""
+    """A delivery that was made, and what its maker should know of it."""
 
     place: DeliveryPath
     outcome: ProjectOutcome
@@ -246,7 +242,7 @@ def _facts(
         dataset=request.dataset,
         licence=licence_name(licence.decode("utf-8", "replace")),
         licence_file=licences[0] if licences else "",
-        rows=compare(original, port, table.relative_error, table.absolute_error),
+        rows=tuple(compare(original, port, table.relative_error, table.absolute_error)),
         logs=tuple(log.path for log in logs if log),
         picture=f"{table.run_folder}/{NAME}" if _picture(logs, table) else "",
         simulated=bool(port.simulated),

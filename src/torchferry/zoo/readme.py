@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
@@ -38,124 +38,92 @@ class DeliveryFacts:
     simulated: bool = False
 
 
-_TEXT = Text(
-    """# {model}
+_TEMPLATE = """# {model}
 
-## 1. Overview
+## 1. {overview_head}
 
 {overview}
 
-- Source:
+- {source_head}
 
   ```text
   url={source}
   commit_id={commit}
   ```
 
-- Migrated to {company} (`{device}`) for {zoo}.
+- {migrated}
 
-## 2. Quick start
+## 2. {start_head}
 
-### 2.1 Basic environment
+### 2.1 {environment_head}
 
-- PyTorch with `{plugin}`, device `{device}`, collectives `{backend}`.
-- Start a container, if you use one:
-
-  ```bash
-  {container}
-  ```
-
-### 2.2 Data set
-
-{dataset}
-
-### 2.3 Requirements
-
-```bash
-pip install -r {requirements}
-```
-
-### 2.4 Training
-
-```bash
-cd {folder}
-# a short training that shows that everything works
-bash {test}
-# one device
-{command}
-# several devices: {devices} processes, one for each
-{parallel}
-```
-
-The options are explained in [{folder}/README.md]({folder}/README.md).
-
-### 2.5 Results
-
-{results}
-
-## 3. Licence
-
-{licence}
-""",
-    """# {model}
-
-## 1. 模型概述
-
-{overview}
-
-- 参考实现（代码来源）：
-
-  ```text
-  url={source}
-  commit_id={commit}
-  ```
-
-- 已迁移至 {company}（`{device}`），面向 {zoo}。
-
-## 2. 快速开始
-
-### 2.1 基础环境安装
-
-- PyTorch 与 `{plugin}`，设备 `{device}`，通信后端 `{backend}`。
-- 如使用容器，启动命令：
+- {environment}
+- {container_head}
 
   ```bash
   {container}
   ```
 
-### 2.2 准备数据集
+### 2.2 {dataset_head}
 
 {dataset}
 
-### 2.3 构建环境
+### 2.3 {requirements_head}
 
 ```bash
 pip install -r {requirements}
 ```
 
-### 2.4 启动训练
+### 2.4 {training_head}
 
 ```bash
 cd {folder}
-# 短训练，用于确认一切正常
+# {short_training}
 bash {test}
-# 单卡
+# {one_device}
 {command}
-# 多设备：{devices} 个进程，每设备一个
+# {several_devices}
 {parallel}
 ```
 
-参数说明见 [{folder}/README.md]({folder}/README.md)。
+{options}
 
-### 2.5 训练结果
+### 2.5 {results_head}
 
 {results}
 
-## 3. 许可证
+## 3. {licence_head}
 
 {licence}
-""",
-)
+"""
+_WORDS = {
+    "overview_head": Text("Overview", "模型概述"),
+    "source_head": Text("Source:", "参考实现（代码来源）："),
+    "migrated": Text(
+        "Migrated to {company} (`{device}`) for {zoo}.", "已迁移至 {company}（`{device}`），面向 {zoo}。"
+    ),
+    "start_head": Text("Quick start", "快速开始"),
+    "environment_head": Text("Basic environment", "基础环境安装"),
+    "environment": Text(
+        "PyTorch with `{plugin}`, device `{device}`, collectives `{backend}`.",
+        "PyTorch 与 `{plugin}`，设备 `{device}`，通信后端 `{backend}`。",
+    ),
+    "container_head": Text("Start a container, if you use one:", "如使用容器，启动命令："),
+    "dataset_head": Text("Data set", "准备数据集"),
+    "requirements_head": Text("Requirements", "构建环境"),
+    "training_head": Text("Training", "启动训练"),
+    "short_training": Text("a short training that shows that everything works", "短训练，用于确认一切正常"),
+    "one_device": Text("one device", "单卡"),
+    "several_devices": Text(
+        "several devices: {devices} processes, one for each", "多设备：{devices} 个进程，每设备一个"
+    ),
+    "options": Text(
+        "The options are explained in [{folder}/README.md]({folder}/README.md).",
+        "参数说明见 [{folder}/README.md]({folder}/README.md)。",
+    ),
+    "results_head": Text("Results", "训练结果"),
+    "licence_head": Text("Licence", "许可证"),
+}
 _OVERVIEW = Text("what the model is for, and its paper", "模型用途与论文")
 _SOURCE = Text("address of the original repository", "原仓库地址")
 _COMMIT = Text("commit of the original", "原仓库的 commit")
@@ -179,50 +147,51 @@ _SIMULATED = Text(
 
 
 def readme(facts: DeliveryFacts, language: Language) -> str:
-    """The whole file."""
+    """The text of the file, in one language."""
 
     def known(value: str, what: Text) -> str:
         return value or f"{PLACEHOLDER}: {what.in_language(language)}>"
 
     script = facts.table.launcher(facts.place.model).partition("/")[2]
     command = shlex.join(["python", script])
-    words = f" {facts.arguments}" if facts.arguments else ""
+    arguments = f" {facts.arguments}" if facts.arguments else ""
     container = facts.table.container.replace("{name}", facts.place.model.lower())
-    return _TEXT.in_language(language).format(
-        model=facts.place.model,
-        overview=known("", _OVERVIEW),
-        source=known(facts.source, _SOURCE),
-        commit=known(facts.commit, _COMMIT),
-        company=facts.vendor.company_name.in_language(language),
-        device=facts.vendor.device_type,
-        zoo=facts.table.name,
-        plugin=facts.vendor.plugin or "torch",
-        backend=facts.vendor.dist_backend,
-        container=known(container, _CONTAINER),
-        requirements=REQUIREMENTS,
-        dataset=known(facts.dataset, _DATASET),
-        devices=DEVICES,
-        folder=facts.table.run_folder,
-        test=facts.table.test_script,
-        command=command + words,
-        parallel=f"{command} --nproc_per_node {DEVICES}{words}",
-        results=_results(facts, language) or known("", _NO_ROWS),
-        licence=_licence(facts, language) or known("", _LICENCE),
-    )
-
-
-def _licence(facts: DeliveryFacts, language: Language) -> str:
-    if not facts.licence_file:
-        return ""
-    text = _LICENCE_TEXT.format(licence=facts.licence or facts.licence_file, file=facts.licence_file)
-    return text.in_language(language)
+    licence = _LICENCE_TEXT.format(licence=facts.licence or facts.licence_file, file=facts.licence_file)
+    values = {
+        "model": facts.place.model,
+        "overview": known("", _OVERVIEW),
+        "source": known(facts.source, _SOURCE),
+        "commit": known(facts.commit, _COMMIT),
+        "company": facts.vendor.company_name.in_language(language),
+        "device": facts.vendor.device_type,
+        "zoo": facts.table.name,
+        "plugin": facts.vendor.plugin or "torch",
+        "backend": facts.vendor.dist_backend,
+        "container": known(container, _CONTAINER),
+        "requirements": REQUIREMENTS,
+        "dataset": known(facts.dataset, _DATASET),
+        "devices": DEVICES,
+        "folder": facts.table.run_folder,
+        "test": facts.table.test_script,
+        "command": command + arguments,
+        "parallel": f"{command} --nproc_per_node {DEVICES}{arguments}",
+        "results": _results(facts, language) or known("", _NO_ROWS),
+        "licence": licence.in_language(language) if facts.licence_file else known("", _LICENCE),
+    }
+    words = {name: text.format(**values).in_language(language) for name, text in _WORDS.items()}
+    return _TEMPLATE.format(**values, **words)
 
 
 def _results(facts: DeliveryFacts, language: Language) -> str:
     if not facts.rows:
         return ""
     lines = [_HEAD.in_language(language), "|---|---:|---:|---:|"]
-    lines += [_line(row, language) for row in facts.rows]
+    for row in facts.rows:
+        curve = _CURVE.format(name=row.name, steps=row.steps).in_language(language)
+        shown = (f"{PLACEHOLDER}>" if value is None else f"{value:.6g}" for value in (row.original, row.port))
+        share = "" if math.isnan(row.difference) else f"{row.difference:+.2%}"
+        cells = (escape(curve if row.steps else row.name), *shown, share)
+        lines.append("| " + " | ".join(cells) + " |")
     for row in facts.rows:
         if row.steps and row.name == "loss":
             lines += ["", f"MeanRelativeError: {row.difference:.6g}", f"MeanAbsoluteError: {row.offset:.6g}"]
@@ -236,17 +205,6 @@ def _results(facts: DeliveryFacts, language: Language) -> str:
     if facts.simulated:
         lines += ["", _SIMULATED.in_language(language)]
     return "\n".join(lines)
-
-
-def _line(row: FigureRow, language: Language) -> str:
-    name = _CURVE.format(name=row.name, steps=row.steps).in_language(language) if row.steps else row.name
-    share = "" if math.isnan(row.difference) else f"{row.difference:+.2%}"
-    cells: Sequence[str] = (escape(name), _shown(row.original), _shown(row.port), share)
-    return "| " + " | ".join(cells) + " |"
-
-
-def _shown(value: float | None) -> str:
-    return f"{PLACEHOLDER}>" if value is None else f"{value:.6g}"
 
 
 # The figures that a README states: in its tables, and as the mean errors of a loss.
@@ -289,7 +247,7 @@ def figures(text: str) -> Iterator[Figure]:
         for found in _MEAN_ERRORS.finditer(line):
             kind = DIFFERENCE if found["which"] == "Relative" else OFFSET
             yield from _figure("loss", found["value"], number, kind)
-        cells = _cells(line)
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if "|" in line else []
         if not cells:
             head = []
         elif _RULER.fullmatch(line.strip()):
@@ -297,10 +255,6 @@ def figures(text: str) -> Iterator[Figure]:
         elif head:
             yield from _of_row(head, cells, number)
         before = cells
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")] if "|" in line else []
 
 
 def _of_row(head: list[str], cells: list[str], line: int) -> Iterator[Figure]:

@@ -1,11 +1,21 @@
-"""The review of a delivery: every check of it, what is missing as a page for people, and as JSON."""
+"""The review of a delivery: every check of it, its short training, what is missing as a page for people, and as JSON."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from torchferry.errors import FerryError
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place, build_for
+from torchferry.launch.plugin import is_to_be_simulated
+from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.report.checks import (
     CheckResult,
     Examination,
@@ -51,13 +61,62 @@ class Review(Examination):
 
 def review(delivery: Delivery, more: tuple[CheckResult, ...] = ()) -> Review:
     """All checks in turn, and results that were found otherwise."""
-    results = [
-        *more,
-        *run_checks(checks, delivery, lambda name: delivery.is_read or name in _OF_ANY_FRAMEWORK),
-    ]
+    checked = run_checks(checks, delivery, lambda name: delivery.is_read or name in _OF_ANY_FRAMEWORK)
+    results = [*more, *checked]
     if not delivery.is_read:
         results.append(CheckResult("code", delivery.place.framework, Status.NOTE, _NOT_READ, _NOT_READ_WHY))
     return Review(worst_first(results), delivery)
+
+
+_RUN = "run"  # stands for a check among the results
+_SECONDS = 900
+_LAST_LINES = 3
+_RAN = Text("ran to its end on {where}", "在{where}上运行完毕")
+_FAILED = Text("ended with exit code {code} on {where}: {lines}", "在{where}上以退出码 {code} 结束：{lines}")
+_TOO_LONG = Text("did not end within {seconds} s", "{seconds} 秒内没有结束")
+_SHORT = Text("a short training takes minutes at most", "短训练最多只应几分钟")
+_WHERE = {  # by the kind of the device
+    "real": Text("the device", "设备"),
+    "simulated": Text("a simulated device", "模拟设备"),
+    "emulated": Text("the vendor's own plugin, emulated", "仿真运行的厂商官方插件"),
+}
+_CANT = Text("could not be run: {problem}", "无法运行：{problem}")
+
+
+def run_short_training(
+    delivery: Delivery, vendor_paths: tuple[str, ...], emulate: bool = False
+) -> CheckResult:
+    """Run the test script, its output aside; the item says how it ended."""
+    name = delivery.table.test
+    script = delivery.root / name
+    if not script.is_file():
+        return CheckResult(_RUN, name, Status.MISSING, _CANT.format(problem=f"no {name}"))
+    kind = DeviceKind.SIMULATED if is_to_be_simulated(delivery.vendor) else DeviceKind.REAL
+    place = Place(DeviceKind.EMULATED if emulate else kind, delivery.vendor, vendor_paths, converted=True)
+    folders = [str(Path(sys.executable).parent), *filter(None, [os.environ.get("PATH")])]
+    ours = {**os.environ, "PYTHON": sys.executable, "PATH": os.pathsep.join(folders)}
+    try:
+        build_for(place)
+        environment = environment_at(place, ours=ours)
+    except FerryError as error:
+        return CheckResult(_RUN, name, Status.DOUBT, _CANT.format(problem=str(error)))
+    where = _WHERE[place.kind.value]
+    # a training writes checkpoints and caches: they do not belong into a delivery
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        copy = Path(folder) / "delivery"
+        shutil.copytree(delivery.root, copy, symlinks=True)
+        command = ["bash", str(copy / name)]
+        ending = run_supervised(command, environment, output, output, seconds=float(_SECONDS))
+        stop_if_told(ending)
+        output.seek(0)
+        printed = output.read().decode("utf-8", "replace")
+    if ending.out_of_time:
+        return CheckResult(_RUN, name, Status.MISSING, _TOO_LONG.format(seconds=_SECONDS), _SHORT)
+    if ending.exit_code:
+        lines = " | ".join(line.strip() for line in printed.strip().splitlines()[-_LAST_LINES:])
+        found = _FAILED.format(code=ending.exit_code, where=where, lines=lines)
+        return CheckResult(_RUN, name, Status.MISSING, found)
+    return CheckResult(_RUN, name, Status.FINE, _RAN.format(where=where))
 
 
 REPORTS: Reports[Review] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
@@ -95,10 +154,8 @@ _COUNTED = {
     Status.NOTE: Grade(Text("note", "说明"), QUIET),
     Status.FINE: Grade(Text("fine", "正常"), GOOD),
 }
-GRADES = {
-    **_COUNTED,
-    Status.UNSEEN: Grade(Text("not visible", "看不到"), UNCLEAR),
-}  # the system did not let it look
+# UNSEEN: the system did not let a check look.
+GRADES = {**_COUNTED, Status.UNSEEN: Grade(Text("not visible", "看不到"), UNCLEAR)}
 
 
 def page_of(found: Review, options: Options) -> Page:
@@ -128,7 +185,7 @@ def _said(result: CheckResult) -> Iterator[Text]:
 
 
 def to_json(found: Review, options: Options) -> str:
-    """Everything, for programs."""
+    """The whole review, for programs."""
     place = found.delivery.place
     content = {
         "format": FORMAT,

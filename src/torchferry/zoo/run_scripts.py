@@ -8,10 +8,11 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchferry.conversion.discover import ProjectEntry, read_file
-from torchferry.text import Text
-from torchferry.zoo.delivery import PLACEHOLDER
+from torchferry.text import Language, Text
+from torchferry.zoo.delivery import PLACEHOLDER, imported_modules, parsed
 
 # The zoo's name -> how programs call the same; the first that a program has is it.
 _SPELLINGS = {
@@ -130,31 +131,27 @@ def start_of(folder: str, script: str) -> Start:
     for tree in _trees(folder, script) if script else ():
         for name, option in _named(tree).items():
             options.setdefault(name, option)
-        needs = needs or any(map(_is_set_by_torchrun, ast.walk(tree)))
+        # os.environ["LOCAL_RANK"] fails in a process that torchrun did not start
+        needs = needs or any(
+            isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.slice, ast.Constant)
+            and node.slice.value in _TORCHRUN_SETS
+            for node in ast.walk(tree)
+        )
     return Start(script, options, needs)
 
 
 def _trees(folder: str, script: str) -> Iterator[ast.Module]:
     """The script, and the modules beside it that it imports: arguments are often read there."""
-    main = _tree(os.path.join(folder, script))
+    main = parsed(os.path.join(folder, script))
     if main is None:
         return
     yield main
-    beside = os.path.dirname(script)
-    for node in ast.walk(main):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-        for name in names:
-            tree = _tree(os.path.join(folder, beside, *name.split(".")) + ".py")
-            if tree is not None:
-                yield tree
-
-
-def _tree(path: str) -> ast.Module | None:
-    try:
-        return ast.parse(read_file(path))
-    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
-        return None
+    for _, name in imported_modules(main):
+        tree = parsed(os.path.join(folder, os.path.dirname(script), *name.split(".")) + ".py")
+        if tree is not None:
+            yield tree
 
 
 def _named(tree: ast.Module) -> dict[str, str]:
@@ -175,16 +172,6 @@ def _named(tree: ast.Module) -> dict[str, str]:
         if known:
             found[name] = own[known]
     return found
-
-
-def _is_set_by_torchrun(node: ast.AST) -> bool:
-    """os.environ["LOCAL_RANK"], which fails in a process that torchrun did not start."""
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.ctx, ast.Load)
-        and isinstance(node.slice, ast.Constant)
-        and node.slice.value in _TORCHRUN_SETS
-    )
 
 
 def launcher(model: str, start: Start) -> str:
@@ -210,17 +197,16 @@ def short_test(launcher_name: str, arguments: str, log: str) -> str:
 
 def explained(start: Start) -> str:
     """The README of the folder, in both languages."""
+    languages: tuple[Language, Language] = ("zh", "en")
+    others = _OTHERS.format(script=start.script or f"{PLACEHOLDER}>")
     pages = []
-    for language in ("zh", "en"):
-        rows = [_HEAD.zh if language == "zh" else _HEAD.en]
+    for language in languages:
+        rows = [_HEAD.in_language(language)]
         for name, meaning in _OPTIONS.items():
-            passed = start.options.get(name, "")
-            if name in _SPELLINGS and not passed:
-                continue
-            text = meaning.zh if language == "zh" else meaning.en
-            rows.append(f"| `--{name}` | {text} | {f'`{passed}`' if passed else ''} |\n")
-        others = _OTHERS.format(script=start.script or f"{PLACEHOLDER}>")
-        pages.append("".join(rows) + (others.zh if language == "zh" else others.en))
+            passed = f"`{start.options[name]}`" if name in start.options else ""
+            if passed or name not in _SPELLINGS:
+                rows.append(f"| `--{name}` | {meaning.in_language(language)} | {passed} |\n")
+        pages.append("".join([*rows, others.in_language(language)]))
     return "\n".join(pages)
 
 
@@ -235,7 +221,6 @@ _NO_TRAINING = re.compile(
 _TRAINS = re.compile(r"(?i)(?:pre)?train(?:ing)?")
 _MAY_TRAIN = re.compile(r"(?i)(?:.*_)?(?:pre|fine)?-?_?(?:train|tune|tuning|fit|learn)(?:ing|er)?(?:_.*)?")
 _STARTS = re.compile(r"(?i)main|run(?:_.*)?")
-_STEPS = {"backward"}
 _FITS = {"fit", "train_model", "from_cfg"}
 _WORDS = re.compile(rb"\.(?:backward|fit|train_model|from_cfg)\b")  # reading a tree takes far longer
 
@@ -250,6 +235,12 @@ class Candidate:
 
     def __str__(self) -> str:
         return f"{self.path} ({', '.join(self.reasons)})"
+
+
+class _Reason(NamedTuple):
+    kind: str  # name, start, runs, trains, arguments
+    points: int
+    text: str
 
 
 def candidates(folder: str, entries: Iterable[ProjectEntry]) -> tuple[Candidate, ...]:
@@ -282,42 +273,35 @@ def _judged(folder: str, entry: ProjectEntry) -> Candidate | None:
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return None
     reasons = [*_by_name(stem), *_by_content(tree)]
-    kinds = {kind for kind, _, _ in reasons}
+    kinds = {reason.kind for reason in reasons}
     # what is only called so is some other file; what only goes backward is a part of a program
     if "runs" not in kinds or not kinds & {"name", "trains"}:
         return None
-    points = sum(points for _, points, _ in reasons) - len(folders)
-    return Candidate(path, points, tuple(reason for _, _, reason in reasons))
+    points = sum(reason.points for reason in reasons) - len(folders)
+    return Candidate(path, points, tuple(reason.text for reason in reasons))
 
 
-def _by_name(stem: str) -> Iterator[tuple[str, int, str]]:
-    if _TRAINS.fullmatch(stem):
-        yield "name", 5, f"is called {stem}"
-    elif _MAY_TRAIN.fullmatch(stem):
-        yield "name", 3, f"is called {stem}"
-    elif _STARTS.fullmatch(stem):
-        yield "start", 2, f"is called {stem}"
+def _by_name(stem: str) -> Iterator[_Reason]:
+    for names, kind, points in ((_TRAINS, "name", 5), (_MAY_TRAIN, "name", 3), (_STARTS, "start", 2)):
+        if names.fullmatch(stem):
+            yield _Reason(kind, points, f"is called {stem}")
+            return
 
 
-def _by_content(tree: ast.Module) -> Iterator[tuple[str, int, str]]:
-    if any(_is_guard(node) for node in tree.body):
-        yield "runs", 2, "runs as a script"
-    elif any(isinstance(node, (ast.For, ast.While, ast.With)) or _is_call(node) for node in tree.body):
-        yield "runs", 1, "does something when it runs"
+def _by_content(tree: ast.Module) -> Iterator[_Reason]:
+    tests = (node.test for node in tree.body if isinstance(node, ast.If))
+    if any(isinstance(node, ast.Name) and node.id == "__name__" for test in tests for node in ast.walk(test)):
+        yield _Reason("runs", 2, "runs as a script")
+    elif any(
+        isinstance(node, (ast.For, ast.While, ast.With))
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for node in tree.body
+    ):
+        yield _Reason("runs", 1, "does something when it runs")
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    if attributes & _STEPS:
-        yield "trains", 3, "goes backward"
+    if "backward" in attributes:
+        yield _Reason("trains", 3, "goes backward")
     elif attributes & _FITS:
-        yield "trains", 2, f"calls {min(attributes & _FITS)}"
+        yield _Reason("trains", 2, f"calls {min(attributes & _FITS)}")
     if "add_argument" in attributes:
-        yield "arguments", 1, "takes arguments"
-
-
-def _is_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and any(
-        isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test)
-    )
-
-
-def _is_call(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        yield _Reason("arguments", 1, "takes arguments")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 from torchferry.zoo.code_features import Certainty, FeatureUse, one_process, options_off_by_default, uses
-from torchferry.zoo.delivery import READMES, Delivery
+from torchferry.zoo.delivery import READMES, Delivery, imported_modules
 
 ID = "code"
-_FOUND = Text("{name}", "{name}")
 _LIBRARY = Text("{name}, where its configuration asks for it", "{name}（取决于其配置）")
 _OFF = Text("{name} is switched off there", "{name} 在该处被关闭")
 _CUDA_ONLY = Text("{name}, which exists for CUDA alone", "{name}，仅支持 CUDA")
@@ -37,7 +35,6 @@ _WANTED = {
         "要求使用混合精度（AMP）：`ferry convert --amp` 可以写入",
     ),
 }
-_NOTHING = Text("", "")
 _PLUGIN = Text("imported nowhere", "没有导入")
 _PLUGIN_WHY = Text(
     "the zoo's guide asks for `import {plugin}`, though newer versions of torch load it themselves",
@@ -61,7 +58,7 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
 
 
 def _item(delivery: Delivery, feature: str, use: FeatureUse | None) -> CheckResult:
-    wanted = _WANTED.get(feature, _NOTHING)
+    wanted = _WANTED.get(feature, Text("", ""))
     if use is None:
         alone = one_process(delivery.training) if feature == "distributed" else None
         if alone:
@@ -80,7 +77,7 @@ def _item(delivery: Delivery, feature: str, use: FeatureUse | None) -> CheckResu
         why = _SWITCH_WHY.format(script=delivery.table.test)
         found = _SWITCH.format(name=name, switch=use.switch)
         return CheckResult(ID, feature, Status.DOUBT, found, why, place=use.place)
-    return CheckResult(ID, feature, Status.FINE, _FOUND.format(name=name), place=use.place)
+    return CheckResult(ID, feature, Status.FINE, Text(name, name), place=use.place)
 
 
 def _is_given(delivery: Delivery, switch: str) -> bool:
@@ -94,12 +91,8 @@ def _plugin(delivery: Delivery) -> Iterator[CheckResult]:
     if not plugin:
         return
     for file, module in delivery.modules.items():
-        for node in ast.walk(module.tree):
-            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            if any(name.partition(".")[0] == plugin for name in named):
-                yield CheckResult(
-                    ID, plugin, Status.FINE, _IMPORTED, place=f"{file}:{getattr(node, 'lineno', 1)}"
-                )
+        for node, name in imported_modules(module.tree):
+            if name.partition(".")[0] == plugin:
+                yield CheckResult(ID, plugin, Status.FINE, _IMPORTED, place=f"{file}:{node.lineno}")
                 return
     yield CheckResult(ID, plugin, Status.MISSING, _PLUGIN, _PLUGIN_WHY.format(plugin=plugin))

@@ -20,7 +20,6 @@ _ABSENT_WHY = Text(
     "或在 `ferry zoo new` 中用 {option} FILE 给出",
 )
 _BOTH_WHY = _ABSENT_WHY.format(option="--original FILE --results")
-_BAD = Text("{problem}", "{problem}")
 _HOLDS = Text("{original} and {port}: {share}", "原模型 {original}，移植后 {port}：{share}")
 _CURVE = Text(
     "{original} and {port} at the end; over {steps} steps on average {share} ({offset})",
@@ -63,7 +62,7 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     try:
         golden, mine = read_both(delivery)
     except FerryError as error:
-        yield CheckResult(ID, ID, Status.MISSING, _BAD.format(problem=str(error)), _BOTH_WHY)
+        yield CheckResult(ID, ID, Status.MISSING, Text(str(error), str(error)), _BOTH_WHY)
         return
     yield from _rows(delivery, golden, mine)
 
@@ -80,7 +79,7 @@ def read_both(delivery: Delivery) -> tuple[RunEvidence, RunEvidence]:
 def _rows(delivery: Delivery, golden: RunEvidence, mine: RunEvidence) -> Iterator[CheckResult]:
     table = delivery.table
     relative = table.relative_error if delivery.tolerance is None else delivery.tolerance
-    rows = compare(golden, mine, relative, table.absolute_error)
+    rows = list(compare(golden, mine, relative, table.absolute_error))
     if mine.simulated:
         yield CheckResult(ID, table.port_log, Status.DOUBT, _SIMULATED, _SIMULATED_WHY)
     judged = [row for row in rows if row.holds is not None]
@@ -115,15 +114,13 @@ def _found(row: FigureRow) -> Text:
         return _HOLDS.format(**values)
     text = _CURVE.format(**values, steps=row.steps, offset=f"{row.offset:+.3g}")
     if row.lengths != (row.steps, row.steps):
-        text = _joined(text, _LENGTHS.format(original=row.lengths[0], port=row.lengths[1]))
+        more = _LENGTHS.format(original=row.lengths[0], port=row.lengths[1])
+        text = Text(text.en + more.en, text.zh + more.zh)
     if row.broken_at is not None:
         step = row.broken_at if isinstance(row.broken_at, int) else "/".join(map(str, row.broken_at))
-        text = _joined(text, _BROKEN.format(step=step))
+        more = _BROKEN.format(step=step)
+        text = Text(text.en + more.en, text.zh + more.zh)
     return text
-
-
-def _joined(first: Text, second: Text) -> Text:
-    return Text(first.en + second.en, first.zh + second.zh)
 
 
 def _shown(value: float | None) -> str:

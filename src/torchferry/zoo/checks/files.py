@@ -7,22 +7,17 @@ from collections.abc import Iterator
 
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
-from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.recognition import MisfitReason, leads_out, sort_of
+from torchferry.zoo.delivery import Delivery, MisfitReason, leads_out, sort_of
 
 ID = "files"
 _SHOWN = 5
 _WHY = Text("take it out, and say in the README where it comes from", "请移除，并在 README 中说明其来源")
 _CACHES_WHY = Text("take it out", "请移除")
 _SORTS = {
-    MisfitReason.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY, Status.DOUBT),
-    MisfitReason.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY, Status.DOUBT),
-    MisfitReason.DATA: (Text("data: {names}", "数据：{names}"), _WHY, Status.DOUBT),
-    MisfitReason.CACHE: (
-        Text("made by running: {names}", "运行产生的文件：{names}"),
-        _CACHES_WHY,
-        Status.DOUBT,
-    ),
+    MisfitReason.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY),
+    MisfitReason.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY),
+    MisfitReason.DATA: (Text("data: {names}", "数据：{names}"), _WHY),
+    MisfitReason.CACHE: (Text("made by running: {names}", "运行产生的文件：{names}"), _CACHES_WHY),
 }
 _LINKS = Text("links that lead out of the folder: {names}", "指向目录之外的链接：{names}")
 _LINKS_WHY = Text("others do not have what they point to", "他人没有其指向的内容")
@@ -39,8 +34,8 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
             found.setdefault(sort, []).append(name)
     out = [link for link in delivery.links if leads_out(delivery.root, link)]
     for sort, names in found.items():
-        text, why, status = _SORTS[sort]
-        yield CheckResult(ID, "files", status, text.format(names=_listed(names)), why)
+        text, why = _SORTS[sort]
+        yield CheckResult(ID, "files", Status.DOUBT, text.format(names=_listed(names)), why)
     if out:
         yield CheckResult(ID, "links", Status.MISSING, _LINKS.format(names=_listed(out)), _LINKS_WHY)
     if not found and not out:

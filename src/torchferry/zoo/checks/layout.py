@@ -9,23 +9,21 @@ from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery, closest
 
 ID = "layout"
-_WRONG = Text("{path}", "{path}")
 _WRONG_WHY = Text("{zoo} wants {layout}", "{zoo} 要求 {layout}")
 _FRAMEWORK = Text(
     "'{name}' is no framework of {zoo}; known: {known}", "{zoo} 没有框架“{name}”；现有：{known}"
 )
 _CLOSE = Text("no domain of the zoo; is it {close}?", "模型库没有该领域；是否为 {close}？")
 _NEW = Text("a domain that is not listed; listed are {known}", "未列出的领域；已列出：{known}")
-_FINE = Text("{framework}, {domain}, {model}", "{framework}，{domain}，{model}")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
-    """One item, or two."""
+    """What is wrong with the folder's path, or what it names."""
     place, table = delivery.place, delivery.table
     if not place.fixed:
-        found = _WRONG.format(path=delivery.root.resolve())
+        path = str(delivery.root.resolve())
         why = _WRONG_WHY.format(zoo=table.name, layout=table.layout)
-        yield CheckResult(ID, "folder", Status.MISSING, found, why)
+        yield CheckResult(ID, "folder", Status.MISSING, Text(path, path), why)
         return
     if place.framework not in table.frameworks:
         known = ", ".join(table.frameworks)
@@ -39,5 +37,5 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
         found = _NEW.format(known=", ".join(table.domains))
         yield CheckResult(ID, f"domain {place.domain}", Status.NOTE, found, table.new_domain)
     else:
-        found = _FINE.format(framework=place.framework, domain=place.domain, model=place.model)
-        yield CheckResult(ID, "folder", Status.FINE, found)
+        parts = (place.framework, place.domain, place.model)
+        yield CheckResult(ID, "folder", Status.FINE, Text(", ".join(parts), "，".join(parts)))

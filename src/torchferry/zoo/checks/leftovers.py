@@ -10,8 +10,7 @@ from torchferry.conversion.target import vendor_target
 from torchferry.finding import Finding, Kind
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
-from torchferry.vendors.model import Vendor
-from torchferry.zoo.delivery import Delivery
+from torchferry.zoo.delivery import Delivery, imported_modules
 
 ID = "leftovers"
 _LEFT = Text(
@@ -29,7 +28,7 @@ _OPEN_KINDS = (Kind.TODO, Kind.UNSUPPORTED)
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
-    """One item or two."""
+    """A result for what the converter would change, and one for what is to be decided."""
     outcome = examine_project(delivery.root, Plan(vendor_target(delivery.vendor)))
     findings = [finding for each in outcome.outcomes for finding in each.findings]
     changes = [finding for finding in findings if finding.kind is Kind.CHANGE]
@@ -65,55 +64,41 @@ def _is_one_of_two(delivery: Delivery, finding: Finding) -> bool:
         if isinstance(node, (ast.If, ast.Assert, ast.Raise, ast.Expr, ast.Assign, ast.Return))
         and node.lineno <= finding.line <= (node.end_lineno or 0)
     ]
-    return any(_names_vendor(node, delivery.vendor, finding.line) for node in around)
+    return any(_names_vendor(node, delivery.vendor.device_type, finding.line) for node in around)
 
 
-def _names_vendor(node: ast.AST, vendor: Vendor, line: int) -> bool:
+def _names_vendor(node: ast.AST, vendor: str, line: int) -> bool:
     """Whether a statement names the vendor's device; of an `if`, only where it is asked which device it is."""
     if not isinstance(node, ast.If):
-        return any(_is_vendors(each, vendor) for each in ast.walk(node))
-    tests = list(_chain(node))
-    if not any(_says_cuda(each) for test in tests for each in ast.walk(test)):
+        return _names(node, vendor)
+    tests, below = [node.test], node.orelse  # of if, elif, elif ...
+    while len(below) == 1 and isinstance(below[0], ast.If):
+        tests.append(below[0].test)
+        below = below[0].orelse
+    if not any(_names(test, "cuda") for test in tests):
         return False
-    in_body = any(_covers(part, line) for part in node.body)
+    in_body = any(part.lineno <= line <= (part.end_lineno or 0) for part in node.body)
     others: list[ast.AST] = [*(test for test in tests if test.lineno != line)]
     others += node.orelse if in_body else node.body
-    return any(_is_vendors(each, vendor) for other in others for each in ast.walk(other))
+    return any(_names(other, vendor) for other in others)
 
 
-def _chain(node: ast.If) -> Iterator[ast.expr]:
-    """The tests of if, elif, elif ..."""
-    yield node.test
-    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-        yield from _chain(node.orelse[0])
-
-
-def _covers(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or 0)
-
-
-def _is_vendors(node: ast.AST, vendor: Vendor) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and node.value.partition(":")[0] == vendor.device_type
-    return isinstance(node, ast.Attribute) and node.attr == vendor.device_type
-
-
-def _says_cuda(node: ast.AST) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and node.value.partition(":")[0] == "cuda"
-    return isinstance(node, ast.Attribute) and node.attr == "cuda"
+def _names(tree: ast.AST, device: str) -> bool:
+    """Whether a device is named anywhere in a statement: as "sdaa:0", or as in torch.sdaa."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == device:
+            return True
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value.partition(":")[0] == device:
+                return True
+    return False
 
 
 def _migration(delivery: Delivery) -> str:
     """The vendor's module that makes torch.cuda mean its device, where the code imports it."""
     for module in delivery.modules.values():
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Import):
-                named = {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                named = {f"{node.module}.{alias.name}" for alias in node.names} | {node.module or ""}
-            else:
-                continue
+        for node, name in imported_modules(module.tree):
+            named = {name, *(f"{name}.{alias.name}" for alias in node.names)}
             for migration in delivery.vendor.migrations:
                 if migration in named:
                     return migration

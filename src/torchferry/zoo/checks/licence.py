@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
-from torchferry.zoo.delivery import Delivery
-from torchferry.zoo.recognition import licence_files, licence_name
+from torchferry.zoo.delivery import Delivery, licence_files, licence_name
 
 ID = "licence"
 _ABSENT = Text("no LICENSE file", "没有 LICENSE 文件")
@@ -15,13 +14,12 @@ _ABSENT_WHY = Text(
     "code without one may not be passed on: take it from the original, or ask its authors",
     "没有许可证的代码不得分发：请从原仓库取得，或询问作者",
 )
-_FOUND = Text("{name}", "{name}")
 _UNKNOWN = Text("a licence that is not recognised", "无法识别的许可证")
 _COPYLEFT = Text("read whether the zoo may take it", "请确认模型库能否接收")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
-    """One item."""
+    """Whether there is a licence, and whether it is one that may be passed on."""
     names = licence_files(delivery.files)
     if not names:
         yield CheckResult(ID, "LICENSE", Status.DOUBT, _ABSENT, _ABSENT_WHY)
@@ -30,6 +28,6 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     if not name:
         yield CheckResult(ID, names[0], Status.NOTE, _UNKNOWN, _COPYLEFT)
     elif "GPL" in name or "NC" in name:
-        yield CheckResult(ID, names[0], Status.DOUBT, _FOUND.format(name=name), _COPYLEFT)
+        yield CheckResult(ID, names[0], Status.DOUBT, Text(name, name), _COPYLEFT)
     else:
-        yield CheckResult(ID, names[0], Status.FINE, _FOUND.format(name=name))
+        yield CheckResult(ID, names[0], Status.FINE, Text(name, name))

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
-from torchferry.zoo.delivery import REQUIREMENTS, Delivery
-from torchferry.zoo.recognition import is_unwanted, packages
+from torchferry.zoo.delivery import REQUIREMENTS, Delivery, is_unwanted, packages
 
 ID = "requirements"
 _ABSENT = Text("not there", "不存在")

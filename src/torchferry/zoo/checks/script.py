@@ -35,16 +35,12 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
             ID, delivery.table.start_scripts[0], Status.RECOMMENDED, _ABSENT, _ABSENT_WHY.format(forms=forms)
         )
     for name in dict.fromkeys(found):
-        yield _judged(delivery, name)
-
-
-def _judged(delivery: Delivery, name: str) -> CheckResult:
-    if PLACEHOLDER in (delivery.read(name) or ""):
-        return CheckResult(ID, name, Status.MISSING, _LEFT, _LEFT_WHY)
-    if not name.endswith(".sh"):
-        return CheckResult(ID, name, Status.FINE, _THERE)
-    if b"\r\n" in (delivery.root / name).read_bytes():
-        return CheckResult(ID, name, Status.MISSING, _WINDOWS, _WINDOWS_WHY.format(name=name))
-    if name == delivery.table.test and not os.access(delivery.root / name, os.X_OK):
-        return CheckResult(ID, name, Status.DOUBT, _CLOSED, _CLOSED_WHY.format(name=name))
-    return CheckResult(ID, name, Status.FINE, _FINE if name == delivery.table.test else _THERE)
+        path, is_shell, is_test = delivery.root / name, name.endswith(".sh"), name == delivery.table.test
+        if PLACEHOLDER in (delivery.read(name) or ""):
+            yield CheckResult(ID, name, Status.MISSING, _LEFT, _LEFT_WHY)
+        elif is_shell and b"\r\n" in path.read_bytes():
+            yield CheckResult(ID, name, Status.MISSING, _WINDOWS, _WINDOWS_WHY.format(name=name))
+        elif is_shell and is_test and not os.access(path, os.X_OK):
+            yield CheckResult(ID, name, Status.DOUBT, _CLOSED, _CLOSED_WHY.format(name=name))
+        else:
+            yield CheckResult(ID, name, Status.FINE, _FINE if is_shell and is_test else _THERE)
