@@ -9,12 +9,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import Unit
 from torchferry.source.walk import WalkState, walk_all
 from torchferry.vendors.model import Vendor
-
-# Under which conditions the lines of a module run: code that never does, and options that switch it
-# on.
 
 
 class Conditions:
@@ -84,37 +80,25 @@ class Conditions:
 def options_off_by_default(modules: Mapping[str, PythonModule]) -> dict[str, str]:
     """Options that switch something on, by the attribute that they set."""
     found = {}
-    for module in modules.values():
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                option = _option(node) if node.func.attr == "add_argument" else ""
-                if option and _is_off(node):
-                    found[_attribute(node, option)] = option
+    calls = (node for module in modules.values() for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+            names = [str(word.value) for word in call.args if isinstance(word, ast.Constant)]
+            option = next((name for name in names if name.startswith("--")), "")  # as argparse chooses, too
+            words = {word.arg: word.value for word in call.keywords}
+            if option and _is_off(words):
+                dest = words.get("dest")
+                plain = option.removeprefix("--").replace("-", "_")
+                found[str(dest.value) if isinstance(dest, ast.Constant) else plain] = option
     return found
 
 
-def _option(call: ast.Call) -> str:
-    """The longest name, as argparse chooses it too."""
-    names = [
-        word.value for word in call.args if isinstance(word, ast.Constant) and isinstance(word.value, str)
-    ]
-    long = [name for name in names if name.startswith("--")]
-    return long[0] if long else ""
-
-
-def _is_off(call: ast.Call) -> bool:
-    words = {word.arg: word.value for word in call.keywords}
+def _is_off(words: Mapping[str | None, ast.expr]) -> bool:
+    """Whether an option with these keywords switches something on that is off without it."""
     default, action = words.get("default"), words.get("action")
     if default is not None:
         return isinstance(default, ast.Constant) and default.value is False
     return isinstance(action, ast.Constant) and action.value == "store_true"
-
-
-def _attribute(call: ast.Call, option: str) -> str:
-    for word in call.keywords:
-        if word.arg == "dest" and isinstance(word.value, ast.Constant):
-            return str(word.value.value)
-    return option.removeprefix("--").replace("-", "_")
 
 
 # Libraries that do it for the program where its configuration asks for it.
@@ -187,7 +171,7 @@ class Certainty(Enum):
 
 
 class FeatureUse(NamedTuple):
-    """One place."""
+    """A place that shows a feature."""
 
     name: str  # what the name there means: torch.nn.parallel.DistributedDataParallel
     file: str
@@ -204,7 +188,9 @@ def uses(
     modules: Mapping[str, PythonModule], feature: str, vendor: Vendor, options: Mapping[str, str]
 ) -> Iterator[FeatureUse]:
     """Every place that shows a feature; `options` are those that are off by default, by their attribute."""
-    wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | _own_amp(vendor)}.get(feature, frozenset())
+    places = filter(None, (f"{vendor.torch_module}.amp", f"{vendor.plugin}.amp", vendor.amp_module))
+    own = {f"{place}.{ending}" for place in places for ending in ("autocast", "autocast_mode.autocast")}
+    wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | own}.get(feature, frozenset())
     apex = _APEX.get(feature, frozenset())
     if vendor.has_apex:
         wanted, apex = wanted | apex, frozenset()
@@ -215,7 +201,7 @@ def uses(
                 yield FeatureUse(name, file, node.lineno, Certainty.CUDA_ONLY)
             elif name in wanted:
                 if not conditions.is_dead(node.lineno):
-                    yield _judged(name, file, node, place, conditions, options)
+                    yield _judged(FeatureUse(name, file, node.lineno), node, place, conditions, options)
             elif name in _LIBRARIES or (feature == "amp" and name in _CONFIGURES):
                 if not conditions.is_dead(node.lineno):
                     yield FeatureUse(name, file, node.lineno, _of_library(feature, _call(node, place)))
@@ -230,19 +216,8 @@ def one_process(modules: Mapping[str, PythonModule]) -> FeatureUse | None:
     return None
 
 
-def _own_amp(vendor: Vendor) -> frozenset[str]:
-    places = {f"{vendor.torch_module}.amp", f"{vendor.plugin}.amp", vendor.amp_module}
-    endings = ("autocast", "autocast_mode.autocast")
-    return frozenset(f"{place}.{ending}" for place in places if place for ending in endings)
-
-
-def _names(module: PythonModule) -> Iterator[tuple[str, ast.expr, WalkState]]:
+def _names(module: PythonModule) -> list[tuple[str, ast.expr, WalkState]]:
     """Every name and attribute chain whose meaning imports tell, where it is used and not only compared with."""
-    for unit in module.scopes.units:
-        yield from _of_unit(module, unit)
-
-
-def _of_unit(module: PythonModule, unit: Unit) -> list[tuple[str, ast.expr, WalkState]]:
     found: list[tuple[str, ast.expr, WalkState]] = []
 
     def visit(node: ast.AST, place: WalkState) -> None:
@@ -251,7 +226,8 @@ def _of_unit(module: PythonModule, unit: Unit) -> list[tuple[str, ast.expr, Walk
             if resolved is not None and not _is_only_asked_for(place):
                 found.append((resolved.qualified, node, place))
 
-    walk_all(unit, visit)
+    for unit in module.scopes.units:
+        walk_all(unit, visit)
     return found
 
 
@@ -273,34 +249,25 @@ def _call(node: ast.expr, place: WalkState) -> ast.Call | None:
 
 
 def _judged(
-    name: str,
-    file: str,
-    node: ast.expr,
-    place: WalkState,
-    conditions: Conditions,
-    options: Mapping[str, str],
+    use: FeatureUse, node: ast.expr, place: WalkState, conditions: Conditions, options: Mapping[str, str]
 ) -> FeatureUse:
-    tests = [*conditions.tests(node.lineno), *_in_expression(node, place)]
+    tests = conditions.tests(node.lineno)
+    below: ast.AST = node
+    for above in place.upwards():
+        if isinstance(above, ast.IfExp) and above.body is below:  # autocast() if args.amp else nullcontext()
+            tests.append(above.test)
+        below = above
     call = _call(node, place)
     enabled = [word.value for word in call.keywords if word.arg == "enabled"] if call else []
-    if call and name.endswith("amp.autocast") and name != "torch.amp.autocast" and call.args:
+    if call and use.name.endswith("amp.autocast") and use.name != "torch.amp.autocast" and call.args:
         enabled.append(call.args[0])
     if any(conditions.value(test) is False for test in enabled):
-        return FeatureUse(name, file, node.lineno, Certainty.OFF)
+        return use._replace(strength=Certainty.OFF)
     for test in (*enabled, *tests):
         named = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
         if named in options:
-            return FeatureUse(name, file, node.lineno, Certainty.SWITCHED, options[named])
-    return FeatureUse(name, file, node.lineno)
-
-
-def _in_expression(node: ast.expr, place: WalkState) -> Iterator[ast.expr]:
-    """`autocast() if args.amp else nullcontext()`."""
-    below: ast.AST = node
-    for above in place.upwards():
-        if isinstance(above, ast.IfExp) and above.body is below:
-            yield above.test
-        below = above
+            return use._replace(strength=Certainty.SWITCHED, switch=options[named])
+    return use
 
 
 def _of_library(feature: str, call: ast.Call | None) -> Certainty:

@@ -359,7 +359,7 @@ def _sorted_out(columns: Mapping[str, StepCurve], source: str) -> RunEvidence:
 
 
 def of_record(path: Path) -> RunEvidence:
-    """Of `ferry watch`: the loss of each step that was watched."""
+    """The loss of each step that `ferry watch` has recorded."""
     from torchferry.accuracy.file.reader import open_record
 
     with open_record(path) as record:
