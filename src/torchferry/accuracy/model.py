@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import struct
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
+from typing import TypeVar, overload
 
 from torchferry.readiness.model import Special
 from torchferry.units import ITEM_SIZES
@@ -16,6 +19,26 @@ from torchferry.units import ITEM_SIZES
 _NOT_RECORDED = {"float8_e8m0fnu", "qint8", "quint8", "qint32"}
 SIZES = {dtype: size for dtype, size in ITEM_SIZES.items() if dtype not in _NOT_RECORDED}
 INPUT, OUTPUT = "input", "output"
+Item = TypeVar("Item")
+
+
+class LazySequence(Sequence[Item]):
+    """A sequence whose items are made when they are asked for."""
+
+    @abstractmethod
+    def _make(self, at: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return [self._make(each) for each in range(*index.indices(len(self)))]
+        at = index + len(self) if index < 0 else index
+        if not 0 <= at < len(self):
+            raise IndexError(index)
+        return self._make(at)
 
 
 class Kept(str, Enum):

@@ -14,7 +14,7 @@ import torch
 from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network, zero_tail
 from torchferry.accuracy.compare import network
 from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
-from torchferry.accuracy.compare.model import RankComparison
+from torchferry.accuracy.compare.model import PairRows, RankComparison
 from torchferry.accuracy.compare.network import notes_of_comparison
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.judge.model import ErrorKind, Verdict
@@ -202,8 +202,8 @@ def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
     mine = RecordHeader(Kept.TENSORS, "/home/a/train.py --lr 1", "npu", "2.12.1+cpu")
     same = replace(mine, program="train.py", torch="2.12.1+cu130")
     other = replace(mine, program="gan.py", torch="2.13.0")
-    assert notes_of_comparison(mine, same) == ()
-    said = [note.en for note in notes_of_comparison(mine, other)]
+    assert notes_of_comparison(mine, same, PairRows()) == ()
+    said = [note.en for note in notes_of_comparison(mine, other, PairRows())]
     assert said[0] == "these are different programs: /home/a/train.py --lr 1, and gan.py"
     assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")
 

@@ -14,9 +14,9 @@ from torch.nn import functional
 from tests.accuracy.judge.recorded import record
 from torchferry.accuracy.compare.comparing import compare_records
 from torchferry.accuracy.compare.matching import EXTRA, NOTHING
-from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.compare.programs import Programs, different_arguments
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.accuracy.report import sentences
 from torchferry.cli.compare import exit_code

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from torchferry.accuracy.compare.model import CallPair, Outline, PairRows, packed
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.compare.model import Outline, PairRows, packed
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.text import Text
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.accuracy.compare.calls import tensor
 from torchferry.accuracy.compare.comparing import AS_THEY_COME, find_culprit
-from torchferry.accuracy.compare.model import CallPair, packed
+from torchferry.accuracy.compare.model import packed
 from torchferry.accuracy.compare.statistics import distance, growth, judge_statistics
-from torchferry.accuracy.judge.model import ErrorKind, PairDifference, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Statistics
 
 NORMAL = 1e-6  # what single precision explains
@@ -134,8 +134,8 @@ def test_random_numbers_are_not_drawn_alike() -> None:
 def test_growth_over_the_steps() -> None:
     steps = [pair("aten::mm", None, 1e-7, step=1), pair("aten::mm", None, 1e-4, step=2), pair(step=2)]
     assert [
-        (each.step, pytest.approx(each.distance, rel=1e-3))
-        for each in growth(packed(judge_statistics(steps)).outlines())
+        (step, pytest.approx(distance, rel=1e-3))
+        for step, distance in growth(packed(judge_statistics(steps)).outlines())
     ] == [
         (1, 1e-7),
         (2, 1e-4),

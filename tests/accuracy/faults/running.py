@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.accuracy.compare.comparing import compare_records
-from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.judge.model import Judgement, Verdict
+from torchferry.accuracy.judge.model import CallPair, Judgement, Verdict
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.replay.worker import replay
 from torchferry.accuracy.report.sentences import BAD

@@ -12,7 +12,7 @@ import torch
 
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Judgement
+from torchferry.accuracy.judge.model import CallPair, Judgement
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.record.recorder import Recorder
 
@@ -64,7 +64,7 @@ def judge_claim(recorded: Record, call: Call, result: torch.Tensor, output: int 
     outputs = [*call.outputs]
     outputs[output] = claimed
     source = Claimed(recorded, {(call.number, claimed.name): result})
-    return Judge(source, None).judge(replace(call, outputs=tuple(outputs)), None, (), ())
+    return Judge(source, None).judge(CallPair(replace(call, outputs=tuple(outputs)), None))
 
 
 @contextmanager

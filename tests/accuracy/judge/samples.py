@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge.execution import is_random, is_view, leaves_uninitialised
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Judgement
+from torchferry.accuracy.judge.model import CallPair, Judgement
 from torchferry.accuracy.model import Call
 
 from .recorded import Claimed, record, seeded
@@ -89,7 +89,7 @@ def judge_mistakes(recorded: Record, call: Call) -> Iterator[tuple[str, Judgemen
             claims = Claims(recorded, [wrong])
             outputs = [*call.outputs]
             outputs[number] = replace(output, offset=-1, content=0, stride=wrong.stride())
-            judgement = Judge(claims, None).judge(replace(call, outputs=tuple(outputs)), None, (), ())
+            judgement = Judge(claims, None).judge(CallPair(replace(call, outputs=tuple(outputs)), None))
             yield f"{output.name} {name}", judgement
 
 

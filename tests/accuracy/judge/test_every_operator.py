@@ -11,7 +11,7 @@ from tools.conformance.operators import operator_names
 
 from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Verdict
+from torchferry.accuracy.judge.model import CallPair, Verdict
 
 from .samples import calls_that_differ, judge_mistakes, record_samples
 
@@ -63,7 +63,7 @@ def alarms(path: Path, names: list[str], dtype: torch.dtype, limit: int) -> tupl
         judge = Judge(recorded, None)
         wrong, unknown = [], set()
         for call in calls_that_differ(recorded, 100):
-            judgement = judge.judge(call, None, (), ())
+            judgement = judge.judge(CallPair(call, None))
             if judgement.verdict is Verdict.UNKNOWN:
                 unknown.add(call.operator)
             elif judgement.verdict in (*FOUND, Verdict.REDUCED) and not (

@@ -14,7 +14,7 @@ from torch.nn import functional
 from torchferry.accuracy.judge.execution import execute
 from torchferry.accuracy.judge.formulas import formula_of
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Verdict
+from torchferry.accuracy.judge.model import CallPair, Verdict
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef
 
 from .recorded import record, seeded
@@ -110,7 +110,7 @@ def test_layers_that_the_cpu_computes_in_one_piece(tmp_path: Path) -> None:
 
     with record(tmp_path / "a.h5", program) as recorded:
         judge = Judge(recorded, None)
-        verdicts = {call.operator: judge.judge(call, None, (), ()).verdict for call in recorded.calls}
+        verdicts = {call.operator: judge.judge(CallPair(call, None)).verdict for call in recorded.calls}
     assert "aten::mkldnn_rnn_layer_backward" in verdicts
     assert "aten::_scaled_dot_product_flash_attention_for_cpu_backward" in verdicts
     assert set(verdicts.values()) == {Verdict.NORMAL}

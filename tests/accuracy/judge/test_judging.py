@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import ErrorKind, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 
@@ -37,7 +37,7 @@ def test_what_the_cpu_gives_is_normal(name: str, tmp_path: Path) -> None:
     program, operator = PROGRAMS[name]
     with record(tmp_path / "a.h5", program) as recorded:
         call = call_of(recorded, operator)
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
 
 
 def spoiled_at(place: int, value: float) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -119,11 +119,11 @@ def test_a_result_of_the_call_before(tmp_path: Path) -> None:
     with record(tmp_path / "a.h5", lambda: [a(40, 40).exp(), (a(40, 40) * 0.5).exp()]) as recorded:
         first, last = (call for call in recorded.calls if call.operator == "aten::exp")
         judge = Judge(recorded, None)
-        judge.judge(first, None, (), ())
+        judge.judge(CallPair(first, None))
         from dataclasses import replace
 
         stale = replace(last, outputs=(replace(first.outputs[0], content=0),))
-        assert judge.judge(stale, None, (), ()).sort is ErrorKind.STALE
+        assert judge.judge(CallPair(stale, None)).sort is ErrorKind.STALE
 
 
 def test_running_statistics_are_judged(tmp_path: Path) -> None:
@@ -198,14 +198,14 @@ def test_dropout_is_held_against_its_mask(tmp_path: Path) -> None:
     ):
         call = call_of(recorded, "native_dropout")
         result = recorded.tensor(call.outputs[0])
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         assert judge_claim(recorded, call, result * 0.8).sort is ErrorKind.RANDOM
 
 
 def test_random_numbers_are_held_against_their_distribution(tmp_path: Path) -> None:
     with seeded(), record(tmp_path / "a.h5", lambda: torch.empty(4000).normal_(2.0, 0.5)) as recorded:
         call = call_of(recorded, "normal_")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         for wrong in (a(4000), torch.full((4000,), 2.0), 2.0 + a(4000)):
             assert judge_claim(recorded, call, wrong).sort is ErrorKind.RANDOM
 
@@ -218,7 +218,7 @@ def test_complex_random_numbers_have_two_parts(tmp_path: Path) -> None:
     with seeded(), record(tmp_path / "a.h5", program) as recorded:
         for operator in ("normal_", "uniform_"):
             call = call_of(recorded, operator)
-            assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+            assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
             wrong = recorded.tensor(call.outputs[0]) * 1.5
             assert judge_claim(recorded, call, wrong).sort is ErrorKind.RANDOM
 
@@ -228,7 +228,7 @@ def test_a_call_that_cannot_be_made_again_is_unknown(tmp_path: Path) -> None:
         from dataclasses import replace
 
         call = replace(call_of(recorded, "add.Tensor"), operator="vendor::add")
-        judgement = Judge(recorded, None).judge(call, None, (), ())
+        judgement = Judge(recorded, None).judge(CallPair(call, None))
     assert judgement.verdict is Verdict.UNKNOWN
     assert judgement.why is not None and "vendor::add" in judgement.why.en
 
@@ -252,7 +252,7 @@ def test_calls_that_differ_in_which_argument_is_missing(tmp_path: Path) -> None:
         judge = Judge(recorded, None)
         calls = [call for call in recorded.calls if call.operator == "aten::native_layer_norm"]
         assert [dict(call.arguments)["weight"] is None for call in calls] == [False, True]
-        assert {judge.judge(call, None, (), ()).verdict for call in calls} == {Verdict.NORMAL}
+        assert {judge.judge(CallPair(call, None)).verdict for call in calls} == {Verdict.NORMAL}
 
 
 def test_a_gradient_computed_in_steps_is_normal_one_with_fewer_digits_is_not(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge import large, pieces
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call
 from torchferry.accuracy.native.differences import compare_arrays
 
@@ -80,7 +80,7 @@ def test_what_the_cpu_gives_is_normal(name: str, tmp_path: Path) -> None:
     program, operator = PROGRAMS[name]
     with seeded(), record(tmp_path / "a.h5", program) as recorded:
         call = call_of(recorded, operator)
-        judgement = Judge(recorded, None).judge(call, None, (), ())
+        judgement = Judge(recorded, None).judge(CallPair(call, None))
         last_place = recorded.tensor(call.outputs[0])
         last_place.view(-1)[::2] = torch.nextafter(last_place, last_place * 2).view(-1)[::2]
         is_exact = (
@@ -128,7 +128,7 @@ def against_golden(recorded: Record, call: Call, result: torch.Tensor, moved: fl
         for one, other, metrics in zip(mine.inputs, call.inputs, [apart[0], *same], strict=True)
     ]
     outputs = [PairDifference(mine.outputs[0], call.outputs[0], apart[1])]
-    return Judge(Claimed(recorded, claims), recorded).judge(mine, call, inputs, outputs)
+    return Judge(Claimed(recorded, claims), recorded).judge(CallPair(mine, call, "", inputs, outputs))
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-3], ids=["same inputs", "other inputs"])
@@ -150,7 +150,7 @@ def test_where_all_would_be_read_too_often_a_sample_is_judged(
     monkeypatch.setattr(large, "_OFTEN", 0.5)
     with seeded(), record(tmp_path / "a.h5", lambda: a(256, 32) @ a(32, 96)) as recorded:
         call = call_of(recorded, "mm")
-        judgement = Judge(recorded, None).judge(call, None, (), ())
+        judgement = Judge(recorded, None).judge(CallPair(call, None))
         wrong = judge_claim(recorded, call, recorded.tensor(call.outputs[0]) * 1.05)
     assert judgement.why is not None and "the others were not looked at" in judgement.why.en
     assert wrong.verdict is Verdict.FAULT
@@ -162,10 +162,10 @@ def test_what_has_no_parts_is_judged_as_far_as_memory_allows(
 ) -> None:
     with seeded(), record(tmp_path / "a.h5", lambda: a(200, 50).tril()) as recorded:
         call = call_of(recorded, "tril")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         assert judge_claim(recorded, call, torch.ones(200, 50)).verdict is Verdict.FAULT
         monkeypatch.setattr(pieces, "MOST_BYTES", 1 << 10)
-        judgement = Judge(recorded, None).judge(call, None, (), ())
+        judgement = Judge(recorded, None).judge(CallPair(call, None))
     assert judgement.verdict is Verdict.UNKNOWN
     assert judgement.why is not None and "too large" in judgement.why.en
 
@@ -176,7 +176,7 @@ def test_an_output_that_has_no_parts_is_named_and_not_called_normal(tmp_path: Pa
         functional.conv2d(source, weight, groups=2).sum().backward()
 
     with seeded(), record(tmp_path / "a.h5", program) as recorded:
-        judgement = Judge(recorded, None).judge(call_of(recorded, "convolution_backward"), None, (), ())
+        judgement = Judge(recorded, None).judge(CallPair(call_of(recorded, "convolution_backward"), None))
     assert judgement.verdict is Verdict.UNKNOWN
     assert judgement.why is not None and "output/output_1: too large to be judged" in judgement.why.en
 
@@ -186,7 +186,7 @@ def test_a_wrong_item_of_a_list_is_found(tmp_path: Path) -> None:
         lists = [[a(20, 50), a(6000), a(300)] for _ in range(2)]
     with record(tmp_path / "a.h5", lambda: torch._foreach_add_(*lists)) as recorded:
         call = call_of(recorded, "_foreach_add_.List")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         for item in range(3):
             result = without_tail(recorded.tensor(call.outputs[item]))
             judgement = judge_claim(recorded, call, result, item)
@@ -200,14 +200,14 @@ def test_one_wrong_element_of_a_dropout_is_found(tmp_path: Path) -> None:
         record(tmp_path / "a.h5", lambda: torch.ops.aten.native_dropout(source, 0.2, True)) as recorded,
     ):
         call = call_of(recorded, "native_dropout")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         wrong = judge_claim(recorded, call, one_element(recorded.tensor(call.outputs[0])))
     assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, ErrorKind.RANDOM)
 
 
 def test_small_tensors_are_judged_as_a_whole(tmp_path: Path) -> None:
     with seeded(), record(tmp_path / "a.h5", lambda: a(30, 30) @ a(30, 30)) as recorded:
-        judgement = Judge(recorded, None).judge(call_of(recorded, "mm"), None, (), ())
+        judgement = Judge(recorded, None).judge(CallPair(call_of(recorded, "mm"), None))
     assert judgement.verdict is Verdict.NORMAL and judgement.why is None
 
 
@@ -224,10 +224,10 @@ def test_small_tensors_are_judged_as_a_whole(tmp_path: Path) -> None:
 def test_views_of_large_tensors_are_known(program: Callable[[], Any], operator: str, tmp_path: Path) -> None:
     with seeded(), record(tmp_path / "a.h5", program) as recorded:
         call = call_of(recorded, operator)
-        right = Judge(recorded, None).judge(call, None, (), ())
+        right = Judge(recorded, None).judge(CallPair(call, None))
         bent = replace(
             call, outputs=tuple(replace(each, shape=(5, 7), stride=(7, 1)) for each in call.outputs)
         )
-        wrong = Judge(recorded, None).judge(bent, None, (), ())
+        wrong = Judge(recorded, None).judge(CallPair(bent, None))
     assert right.verdict is Verdict.NORMAL
     assert (wrong.verdict, wrong.sort) == (Verdict.FAULT, ErrorKind.SHAPE)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 from .samples import Claims
@@ -32,7 +32,7 @@ def recorded_one(path: Path, program: Callable[[], Any]) -> Record:
 
 
 def verdict(recorded: Record, operator: str) -> Judgement:
-    return Judge(recorded, None).judge(call_of(recorded, operator), None, (), ())
+    return Judge(recorded, None).judge(CallPair(call_of(recorded, operator), None))
 
 
 def test_signs_of_singular_vectors_are_free_but_not_each_for_itself(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_signs_of_singular_vectors_are_free_but_not_each_for_itself(tmp_path: Pa
         outputs = [*call.outputs]
         for place, number in enumerate((0, 2)):
             outputs[number] = replace(outputs[number], offset=-1 - place, content=0, stride=(6, 1))
-        both = Judge(claims, None).judge(replace(call, outputs=tuple(outputs)), None, (), ())
+        both = Judge(claims, None).judge(CallPair(replace(call, outputs=tuple(outputs)), None))
         one = judge_claim(recorded, call, (left * signs).contiguous(), 0)
         longer = judge_claim(recorded, call, (left * 1.001).contiguous(), 0)
     assert both.verdict is Verdict.NORMAL
@@ -242,7 +242,7 @@ def test_a_number_is_held_in_the_digits_of_the_result(tmp_path: Path) -> None:
         assert judge_claim(recorded, call, wide.float().double()).verdict in FOUND
     with recorded_one(tmp_path, lambda: functional.leaky_relu(a(400))) as recorded:
         call = call_of(recorded, "leaky_relu")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
 
 
 def test_a_comparison_with_a_number_that_the_dtype_does_not_have(tmp_path: Path) -> None:

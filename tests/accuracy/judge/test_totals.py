@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.judge.judging import Judge
-from torchferry.accuracy.judge.model import Judgement, Verdict
+from torchferry.accuracy.judge.model import CallPair, Judgement, Verdict
 
 from .recorded import call_of, judge_claim, record, seeded
 
@@ -49,7 +49,7 @@ def test_a_right_total_is_normal_and_a_wrong_one_is_not(
     program, operator = TOTALS[name]
     with record(tmp_path / "a.h5", program) as recorded:
         call = call_of(recorded, operator)
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         right = recorded.tensor(call.outputs[0])
         wrong = right + 3 if not right.is_floating_point() else right * 0.98
         judged = judge_claim(recorded, call, wrong.to(right.dtype))
@@ -60,7 +60,7 @@ def test_a_sum_that_saturates_is_wrong(tmp_path: Path) -> None:
     """Adding 1 to 2^24 in single precision changes nothing: kernels that add up one by one end there."""
     with record(tmp_path / "a.h5", lambda: torch.full((6_500_000,), 4.0).sum()) as recorded:
         call = call_of(recorded, "sum")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         judged = judge_claim(recorded, call, torch.tensor(2.0**24))
         assert judged.verdict is Verdict.FAULT and judged.why is not None
 
@@ -81,7 +81,7 @@ def judged_unscale(
         call = call_of(recorded, "_amp_foreach_non_finite_check_and_unscale_")
         at = next(at for at, each in enumerate(call.outputs) if each.name == output)
         claimed = wrong(recorded.tensor(call.outputs[at]))
-        return Judge(recorded, None).judge(call, None, (), ()), judge_claim(recorded, call, claimed, at)
+        return Judge(recorded, None).judge(CallPair(call, None)), judge_claim(recorded, call, claimed, at)
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -110,5 +110,5 @@ def test_the_scale_itself(tracker: int, found: float, tmp_path: Path) -> None:
 
     with record(tmp_path / "a.h5", program) as recorded:
         call = call_of(recorded, "_amp_update_scale_")
-        assert Judge(recorded, None).judge(call, None, (), ()).verdict is Verdict.NORMAL
+        assert Judge(recorded, None).judge(CallPair(call, None)).verdict is Verdict.NORMAL
         assert judge_claim(recorded, call, torch.full((1,), 3.0)).verdict is Verdict.FAULT

@@ -5,14 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from torchferry.accuracy.compare.model import (
-    CallPair,
-    NetworkCurve,
-    NetworkDifference,
-    RankComparison,
-    packed,
-)
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.compare.model import NetworkCurve, NetworkDifference, RankComparison, packed
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, Metrics, RecordHeader, Statistics, TensorRecord
 from torchferry.text import Text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import threading
 import time
@@ -11,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,36 +26,25 @@ from torchferry.accuracy.compare.matching import (
     match_sites,
     match_tensors,
 )
-from torchferry.accuracy.compare.model import CallPair, Keeper, PairRows, RankComparison
+from torchferry.accuracy.compare.model import Keeper, PairRows, RankComparison
 from torchferry.accuracy.compare.network import (
+    LONELY_RANKS,
     Gathering,
     curves,
     network_differences,
-    note_of_lonely_ranks,
     notes_of_comparison,
-    notes_of_unmatched,
     with_statistics,
 )
 from torchferry.accuracy.compare.programs import Programs
-from torchferry.accuracy.compare.statistics import judge_statistics
+from torchferry.accuracy.compare.statistics import judge_by_figures, judge_statistics
 from torchferry.accuracy.file.contents import shaped
-from torchferry.accuracy.judge.model import Judgement, PairDifference, Verdict
+from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord
 from torchferry.accuracy.native.differences import NONE_WRONG, Measuring, metrics_of, pieces
 from torchferry.errors import InputError
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
-
-# How many threads a comparison takes.
-
-
-def thread_count() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
-
 
 Progress = Callable[[int, int], None]  # calls done, calls in all
 _LARGE = 1 << 18  # elements of a call that are worth a thread
@@ -65,18 +56,6 @@ _STATISTICS = Kept.STATISTICS.value  # why there are no figures
 IN_TURN = ((Verdict.PROGRAM,), (Verdict.FAULT,), (Verdict.SUSPICIOUS,), (Verdict.UNEXPLAINED,))
 AS_THEY_COME = ((Verdict.PROGRAM,), (Verdict.FAULT, Verdict.SUSPICIOUS), (Verdict.UNEXPLAINED,))
 _AHEAD = 4  # pairs that may wait for their turn, for each thread
-
-
-class Judging(Protocol):
-    """What says whether the results of a call are right."""
-
-    def judge(
-        self,
-        mine: Call,
-        golden: Call | None,
-        inputs: Sequence[PairDifference],
-        outputs: Sequence[PairDifference],
-    ) -> Judgement: ...
 
 
 @dataclass(frozen=True)
@@ -101,14 +80,14 @@ def compare_files(mine: Path, golden: Path | None, work: ComparingPlan | None = 
             return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
         if not common:
             raise InputError(
-                f"{mine} and {golden}: have no rank in common ({_listed(ours)} and {_listed(theirs)}); name two "
-                "records of the same ranks"
+                f"{mine} and {golden}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
+                "two records of the same ranks"
             )
         comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
     lonely = sorted(set(ours) ^ set(theirs)) if golden else []
     if lonely:
         first = comparisons[0]
-        comparisons[0] = replace(first, notes=(*first.notes, note_of_lonely_ranks(lonely)))
+        comparisons[0] = replace(first, notes=(*first.notes, LONELY_RANKS.format(ranks=_listed(lonely))))
     return comparisons
 
 
@@ -125,7 +104,7 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     programs = Programs(mine.header, golden.header if golden else None)
     if mine.header.kept is Kept.TENSORS:
         measured = _measured(mine, golden, matches, work)
-        judged = _judged(measured, _judge(mine, golden), len(matches), work)
+        judged = _judged(measured, _judge_of(mine, golden), len(matches), work)
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
@@ -142,9 +121,7 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
-        notes_of_comparison(
-            mine.header, golden.header if golden else None, notes_of_unmatched(pairs), keeper.left_out
-        ),
+        notes_of_comparison(mine.header, golden.header if golden else None, pairs, keeper.left_out),
         curves(seen),
         network_differences(pairs, seen[0][0].scaling),
     )
@@ -184,17 +161,13 @@ def _walked(record: Record) -> Iterator[Call]:
         yield record.calls[at]
 
 
-def _judge(mine: Record, golden: Record | None) -> Judging:
+def _judge_of(mine: Record, golden: Record | None) -> Callable[[CallPair], Judgement]:
     """With PyTorch, against what is right; without, against golden."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        from torchferry.accuracy.compare.statistics import FigureJudge
-
-        return FigureJudge()
+    if importlib.util.find_spec("torch") is None:
+        return judge_by_figures
     from torchferry.accuracy.judge.judging import Judge
 
-    return Judge(mine, golden)
+    return Judge(mine, golden).judge
 
 
 def _called(
@@ -210,12 +183,12 @@ def _called(
             if golden is not None:
                 golden.release()
             read = 0
-        read += _nbytes(one) + _nbytes(other)
+        read += sum(tensor.nbytes for call in (one, other) for tensor in _tensors_of(call))
         yield one, other, match.how
 
 
-def _nbytes(call: Call | None) -> int:
-    return sum(tensor.nbytes for tensor in (*call.inputs, *call.outputs)) if call is not None else 0
+def _tensors_of(call: Call | None) -> tuple[TensorRecord, ...]:
+    return () if call is None else (*call.inputs, *call.outputs)
 
 
 def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], list[TensorPair]]:
@@ -231,16 +204,13 @@ def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], 
 
 def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> Iterator[CallPair]:
     """With the statistics of the tensors alone."""
+
+    def difference(ours: TensorRecord, theirs: TensorRecord) -> PairDifference:
+        both = with_statistics(mine, ours), with_statistics(golden, theirs)
+        return PairDifference(*both, None, reason=_STATISTICS)
+
     for one, other, how in _called(mine, golden, matches):
-        inputs, outputs = (
-            tuple(
-                PairDifference(
-                    with_statistics(mine, ours), with_statistics(golden, theirs), None, reason=_STATISTICS
-                )
-                for ours, theirs in tensors
-            )
-            for tensors in _tensors(one, other)
-        )
+        inputs, outputs = (tuple(starmap(difference, tensors)) for tensors in _tensors(one, other))
         yield CallPair(one, other, how, inputs, outputs)
 
 
@@ -252,17 +222,15 @@ def _measured(
     if golden is None:
         yield from (CallPair(*each) for each in called)
         return
-    from torchferry.accuracy.compare.comparing import Figures
-
     figures = Figures(mine, golden)
 
     def measure(one: Call | None, other: Call | None, how: str) -> CallPair:
-        inputs, outputs = (
-            tuple(figures.difference(*pair) for pair in tensors) for tensors in _tensors(one, other)
-        )
+        inputs, outputs = (tuple(starmap(figures.difference, tensors)) for tensors in _tensors(one, other))
         return CallPair(one, other, how, inputs, outputs)
 
-    yield from _ahead(measure, called, work.jobs or thread_count())
+    has_affinity = hasattr(os, "sched_getaffinity")
+    processors = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+    yield from _ahead(measure, called, work.jobs or processors or 1)
 
 
 def _ahead(
@@ -278,7 +246,7 @@ def _ahead(
     with ThreadPoolExecutor(threads) as executor:
         try:
             for each in called:
-                is_large = _elements(each[0]) > _LARGE
+                is_large = sum(tensor.elements for tensor in _tensors_of(each[0])) > _LARGE
                 waiting.append(
                     executor.submit(measure, *each).result if is_large else partial(measure, *each)
                 )
@@ -290,31 +258,24 @@ def _ahead(
             executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _elements(call: Call | None) -> int:
-    return sum(tensor.elements for tensor in (*call.inputs, *call.outputs)) if call is not None else 0
-
-
-def _judged(pairs: Iterable[CallPair], judge: Judging, count: int, work: ComparingPlan) -> Iterator[CallPair]:
+def _judged(
+    pairs: Iterable[CallPair], judge: Callable[[CallPair], Judgement], count: int, work: ComparingPlan
+) -> Iterator[CallPair]:
     for done, pair in enumerate(pairs, 1):
-        if pair.mine is None:
-            yield pair
-        else:
-            judgement = judge.judge(pair.mine, pair.golden, pair.inputs, pair.outputs)
-            yield replace(pair, judgement=_only_what_is_known(judgement, pair))
+        if pair.mine is not None:
+            judgement = judge(pair)
+            differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
+            # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads
+            if judgement.verdict is Verdict.INHERITED and not differing:
+                judgement = replace(judgement, verdict=Verdict.NORMAL)
+            pair = replace(pair, judgement=judgement)
+        yield pair
         if work.progress is not None:
             work.progress(done, count)
 
 
-def _only_what_is_known(judgement: Judgement, pair: CallPair) -> Judgement:
-    """Nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads."""
-    differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
-    if judgement.verdict is Verdict.INHERITED and not differing:
-        return replace(judgement, verdict=Verdict.NORMAL)
-    return judgement
-
-
-def _listed(records: dict[int, Record]) -> str:
-    return f"ranks {', '.join(map(str, sorted(records)))}"
+def _listed(ranks: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ranks)))
 
 
 # Measures pairs of tensors of two records: from the mapped files, in pieces. No torch.
@@ -331,10 +292,7 @@ _REMEMBERED = 1 << 13  # pairs of contents; what is not used again soon is measu
 NO_CONTENTS, OTHER_SHAPE, OTHER_SORT = "statistics", "shape", "dtype"  # why there are no figures
 
 
-@dataclass(frozen=True)
-class _ComparedCalls:
-    metrics: Metrics
-    picture: str
+_Measured = tuple[Metrics, str]  # with a picture of where the differences lie
 
 
 class Figures:
@@ -342,8 +300,8 @@ class Figures:
 
     def __init__(self, mine: Record, golden: Record) -> None:
         self._mine, self._golden = mine, golden
-        self._found: dict[tuple[object, ...], _ComparedCalls] = {}  # the last ones
-        self._earlier: dict[tuple[object, ...], _ComparedCalls] = {}  # those before
+        self._found: dict[tuple[object, ...], _Measured] = {}  # the last ones
+        self._earlier: dict[tuple[object, ...], _Measured] = {}  # those before
         self._held = 0
         self._lock = threading.Lock()
 
@@ -359,16 +317,16 @@ class Figures:
         if len(self._found) >= _REMEMBERED:  # all of a long record would fill the memory
             self._found, self._earlier = {}, self._found
         self._found[key] = found
-        return PairDifference(mine, golden, found.metrics, found.picture)
+        return PairDifference(mine, golden, *found)
 
-    def _measure(self, mine: TensorRecord, golden: TensorRecord) -> _ComparedCalls:
+    def _measure(self, mine: TensorRecord, golden: TensorRecord) -> _Measured:
         measuring = Measuring(mine.dtype, golden.dtype)
         sums = measuring.sums(self._pieces(mine, golden))
-        metrics = metrics_of(sums, golden.dtype)
         if measuring.is_right(sums):
-            return _ComparedCalls(metrics, NONE_WRONG * min(WIDTH, sums.count))
-        drawn = measuring.picture(self._pieces(mine, golden), sums.count, sums.golden_rms, WIDTH)
-        return _ComparedCalls(metrics, drawn)
+            picture = NONE_WRONG * min(WIDTH, sums.count)
+        else:
+            picture = measuring.picture(self._pieces(mine, golden), sums.count, sums.golden_rms, WIDTH)
+        return metrics_of(sums, golden.dtype), picture
 
     def _pieces(self, mine: TensorRecord, golden: TensorRecord) -> Iterator[tuple[Array, Array]]:
         """Flat arrays of components that belong together, in the order in which golden lies in its file."""
@@ -376,7 +334,7 @@ class Figures:
         if _layout(mine)[1:] == _layout(golden)[1:]:
             flat = iter([(x, y)])
         else:
-            flat = _in_golden_order(shaped(x, mine), shaped(y, golden))
+            flat = _blocks(*_in_golden_order(shaped(x, mine), shaped(y, golden)))
         for x_block, y_block in flat:
             for piece in pieces(x_block, y_block, mine.dtype, golden.dtype):
                 yield piece
@@ -412,16 +370,17 @@ def _layout(tensor: TensorRecord) -> tuple[object, ...]:
     return tensor.dtype, tensor.shape, tensor.is_dense, order
 
 
-def _in_golden_order(mine: Array, golden: Array) -> Iterator[tuple[Array, Array]]:
-    """Small flat copies of two arrays of one shape. What is repeated in both is taken once."""
+def _in_golden_order(mine: Array, golden: Array) -> tuple[Array, Array]:
+    """Two arrays of one shape. What is repeated in both is taken once."""
     once = tuple(
         slice(0, 1) if x == y == 0 else slice(None) for x, y in zip(mine.strides, golden.strides, strict=True)
     )
     order = sorted(range(golden.ndim), key=lambda dimension: -golden.strides[dimension])
-    yield from _blocks(mine[once].transpose(order), golden[once].transpose(order))
+    return mine[once].transpose(order), golden[once].transpose(order)
 
 
 def _blocks(mine: Array, golden: Array) -> Iterator[tuple[Array, Array]]:
+    """Small flat copies of two arrays of one shape."""
     if mine.size <= _REORDERED or mine.ndim == 0:
         yield mine.reshape(-1), golden.reshape(-1)
         return

@@ -7,13 +7,12 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
-from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.accuracy.model import Call, LazySequence, TensorRecord
 from torchferry.operators.names import family, is_plumbing, likeness
 
-# Alignment of two sequences in nearly linear time: what is alike stays in order, what is extra on one
-# side is skipped.
+# Alignment of two sequences in nearly linear time: what is alike stays in order, what is extra on one side is skipped.
 
 DIFFERENCES_AT_ONCE = 64  # a search for the shortest way goes no further before it settles for what it has
 SMALL = 2 * DIFFERENCES_AT_ONCE  # here the shortest way is always found
@@ -223,7 +222,7 @@ class CallSequence:
         return len(self._kinds)
 
     def kind(self, at: int) -> CallSignature:
-        """Of the call at this position."""
+        """What the call at this position is like."""
         return self._known[self._kinds[at]]
 
     def keyed(self, key: Callable[[CallSignature], int | None]) -> Callable[[int], int | None]:
@@ -232,8 +231,8 @@ class CallSequence:
         return lambda at: keys[kinds[at]]
 
 
-class Matches(Sequence[CallMatch]):
-    """Many of them, made when they are asked for."""
+class Matches(LazySequence[CallMatch]):
+    """Many matches, a few bytes each."""
 
     def __init__(self, matches: Iterable[CallMatch]) -> None:
         self._mine, self._golden, self._how = array("q"), array("q"), array("b")
@@ -248,19 +247,9 @@ class Matches(Sequence[CallMatch]):
     def __len__(self) -> int:
         return len(self._how)
 
-    @overload
-    def __getitem__(self, index: int) -> CallMatch: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[CallMatch]: ...
-    def __getitem__(self, index: int | slice) -> CallMatch | list[CallMatch]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        mine, golden = self._mine[index], self._golden[index]
-        return CallMatch(
-            None if mine == _NONE else mine,
-            None if golden == _NONE else golden,
-            self._names[self._how[index]],
-        )
+    def _make(self, at: int) -> CallMatch:
+        mine, golden = (None if each[at] == _NONE else each[at] for each in (self._mine, self._golden))
+        return CallMatch(mine, golden, self._names[self._how[at]])
 
 
 def _unwrapped(module: str) -> str:
@@ -336,15 +325,10 @@ class Matching:
 
     def _match_numbers(self) -> None:
         places = {number: at for at, number in enumerate(self._golden.numbers)}
+        common = [(at, places[number]) for at, number in enumerate(self._mine.numbers) if number in places]
+        mine, golden = self._mine.kind, self._golden.kind
         self._pair(
-            rising(
-                [
-                    (at, other)
-                    for at, number in enumerate(self._mine.numbers)
-                    if (other := places.get(number)) is not None
-                    and family(self._golden.kind(other).operator) == family(self._mine.kind(at).operator)
-                ]
-            )
+            rising([(a, b) for a, b in common if family(mine(a).operator) == family(golden(b).operator)])
         )
 
     def _gaps(self) -> Iterator[tuple[range, range]]:
@@ -482,14 +466,22 @@ _SCRATCH = ("workspace", "reserve")  # arguments of derivatives, and what begins
 def match_tensors(
     mine: Sequence[TensorRecord], golden: Sequence[TensorRecord], *, same_operator: bool = True
 ) -> list[TensorPair]:
-    """In the order of mine. Calls of different operators have other names for the same, so a shape must fit, too."""
+    """In the order of mine: those of one name; of what is left, the first that has the shape and a dtype of the same
+    sort. Calls of different operators have other names for the same, so a shape must fit, too."""
     partner: dict[int, int] = {}
     by_name = {tensor.name: at for at, tensor in enumerate(golden)}
     for at, tensor in enumerate(mine):
         other = by_name.get(tensor.name)
         if other is not None and (same_operator or golden[other].shape == tensor.shape):
             partner[at] = other
-    _match_shapes(mine, golden, partner)
+    taken = set(partner.values())
+    left = [at for at in range(len(golden)) if at not in taken]
+    for at, tensor in enumerate(mine):
+        wanted = tensor.shape, _sort(tensor.dtype)
+        fitting = (each for each in left if (golden[each].shape, _sort(golden[each].dtype)) == wanted)
+        if at not in partner and (found := next(fitting, None)) is not None:
+            partner[at] = found
+            left.remove(found)
     return [(mine[at], golden[partner[at]]) for at in sorted(partner)]
 
 
@@ -499,25 +491,6 @@ def is_scratch(tensor: TensorRecord) -> bool:
     if direction == "input":
         return name.startswith(_SCRATCH)
     return tensor.dtype == "uint8" and name.removeprefix("output_") != "0"
-
-
-def _match_shapes(
-    mine: Sequence[TensorRecord], golden: Sequence[TensorRecord], partner: dict[int, int]
-) -> None:
-    """What is left: the first of golden that has the shape and a dtype of the same sort."""
-    taken = set(partner.values())
-    left = [at for at in range(len(golden)) if at not in taken]
-    for at, tensor in enumerate(mine):
-        if at in partner:
-            continue
-        fitting = next((other for other in left if _fits(tensor, golden[other])), None)
-        if fitting is not None:
-            partner[at] = fitting
-            left.remove(fitting)
-
-
-def _fits(one: TensorRecord, other: TensorRecord) -> bool:
-    return one.shape == other.shape and _sort(one.dtype) == _sort(other.dtype)
 
 
 def _sort(dtype: str) -> str:

@@ -1,28 +1,16 @@
-"""What a comparison of two records finds: pairs of calls, curves, the differences of a whole network; and how
-they are kept small. No torch."""
+"""What a comparison of two records finds: judged pairs of calls, curves, the differences of a whole network; and
+how they are kept small. No torch."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
-from torchferry.accuracy.judge.model import Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Metrics, RecordHeader, Statistics, TensorRecord
+from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
+from torchferry.accuracy.model import Call, LazySequence, Metrics, RecordHeader, Statistics, TensorRecord
 from torchferry.text import Text
-
-
-@dataclass(frozen=True, slots=True)
-class CallPair:
-    """Two calls that do the same job; one of them may be missing."""
-
-    mine: Call | None
-    golden: Call | None
-    how: str = ""  # same: in the same order; equivalent: another name; moved: found elsewhere
-    inputs: tuple[PairDifference, ...] = ()
-    outputs: tuple[PairDifference, ...] = ()
-    judgement: Judgement = Judgement(Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -76,16 +64,16 @@ class Numbered:
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
-        self._values: list[Any] = []
+        self.values: list[Any] = []
 
     def __call__(self, value: Any) -> int:
-        number = self._numbers.setdefault(value, len(self._values))
-        if number == len(self._values):
-            self._values.append(value)
+        number = self._numbers.setdefault(value, len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
         return number
 
     def __getitem__(self, number: int) -> Any:
-        return self._values[number]
+        return self.values[number]
 
 
 class Rows:
@@ -98,13 +86,13 @@ class Rows:
         return self._count
 
     def append(self, *fields: Any) -> int:
-        """Its number."""
+        """Add a row; its number is the answer."""
         self._bytes += self._layout.pack(*fields)
         self._count += 1
         return self._count - 1
 
     def replace(self, number: int, *fields: Any) -> None:
-        """Other fields in the place of a row."""
+        """Put other fields in the place of a row."""
         self._layout.pack_into(self._bytes, number * self._layout.size, *fields)
 
     def __getitem__(self, number: int) -> tuple[Any, ...]:
@@ -128,8 +116,8 @@ class Outline(NamedTuple):
     place: str
 
 
-class PairRows(Sequence[CallPair]):
-    """Pairs, made when they are asked for."""
+class PairRows(LazySequence[CallPair]):
+    """Pairs as rows of numbers; where the bytes of their tensors lie in a file is not kept."""
 
     def __init__(self) -> None:
         self._pairs, self._calls, self._differences = Rows(_PAIR), Rows(_CALL), Rows(_DIFFERENCE)
@@ -139,7 +127,7 @@ class PairRows(Sequence[CallPair]):
         self._equal: dict[Metrics, int] = {}  # most figures are those of equal tensors
 
     def append(self, pair: CallPair) -> None:
-        """One more."""
+        """Add a pair."""
         first = len(self._differences)
         for each in (*pair.inputs, *pair.outputs):
             self._difference(each)
@@ -166,23 +154,12 @@ class PairRows(Sequence[CallPair]):
     def __len__(self) -> int:
         return len(self._pairs)
 
-    @overload
-    def __getitem__(self, index: int) -> CallPair: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[CallPair]: ...
-    def __getitem__(self, index: int | slice) -> CallPair | list[CallPair]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(index)
-        mine, golden, how, said, given, own, other, limit, first, inputs, outputs = self._pairs[place]
-        own, other, limit = (
-            error if given & 1 << at else None for at, error in enumerate((own, other, limit))
-        )
+    def _make(self, at: int) -> CallPair:
+        mine, golden, how, said, given, own, other, limit, first, inputs, outputs = self._pairs[at]
+        errors = [error if given & 1 << bit else None for bit, error in enumerate((own, other, limit))]
         judgement = self._judgements[said]
         if given:
-            judgement = replace(judgement, own_error=own, golden_error=other, limit=limit)
+            judgement = replace(judgement, own_error=errors[0], golden_error=errors[1], limit=errors[2])
         middle = first + inputs
         call = self._made_call(mine)
         return CallPair(
@@ -226,18 +203,16 @@ class PairRows(Sequence[CallPair]):
         site = (call.operator, call.phase, call.model, call.module, call.place, call.node)
         number = self._calls.append(call.number, call.step, self._sites(site))
         if call.outputs:
-            self._results[number] = call.outputs
+            self._results[number] = tuple(replace(each, content=0, offset=None) for each in call.outputs)
         return number
 
     def _made_call(self, row: int) -> Call | None:
         if row == _NONE:
             return None
         number, step, site = self._calls[row]
-        operator, *place = self._sites[site]
-        phase, model, module, line, node = place
-        return Call(
-            number, operator, step, phase, model, module, line, node, outputs=self._results.get(row, ())
-        )
+        operator, phase, model, module, line, node = self._sites[site]
+        outputs = self._results.get(row, ())
+        return Call(number, operator, step, phase, model, module, line, node, outputs=outputs)
 
     def _difference(self, difference: PairDifference) -> None:
         self._differences.append(
@@ -268,18 +243,15 @@ class PairRows(Sequence[CallPair]):
         return self._equal[metrics]
 
     def _tensor(self, tensor: TensorRecord) -> tuple[int, int]:
-        if tensor.statistics is None:
-            return self._tensors(tensor), _NONE
-        number = self._statistics.append(*_fields(tensor.statistics))
-        return self._tensors(replace(tensor, statistics=None)), number
+        """Without its place in the file and its figures, most tensors are equal to one that is there already."""
+        number = self._statistics.append(*_fields(tensor.statistics)) if tensor.statistics else _NONE
+        return self._tensors(replace(tensor, content=0, offset=None, statistics=None)), number
 
     def _made_tensor(self, tensor: int, statistics: int) -> TensorRecord:
         found: TensorRecord = self._tensors[tensor]
-        return (
-            found
-            if statistics == _NONE
-            else replace(found, statistics=Statistics(*self._statistics[statistics]))
-        )
+        if statistics == _NONE:
+            return found
+        return replace(found, statistics=Statistics(*self._statistics[statistics]))
 
 
 def packed(pairs: Iterable[CallPair]) -> PairRows:
@@ -310,7 +282,7 @@ class Keeper:
         self._kept = 0
 
     def keep(self, pairs: Iterable[CallPair]) -> PairRows:
-        """All pairs, each made small."""
+        """All pairs, each without what its calls were made with; results are kept if no difference tells of them."""
         return packed(map(self._small, pairs))
 
     def _small(self, pair: CallPair) -> CallPair:
@@ -319,34 +291,22 @@ class Keeper:
             for each in (*pair.inputs, *pair.outputs)
             if each.metrics is not None
         )
-        mine, golden = _call(pair.mine, pair), _call(pair.golden, pair)
-        if self._kept > DIFFERENCES and pair.judgement.verdict in _UNREMARKABLE:
+        is_fine = pair.judgement.verdict in _UNREMARKABLE
+        mine, golden = (
+            replace(
+                call,
+                arguments=(),
+                inputs=(),
+                outputs=() if pair.outputs or is_fine else call.outputs,
+                results=None,
+                random=None,
+            )
+            if call
+            else None
+            for call in (pair.mine, pair.golden)
+        )
+        if self._kept > DIFFERENCES and is_fine:
             self.left_out += bool(pair.outputs)
             return CallPair(mine, golden, pair.how, judgement=pair.judgement)
         self._kept += len(pair.inputs) + len(pair.outputs)
-        inputs, outputs = (tuple(map(_difference, each)) for each in (pair.inputs, pair.outputs))
-        return CallPair(mine, golden, pair.how, inputs, outputs, pair.judgement)
-
-
-def _call(call: Call | None, pair: CallPair) -> Call | None:
-    """Without what it was called with; of results only those that no difference tells of."""
-    if call is None:
-        return None
-    outputs = () if pair.outputs or pair.judgement.verdict in _UNREMARKABLE else call.outputs
-    return Call(
-        call.number, call.operator, call.step, call.phase, call.model, call.module, call.place, call.node,
-        outputs=tuple(map(_tensor, outputs)),
-    )  # fmt: skip
-
-
-def _difference(difference: PairDifference) -> PairDifference:
-    mine, golden = _tensor(difference.mine), _tensor(difference.golden)
-    return PairDifference(mine, golden, difference.metrics, difference.picture, difference.reason)
-
-
-def _tensor(tensor: TensorRecord) -> TensorRecord:
-    """Where its bytes lie is of no more use; without that, most are equal to one that is there already."""
-    return TensorRecord(
-        tensor.name, tensor.dtype, tensor.shape, tensor.stride, tensor.device, tensor.role,
-        is_dense=tensor.is_dense, unread=tensor.unread, statistics=tensor.statistics,
-    )  # fmt: skip
+        return replace(pair, mine=mine, golden=golden)

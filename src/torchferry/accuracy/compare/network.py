@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.compare import statistics as watched_rows
 from torchferry.accuracy.compare.matching import NOTHING
-from torchferry.accuracy.compare.model import CallPair, NetworkCurve, NetworkDifference, PairRows
+from torchferry.accuracy.compare.model import NetworkCurve, NetworkDifference, PairRows
+from torchferry.accuracy.judge.model import CallPair
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.operators.names import base_name, is_plumbing
 from torchferry.report.safe import one_line
@@ -254,7 +255,7 @@ def with_statistics(record: Record, tensor: TensorRecord) -> TensorRecord:
 
 # What a reader should know about a comparison besides its figures. No torch.
 
-_LONELY = Text(
+LONELY_RANKS = Text(
     "ranks {ranks} are in one of the records only, and were left out",
     "rank {ranks} 只在其中一份记录里，未参与比较",
 )
@@ -289,20 +290,15 @@ _LEFT_OUT = Text(
 )
 
 
-def note_of_lonely_ranks(ranks: Sequence[int]) -> Text:
-    """Of ranks that one side has."""
-    return _LONELY.format(ranks=", ".join(map(str, ranks)))
-
-
 def notes_of_comparison(
-    mine: RecordHeader, golden: RecordHeader | None, unmatched: Sequence[Text] = (), left_out: int = 0
+    mine: RecordHeader, golden: RecordHeader | None, pairs: PairRows, left_out: int = 0
 ) -> tuple[Text, ...]:
-    """All that is to be said about two records; `unmatched` tells of calls without a counterpart."""
+    """All that is to be said about two records and the calls that have no counterpart."""
     found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
     if mine.kept is Kept.TENSORS and find_spec("torch") is None:
         found.append(_NO_TORCH)
-    found += _of_both(mine, golden) if golden is not None else ()
-    found += unmatched if golden is not None else ()
+    if golden is not None:
+        found += [*_of_both(mine, golden), *_of_unmatched(pairs)]
     if left_out:
         found.append(_LEFT_OUT.format(count=left_out))
     return tuple(found)
@@ -314,9 +310,8 @@ def unmatched_counts(pairs: PairRows) -> tuple[int, int]:
     return sides[True, False], sides[False, True]
 
 
-def notes_of_unmatched(pairs: PairRows) -> list[Text]:
+def _of_unmatched(pairs: PairRows) -> Iterator[Text]:
     """The calls that the other side should have and has not: by operator and line, the first ones first."""
-    found = []
     for side, has_mine in (("mine", True), ("golden", False)):
         calls = Counter(
             (each.operator, each.place)
@@ -330,8 +325,7 @@ def notes_of_unmatched(pairs: PairRows) -> list[Text]:
         left = sum(list(calls.values())[_NAMED:])
         more = _MORE.format(count=left) if left else Text("", "")
         if named:
-            found.append(_UNMATCHED.format(side=_SIDE[side], calls=", ".join(named), more=more))
-    return found
+            yield _UNMATCHED.format(side=_SIDE[side], calls=", ".join(named), more=more)
 
 
 def _of_both(mine: RecordHeader, golden: RecordHeader) -> Iterator[Text]:

@@ -15,7 +15,6 @@ from functools import cache
 from importlib.util import find_spec
 
 from torchferry.accuracy.compare.matching import EXTRA, GROUP, NOTHING, Place, is_scratch
-from torchferry.accuracy.compare.model import CallPair
 from torchferry.accuracy.compare.statistics import (
     AMPLIFICATION,
     distance_of,
@@ -23,7 +22,7 @@ from torchferry.accuracy.compare.statistics import (
     is_watched,
     rounding,
 )
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, RecordHeader, TensorRecord, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random
 from torchferry.readiness.model import Special

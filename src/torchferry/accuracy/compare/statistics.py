@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
-from torchferry.accuracy.compare.model import CallPair, Outline
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
+from torchferry.accuracy.compare.model import Outline
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.model import Call, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
 
-# How large a difference rounding explains, where nothing is known but dtypes: for judgements without
-# PyTorch.
+# How large a difference rounding explains, where nothing is known but dtypes: for judgements without PyTorch.
 
 EPSILONS = {
     "float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10, "float8_e4m3fn": 2.0**-3,
@@ -37,12 +36,7 @@ AMPLIFICATION = 16.0  # a difference of the inputs may grow by this much in one 
 
 def rounding(tensors: Iterable[TensorRecord]) -> float:
     """What is normal, in the dtype with the fewest digits that takes part."""
-    return max((_of_one(tensor.dtype) for tensor in tensors), default=0.0)
-
-
-def single_precision() -> float:
-    """What is normal of sums of single precision, whatever dtype they were added up in."""
-    return _of_one("float32")
+    return max((_rounding_of(tensor.dtype) for tensor in tensors), default=0.0)
 
 
 def is_reduced(operator: str, distance: float) -> bool:
@@ -50,7 +44,7 @@ def is_reduced(operator: str, distance: float) -> bool:
     return distance <= _REDUCED and family(operator).removesuffix(" backward") in _REDUCED_FAMILIES
 
 
-def _of_one(dtype: str) -> float:
+def _rounding_of(dtype: str) -> float:
     return EPSILONS.get(dtype, 0.0) * _FACTOR.get(dtype, _FACTOR_OF_SHORT)
 
 
@@ -84,8 +78,7 @@ def _relative(mine: float, golden: float, size: float) -> float:
     return abs(mine - golden) / size if size else math.inf
 
 
-# Rows of `ferry watch` whose differences say nothing: rounding that was made large, and what follows
-# from it.
+# Rows of `ferry watch` whose differences say nothing: rounding that was made large, and what follows from it.
 #
 # The gradient of a bias before a batch norm is zero but for rounding, so that no two devices agree on
 # it, and an optimizer that divides by its size makes full steps of it; the batch norm then takes the
@@ -113,25 +106,24 @@ def is_watched(call: Call) -> bool:
 
 def watched_limit(tensor: TensorRecord) -> float:
     """What is normal; totals of a step are kept in double precision, but are no better than what was added up."""
-    return max(rounding([tensor]), single_precision())
+    return max(_rounding_of(tensor.dtype), _rounding_of("float32"))
 
 
 def with_reasons(pairs: Iterable[CallPair]) -> Iterator[tuple[CallPair, Text | None]]:
     """The pairs, each with why it is to be left alone, if it is. A step of a watched run is looked at whole."""
-    for (is_row, _), group in groupby(pairs, key=_step):
-        if not is_row:
+
+    def watched_step(pair: CallPair) -> int | None:
+        call = pair.mine or pair.golden
+        return call.step if call is not None and is_watched(call) else None
+
+    for step, group in groupby(pairs, key=watched_step):
+        if step is None:
             yield from ((pair, None) for pair in group)
             continue
-        step = list(group)
-        faint, is_fine = _faint_parameters(step), _is_fine(step)
-        for pair in step:
+        rows = list(group)
+        faint, is_fine = _faint_parameters(rows), _is_fine(rows)
+        for pair in rows:
             yield pair, FAINT if _is_faint(pair, faint) else HARMLESS if is_fine and _is_small(pair) else None
-
-
-def _step(pair: CallPair) -> tuple[bool, int]:
-    call = pair.mine or pair.golden
-    assert call is not None
-    return is_watched(call), call.step if is_watched(call) else 0
 
 
 def _faint_parameters(pairs: Sequence[CallPair]) -> set[tuple[str, str, str]]:
@@ -189,14 +181,6 @@ _NO_STATISTICS = Text("one side has no statistics of its results", "有一方没
 _COUNTS = Text("its results have another number of elements", "其结果的元素个数不同")
 
 
-@dataclass(frozen=True)
-class Growth:
-    """How far the results of one step are apart, at most."""
-
-    step: int
-    distance: float
-
-
 def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
     """The pairs with a judgement of each, from the statistics of inputs and outputs.
 
@@ -210,29 +194,24 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
             continue
         inputs = [each for each in map(_distance, pair.inputs) if each is not None]
         given = max(inputs, default=before)
-        if (
-            has_parted and given
-        ):  # statistics can look alike again; only equal bits prove that a call is not affected
+        # statistics can look alike again; only equal bits prove that a call is not affected
+        if has_parted and given:
             given = math.inf
         judgement, out = _judged(pair.mine, pair.inputs, pair.outputs, given)
         if reason is not None:
-            judgement = _excused(judgement, reason)
+            if judgement.verdict not in (Verdict.EQUAL, Verdict.NORMAL):
+                error = None if reason is FAINT else judgement.own_error  # how far rounding was blown up
+                judgement = replace(
+                    judgement, verdict=Verdict.NORMAL, sort=ErrorKind.NONE, own_error=error, why=reason
+                )
             out = out if out <= (judgement.limit or 0.0) else 0.0
         before = max(before, out)
         has_parted = has_parted or judgement.verdict in _BAD
         yield replace(pair, judgement=judgement)
 
 
-def _excused(judgement: Judgement, reason: Text) -> Judgement:
-    """The judgement of a row that says nothing; how far rounding was blown up in it is of no interest."""
-    if judgement.verdict in (Verdict.EQUAL, Verdict.NORMAL):
-        return judgement
-    error = None if reason is FAINT else judgement.own_error
-    return replace(judgement, verdict=Verdict.NORMAL, sort=ErrorKind.NONE, own_error=error, why=reason)
-
-
-def growth(pairs: Iterable[Outline]) -> tuple[Growth, ...]:
-    """The largest finite distance of each step, in their order; of pairs that were judged."""
+def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
+    """Each step, in order, with the largest finite distance of its pairs; of pairs that were judged."""
     found: dict[int, float] = {}
     for pair in pairs:
         if not pair.has_mine or not pair.has_golden or is_random(pair.operator):
@@ -240,7 +219,7 @@ def growth(pairs: Iterable[Outline]) -> tuple[Growth, ...]:
         apart = pair.own_error or 0.0
         if math.isfinite(apart):
             found[pair.step] = max(found.get(pair.step, 0.0), apart)
-    return tuple(Growth(step, found[step]) for step in sorted(found))
+    return sorted(found.items())
 
 
 def _judged(
@@ -285,9 +264,8 @@ def _verdict(
         return Verdict.FAULT, ErrorKind.INFINITE, _NOT_FINITE.format(what="Inf")
     if out <= limit:
         return Verdict.NORMAL, ErrorKind.NONE, None
-    if (
-        given > limit or out <= AMPLIFICATION * given
-    ):  # behind the place where runs part, statistics tell no more
+    # behind the place where runs part, statistics tell no more
+    if given > limit or out <= AMPLIFICATION * given:
         return Verdict.INHERITED, ErrorKind.NONE, None
     if mine.zeros == mine.count and golden.zeros < golden.count:
         return Verdict.FAULT, ErrorKind.ZERO, _ALL_ZERO
@@ -330,11 +308,11 @@ _FARTHER_THAN_INPUTS = Text(
 )
 
 
-def judge_by_figures(
-    mine: Call, inputs: Sequence[PairDifference], outputs: Sequence[PairDifference]
-) -> Judgement:
-    """What the figures of a pair of calls say."""
-    known = [each for each in outputs if each.metrics is not None and not is_scratch(each.mine)]
+def judge_by_figures(pair: CallPair) -> Judgement:
+    """What the figures of the tensors of two calls say; golden is taken for right."""
+    mine = pair.mine
+    assert mine is not None
+    known = [each for each in pair.outputs if each.metrics is not None and not is_scratch(each.mine)]
     if not known and (is_plumbing(mine.operator) or not mine.outputs):
         return Judgement(Verdict.NORMAL, basis=GOLDEN_BASIS)
     if not known:
@@ -343,66 +321,36 @@ def judge_by_figures(
         return Judgement(Verdict.EQUAL, basis=GOLDEN_BASIS)
     if mine.random is not None or is_random(mine.operator):
         return Judgement(Verdict.UNKNOWN, basis=GOLDEN_BASIS, why=_RANDOM)
-    given = max((distance_of_figures(each) for each in inputs if not is_scratch(each.mine)), default=0.0)
+    given = max((distance_of_figures(each) for each in pair.inputs if not is_scratch(each.mine)), default=0.0)
     worst = max(known, key=distance_of_figures)
-    limit = rounding([*(each.mine for each in inputs), worst.mine])
-    verdict, sort, why = _verdict_of_figures(mine.operator, worst, given, limit)
-    out = distance_of_figures(worst)
-    return Judgement(verdict, sort, worst.mine.name, out, None, limit, GOLDEN_BASIS, why)
-
-
-def _verdict_of_figures(
-    operator: str, worst: PairDifference, given: float, limit: float
-) -> tuple[Verdict, ErrorKind, Text | None]:
-    metrics = worst.metrics
+    metrics, out = worst.metrics, distance_of_figures(worst)
     assert metrics is not None
-    out = distance_of_figures(worst)
+    limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+
+    def judged(verdict: Verdict, sort: ErrorKind = ErrorKind.NONE, why: Text | None = None) -> Judgement:
+        return Judgement(verdict, sort, worst.mine.name, out, None, limit, GOLDEN_BASIS, why)
+
     if out <= limit:
-        return Verdict.NORMAL, ErrorKind.NONE, None
+        return judged(Verdict.NORMAL)
     if out <= AMPLIFICATION * given:
-        return Verdict.INHERITED, ErrorKind.NONE, None
+        return judged(Verdict.INHERITED)
     if metrics.wrong_nonfinite:
         sort = ErrorKind.NAN if metrics.nans else ErrorKind.INFINITE
-        return Verdict.FAULT, sort, _NOT_FINITE_ELEMENTS.format(count=metrics.wrong_nonfinite)
-    if is_reduced(operator, out):
-        return Verdict.REDUCED, ErrorKind.PRECISION, None
-    is_clear = given <= limit and out > _CLEAR * limit
-    return (
-        Verdict.FAULT if is_clear else Verdict.SUSPICIOUS,
-        ErrorKind.ZERO if metrics.zeros == metrics.count else ErrorKind.VALUES,
-        _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit),
-    )
+        return judged(Verdict.FAULT, sort, _NOT_FINITE_ELEMENTS.format(count=metrics.wrong_nonfinite))
+    if is_reduced(mine.operator, out):
+        return judged(Verdict.REDUCED, ErrorKind.PRECISION)
+    verdict = Verdict.FAULT if given <= limit and out > _CLEAR * limit else Verdict.SUSPICIOUS
+    sort = ErrorKind.ZERO if metrics.zeros == metrics.count else ErrorKind.VALUES
+    return judged(verdict, sort, _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit))
 
 
 def distance_of_figures(difference: PairDifference) -> float:
-    """Relative to golden's size; inf where a NaN or Inf stands on one side only."""
+    """Of all elements, or the farthest one, relative to golden's size; inf where a NaN or Inf stands on one side only."""
     metrics = difference.metrics
     if metrics is None or metrics.is_equal:
         return 0.0
-    if metrics.wrong_nonfinite:
+    apart = metrics.relative_euclidean
+    if metrics.wrong_nonfinite or math.isnan(apart):
         return math.inf
-    return max(_or_infinite(metrics.relative_euclidean), _point(metrics))
-
-
-def _point(metrics: Metrics) -> float:
-    """The largest single difference, against the size of golden's elements."""
-    size = metrics.rms_error / metrics.relative_euclidean if metrics.relative_euclidean else 0.0
-    return metrics.max_abs / size / _POINTS if size else 0.0
-
-
-def _or_infinite(value: float) -> float:
-    return math.inf if math.isnan(value) else value
-
-
-class FigureJudge:
-    """Judges calls by the figures of their tensors."""
-
-    def judge(
-        self,
-        mine: Call,
-        golden: Call | None,
-        inputs: Sequence[PairDifference],
-        outputs: Sequence[PairDifference],
-    ) -> Judgement:
-        """Golden is taken for right; without it nothing can be said."""
-        return judge_by_figures(mine, inputs, outputs)
+    size = metrics.rms_error / apart if apart else 0.0  # of golden's elements
+    return max(apart, metrics.max_abs / size / _POINTS if size else 0.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 
 import torch
@@ -31,9 +32,16 @@ from torchferry.accuracy.judge.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.judge.large import LargeCall, judge_large, parts_by_element
+from torchferry.accuracy.judge.large import LargeCall, badness, judge_large, parts_by_element
 from torchferry.accuracy.judge.margins import Compared, Errors, Margins, digits_of, margins_of, views
-from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.judge.model import (
+    CallPair,
+    CannotExecuteError,
+    ErrorKind,
+    Judgement,
+    PairDifference,
+    Verdict,
+)
 from torchferry.accuracy.judge.pieces import is_large
 from torchferry.accuracy.judge.references import (
     Reference,
@@ -48,8 +56,6 @@ from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.observe.modes import unobserved
 from torchferry.operators.names import without_overload
 from torchferry.text import Text
-
-# Calls of which only the shape can be wrong: views.
 
 _UNSAFE_VIEW = "_unsafe_view"  # PyTorch does not call it a view, so that autograd need not follow it
 _SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
@@ -79,7 +85,6 @@ def of_another_shape(record: TensorRecord, right: torch.Tensor) -> Judgement:
 
 FLOAT64, GOLDEN, DISTRIBUTION = "float64", "golden", "distribution"
 _FLIPPED = 2e-3  # mean distance from golden, in units of the last place, that a few other roundings make
-_ORDER = list(Verdict)
 _NO_MEMORY = "no memory"  # zeros that autograd only notes down: nothing was computed
 _WORKSPACES = {"aten::_ctc_loss": (1,)}  # results of which only parts are written
 
@@ -93,33 +98,24 @@ _FEWER_DIGITS = Text(
 
 
 class Judge:
-    """Of two records, or of one alone."""
+    """Judges the calls of two records, or of one alone."""
 
     def __init__(self, mine: TensorSource, golden: TensorSource | None) -> None:
         self._mine, self._golden = mine, golden
         self._earlier: dict[tuple[str, str, tuple[int, ...]], tuple[int, TensorRecord]] = {}
 
-    def judge(
-        self,
-        mine: Call,
-        golden: Call | None,
-        inputs: Sequence[PairDifference],
-        outputs: Sequence[PairDifference],
-    ) -> Judgement:
-        """One call, and the call of golden's that does the same job."""
+    def judge(self, pair: CallPair) -> Judgement:
+        """Judge a call of mine, and the call of golden's that does the same job."""
+        mine = pair.mine
+        assert mine is not None
         with unobserved():
-            found = self._judge(mine, golden, inputs, outputs)
+            found = self._judge(mine, pair)
         for record in mine.outputs:
             self._earlier[mine.operator, record.name, record.shape] = (mine.number, record)
         return found
 
-    def _judge(
-        self,
-        mine: Call,
-        golden: Call | None,
-        inputs: Sequence[PairDifference],
-        outputs: Sequence[PairDifference],
-    ) -> Judgement:
+    def _judge(self, mine: Call, pair: CallPair) -> Judgement:
+        golden, inputs, outputs = pair.golden, pair.inputs, pair.outputs
         is_same = golden is not None and golden.operator == mine.operator
         is_same_job = is_same and (_are_equal(inputs, mine.inputs) or _are_views_nobody_read(mine, inputs))
         if is_same_job and (_are_equal(outputs, mine.outputs) or _are_views_nobody_read(mine, outputs)):
@@ -165,10 +161,8 @@ class Judge:
         ]
         if free:
             judged.append(self._judge_parts(work, min(free)))
-        told = [each for each in judged if each is not None]
-        if not told:
-            return Judgement(Verdict.UNKNOWN, why=_NO_OUTPUT)
-        return _worst(told)
+        known = [each for each in judged if each is not None]
+        return max(known, key=badness, default=Judgement(Verdict.UNKNOWN, why=_NO_OUTPUT))
 
     def _judge_random(self, mine: Call, normal: Verdict) -> Judgement:
         try:
@@ -340,13 +334,9 @@ class Judge:
     def _context(self, work: _CallWork, number: int) -> Context:
         record = work.call.outputs[number]
         name = record.name.partition("/")[2]
-        inputs = list(zip(work.call.inputs, work.reference.given, strict=True))
-        before = next((tensor for each, tensor in inputs if each.name == f"input/{name}"), None)
-        addends = [
-            (each.name, tensor)
-            for each, tensor in inputs
-            if tensor.is_floating_point() and tensor is not before
-        ]
+        inputs = list(zip((each.name for each in work.call.inputs), work.reference.given, strict=True))
+        before = next((tensor for each, tensor in inputs if each == f"input/{name}"), None)
+        addends = [each for each in inputs if each[1].is_floating_point() and each[1] is not before]
 
         def earlier() -> tuple[int, torch.Tensor] | None:
             found = self._earlier.get((work.call.operator, record.name, record.shape))
@@ -354,13 +344,14 @@ class Judge:
                 return None
             return found[0], self._mine.tensor(found[1])
 
-        def misread() -> Iterator[tuple[Text, torch.Tensor]]:
-            return misreadings(work.reference, number)
-
-        def unread(wrong: torch.Tensor) -> Iterator[tuple[Text, torch.Tensor]]:
-            return unread_inputs(work.reference, number, wrong)
-
-        return Context(record.shape, before, addends, earlier, misread, unread)
+        return Context(
+            record.shape,
+            before,
+            addends,
+            earlier,
+            misread=partial(misreadings, work.reference, number),
+            unread=partial(unread_inputs, work.reference, number),
+        )
 
 
 @dataclass(frozen=True)
@@ -397,10 +388,6 @@ def _problem_of_random(
 
 def _shapes(call: Call) -> list[tuple[str, tuple[int, ...]]]:
     return [(record.name, record.shape) for record in (*call.inputs, *call.outputs)]
-
-
-def _worst(judged: Sequence[Judgement]) -> Judgement:
-    return max(judged, key=lambda each: (_ORDER.index(each.verdict), each.own_error or 0.0))
 
 
 def _are_equal(differences: Sequence[PairDifference], tensors: Sequence[TensorRecord]) -> bool:

@@ -216,14 +216,10 @@ _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance
 _OFTEN = 32.0  # times that the same elements may be read, for all parts to be looked at
 _ORDER = list(Verdict)
 _BAD = (Verdict.SUSPICIOUS, Verdict.FAULT)
+# These may be those of a part alone.
 _OF_PLACES = (
-    ErrorKind.POINTS,
-    ErrorKind.VALUES,
-    ErrorKind.TAIL,
-    ErrorKind.CHANNEL,
-    ErrorKind.TILE,
-    ErrorKind.STRIPE,
-)  # may be those of a part alone
+    ErrorKind.POINTS, ErrorKind.VALUES, ErrorKind.TAIL, ErrorKind.CHANNEL, ErrorKind.TILE, ErrorKind.STRIPE,
+)  # fmt: skip
 _FLOOR = 1e-3  # of the root mean square: what smaller elements are held against
 
 _SAMPLED = Text(
@@ -282,14 +278,14 @@ def judge_large(task: LargeCall, judge: Judge) -> Judgement:
     flag = judge_flag(task.mine, task.source, task.normal)
     if count > 1 or (count and flag is not None):
         items = [_judge_item(task, number, count, judge) for number in range(count)]
-        return _worst([*items, *([flag] if flag is not None else [])])
+        return max([*items, *([flag] if flag is not None else [])], key=badness)
     divisions = divisions_of(task.mine)
     if not divisions and pieces.fits_as_a_whole(task.mine):
         return judge(task.source, task.golden_source, task.mine, task.golden)
     if not divisions:
         total = judge_total(task.mine, task.source, _result_of_golden(task), task.normal)
         return total or Judgement(Verdict.UNKNOWN, why=TOO_LARGE)
-    found = _worst([_Divided(task, division, judge).judgement() for division in divisions])
+    found = max((_Divided(task, division, judge).judgement() for division in divisions), key=badness)
     known = frozenset().union(*(division.outputs for division in divisions))
     left = [
         record.name
@@ -347,7 +343,7 @@ class _Divided:
         cells, was_looked_at = self._cells()
         chosen = _chosen(cells, was_looked_at)
         judged = [(cell, self._judge_cell(cell)) for cell in chosen]
-        worst_cell, worst = max(judged, key=lambda each: _badness(each[1]))
+        worst_cell, worst = max(judged, key=lambda each: badness(each[1]))
         is_all = len(chosen) == len(cells)
         if worst.verdict in _BAD:
             right = [cell for cell, each in judged if each.verdict not in _BAD]
@@ -505,9 +501,6 @@ def _with_note(judgement: Judgement, note: Text) -> Judgement:
     return replace(judgement, why=why)
 
 
-def _badness(judgement: Judgement) -> tuple[int, float]:
+def badness(judgement: Judgement) -> tuple[int, float]:
+    """Greater for what is worse: by verdict, then by error."""
     return _ORDER.index(judgement.verdict), judgement.own_error or 0.0
-
-
-def _worst(judged: Sequence[Judgement]) -> Judgement:
-    return max(judged, key=_badness)

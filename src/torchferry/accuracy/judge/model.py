@@ -1,11 +1,11 @@
-"""What is said of one call: a verdict, the kind of its error, and the differences that it rests on. No torch."""
+"""Two calls that do the same job, how their tensors differ, and what is said of that. No torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-from torchferry.accuracy.model import Metrics, TensorRecord
+from torchferry.accuracy.model import Call, Metrics, TensorRecord
 from torchferry.text import Text
 
 
@@ -63,9 +63,7 @@ class Judgement:
     own_error: float | None = None  # of mine, from its own inputs, against double precision
     golden_error: float | None = None  # of golden, from its own inputs, against double precision
     limit: float | None = None  # what would still have been normal
-    basis: str = (
-        ""  # how `own_error` was found: float64, golden (a replay without a reference), formula of a class
-    )
+    basis: str = ""  # of `own_error`: float64, golden (a replay without a reference), formula of a class
     why: Text | None = None  # one sentence
 
 
@@ -78,6 +76,18 @@ class PairDifference:
     metrics: Metrics | None  # None: contents are missing, or shapes do not fit
     picture: str = ""  # where the differences lie: a row of signs, from the first element to the last
     reason: str = ""  # why there are no metrics
+
+
+@dataclass(frozen=True, slots=True)
+class CallPair:
+    """Two calls that do the same job; one of them may be missing."""
+
+    mine: Call | None
+    golden: Call | None
+    how: str = ""  # same: in the same order; equivalent: another name; moved: found elsewhere
+    inputs: tuple[PairDifference, ...] = ()
+    outputs: tuple[PairDifference, ...] = ()
+    judgement: Judgement = Judgement(Verdict.UNKNOWN)
 
 
 class CannotExecuteError(Exception):

@@ -60,15 +60,12 @@ class Context:
     shape: tuple[int, ...]
     before: torch.Tensor | None = None  # what a written argument held before
     addends: Sequence[tuple[str, torch.Tensor]] = field(default=())  # inputs that may have been left out
-    earlier: Callable[[], tuple[int, torch.Tensor] | None] = lambda: (
-        None
-    )  # what the same operator gave before
-    misread: Callable[[], Iterator[tuple[Text, torch.Tensor]]] = lambda: iter(
-        ()
-    )  # what other arguments would have given
-    unread: Callable[[torch.Tensor], Iterator[tuple[Text, torch.Tensor]]] = lambda _wrong: iter(
-        ()
-    )  # what inputs that were not there yet would have given
+    # what the same operator gave before
+    earlier: Callable[[], tuple[int, torch.Tensor] | None] = lambda: None
+    # what other arguments would have given
+    misread: Callable[[], Iterator[tuple[Text, torch.Tensor]]] = lambda: iter(())
+    # what inputs would have given that were not there yet where the result is wrong
+    unread: Callable[[torch.Tensor], Iterator[tuple[Text, torch.Tensor]]] = lambda _wrong: iter(())
 
 
 def sort_of(compared: Compared, context: Context) -> Sorted:

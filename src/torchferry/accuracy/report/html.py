@@ -10,8 +10,8 @@ from heapq import nsmallest
 from typing import Any, TypeVar
 
 from torchferry import units
-from torchferry.accuracy.compare.model import CallPair, NetworkCurve, RankComparison
-from torchferry.accuracy.judge.model import PairDifference, Verdict
+from torchferry.accuracy.compare.model import NetworkCurve, RankComparison
+from torchferry.accuracy.judge.model import CallPair, PairDifference, Verdict
 from torchferry.accuracy.model import RecordHeader
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.formats import Options

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torchferry import __version__
-from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.compare.network import unmatched_counts
-from torchferry.accuracy.judge.model import PairDifference
+from torchferry.accuracy.judge.model import CallPair, PairDifference
 from torchferry.accuracy.model import TensorRecord
 from torchferry.accuracy.report import sentences
 from torchferry.report.formats import Options

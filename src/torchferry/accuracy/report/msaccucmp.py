@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.accuracy.compare.matching import TensorPair, match_tensors
-from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.compare.model import RankComparison
+from torchferry.accuracy.judge.model import CallPair
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.report.csv import csv_lines, flat
 from torchferry.report.formats import Options

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from torchferry import units
-from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.compare.network import NORMAL
 from torchferry.accuracy.compare.statistics import growth
-from torchferry.accuracy.judge.model import ErrorKind, Judgement, PairDifference, Verdict
+from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
 from torchferry.report.safe import one_line
@@ -225,13 +225,9 @@ def grown(comparison: RankComparison) -> Text | None:
     steps = growth(comparison.pairs.outlines()) if comparison.mine.kept is not Kept.TENSORS else ()
     if len(steps) < 2:
         return None
-    first, last = steps[0], steps[-1]
-    return words.GROWTH.format(
-        first=units.short_number(first.distance),
-        start=first.step,
-        last=units.short_number(last.distance),
-        end=last.step,
-    )
+    (start, first), (end, last) = steps[0], steps[-1]
+    shown = {"first": units.short_number(first), "last": units.short_number(last)}
+    return words.GROWTH.format(**shown, start=start, end=end)
 
 
 def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from torchferry.accuracy.compare.model import CallPair, RankComparison
-from torchferry.accuracy.judge.model import PairDifference
+from torchferry.accuracy.compare.model import RankComparison
+from torchferry.accuracy.judge.model import CallPair, PairDifference
 from torchferry.accuracy.model import Call, Metrics, Statistics, TensorRecord
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.csv import Cell, csv_lines, flat

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.accuracy.compare.model import CallPair, RankComparison
+from torchferry.accuracy.compare.model import RankComparison
+from torchferry.accuracy.judge.model import CallPair
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line
