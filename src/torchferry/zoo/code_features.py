@@ -80,7 +80,9 @@ class Conditions:
 def options_off_by_default(modules: Mapping[str, PythonModule]) -> dict[str, str]:
     """Options that switch something on, by the attribute that they set."""
     found = {}
-    calls = (node for module in modules.values() for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    calls = (
+        node for module in modules.values() for node in ast.walk(module.tree) if isinstance(node, ast.Call)
+    )
     for call in calls:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
             names = [str(word.value) for word in call.args if isinstance(word, ast.Constant)]
