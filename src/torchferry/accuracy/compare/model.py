@@ -6,10 +6,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, LazySequence, Metrics, RecordHeader, Statistics, TensorRecord
+from torchferry.accuracy.model import (
+    ROW,
+    Call,
+    LazySequence,
+    Metrics,
+    RecordHeader,
+    Statistics,
+    TensorRecord,
+    figures_in,
+)
 from torchferry.text import Text
 
 
@@ -56,7 +66,7 @@ _PAIR = struct.Struct("<4iB3dq2I")  # calls, how, what is said, which errors are
 _CALL = struct.Struct("<2qi")  # number, step, what else
 _DIFFERENCE = struct.Struct("<7i")
 _METRICS = struct.Struct("<2q13d7q")
-_STATISTICS = struct.Struct("<4Q4dQ")
+_FIGURES = attrgetter(*Metrics.__dataclass_fields__)  # in the order of _METRICS
 
 
 class Numbered:
@@ -121,7 +131,7 @@ class PairRows(LazySequence[CallPair]):
 
     def __init__(self) -> None:
         self._pairs, self._calls, self._differences = Rows(_PAIR), Rows(_CALL), Rows(_DIFFERENCE)
-        self._metrics, self._statistics = Rows(_METRICS), Rows(_STATISTICS)
+        self._metrics, self._statistics = Rows(_METRICS), Rows(ROW)
         self._texts, self._sites, self._tensors, self._judgements = (Numbered() for _ in range(4))
         self._results: dict[int, tuple[TensorRecord, ...]] = {}  # of calls; few have any
         self._equal: dict[Metrics, int] = {}  # most figures are those of equal tensors
@@ -237,14 +247,14 @@ class PairRows(LazySequence[CallPair]):
         if metrics is None:
             return _NONE
         if not metrics.is_equal:
-            return self._metrics.append(*_fields(metrics))
+            return self._metrics.append(*_FIGURES(metrics))
         if metrics not in self._equal:
-            self._equal[metrics] = self._metrics.append(*_fields(metrics))
+            self._equal[metrics] = self._metrics.append(*_FIGURES(metrics))
         return self._equal[metrics]
 
     def _tensor(self, tensor: TensorRecord) -> tuple[int, int]:
         """Without its place in the file and its figures, most tensors are equal to one that is there already."""
-        number = self._statistics.append(*_fields(tensor.statistics)) if tensor.statistics else _NONE
+        number = self._statistics.append(*figures_in(tensor.statistics)) if tensor.statistics else _NONE
         return self._tensors(replace(tensor, content=0, offset=None, statistics=None)), number
 
     def _made_tensor(self, tensor: int, statistics: int) -> TensorRecord:
@@ -260,10 +270,6 @@ def packed(pairs: Iterable[CallPair]) -> PairRows:
     for pair in pairs:
         rows.append(pair)
     return rows
-
-
-def _fields(value: Metrics | Statistics) -> Iterable[Any]:
-    return (getattr(value, name) for name in value.__slots__)
 
 
 # What is kept of pairs once they are judged: so little that memory does not depend on the size of the
