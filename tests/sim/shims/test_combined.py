@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from tests.sim.shims.nets import batches, parameters, set_gradients, small_net
-from torchferry.sim.shims.optim.combining import combine, is_combined, part_of
+from torchferry.sim.shims.optim.combined import combine, is_combined, part_of
 from torchferry.sim.shims.optim.npu import NpuFusedAdam, NpuFusedSGD
 
 

@@ -8,6 +8,6 @@ from torchferry.sim.shims.optim import apex_style, npu, torch_style
 
 
 def by_name(name: str) -> type[Optimizer] | None:
-    """The optimizer that vendors mean by a name; None for a name that nothing public defines."""
-    known = {**torch_style.OPTIMIZERS, **apex_style.OPTIMIZERS, **npu.OPTIMIZERS}
-    return known.get(name)
+    """The optimizer that vendors mean by a name, apex's before torch's; None for a name that nothing public defines."""
+    known = (module for module in (npu, apex_style, torch_style) if name in module.__all__)
+    return next((getattr(module, name) for module in known), None)

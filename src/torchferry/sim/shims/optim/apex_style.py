@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 from torch.optim.optimizer import required
 
 from torchferry.sim.shims.optim.base import (
     Group,
     PerParameterOptimizer,
     State,
-    check,
-    given_learning_rate,
+    VendorOptimizer,
+    check_not_negative,
     global_norm,
     moments,
+    with_settings,
 )
 
-Betas = tuple[float, float]
+__all__ = ["FusedAdam", "FusedLAMB", "FusedLAMBAMP", "FusedSGD"]
 
 
-class _ApexOptimizer(PerParameterOptimizer):
+class _ApexOptimizer(VendorOptimizer, PerParameterOptimizer):
     """Counts steps by group and drops gradients unless told otherwise, as apex does."""
 
     set_grad_none: bool
@@ -46,37 +46,29 @@ def _corrections(group: Group) -> tuple[float, float]:
     return 1 - beta1 ** int(group["step"]), 1 - beta2 ** int(group["step"])
 
 
-def _refuse_amsgrad(name: str, amsgrad: bool) -> None:
-    if amsgrad:
+def _refuse_amsgrad(name: str, settings: dict[str, Any]) -> None:
+    if settings.pop("amsgrad"):
         raise RuntimeError(f"{name} does not support the AMSGrad variant.")
 
 
+@with_settings(
+    lr=1e-3,
+    bias_correction=True,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    adam_w_mode=True,
+    weight_decay=0.0,
+    amsgrad=False,
+    set_grad_none=True,
+)
 class FusedAdam(_ApexOptimizer):
     """AdamW, or Adam with adam_w_mode=False; the averages are kept in float32 whatever the parameter is."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        bias_correction: bool = True,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        adam_w_mode: bool = True,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        set_grad_none: bool = True,
-    ) -> None:
-        _refuse_amsgrad("FusedAdam", amsgrad)
-        defaults = {
-            "lr": lr,
-            "bias_correction": bias_correction,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-        }
-        super().__init__(params, defaults)
-        self.adam_w_mode = adam_w_mode
-        self.set_grad_none = set_grad_none
+    own = ("adam_w_mode", "set_grad_none")
+    adam_w_mode: bool
+
+    def _accept(self, settings: dict[str, Any]) -> None:
+        _refuse_amsgrad("FusedAdam", settings)
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         value, slope = _wide(param), _wide(grad)
@@ -93,38 +85,26 @@ class FusedAdam(_ApexOptimizer):
         param.copy_(value.addcdiv(average, divisor, value=-group["lr"] / short))
 
 
+@with_settings(
+    lr=required,
+    momentum=0.0,
+    dampening=0.0,
+    weight_decay=0.0,
+    nesterov=False,
+    wd_after_momentum=False,
+    materialize_master_grads=True,
+    set_grad_none=False,
+)
 class FusedSGD(_ApexOptimizer):
     """torch.optim.SGD, with weight decay before or after the momentum."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = required,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-        wd_after_momentum: bool = False,
-        materialize_master_grads: bool = True,
-        set_grad_none: bool = False,
-    ) -> None:
-        listed, rate = given_learning_rate(params, lr)
-        for name, setting in (("learning rate", rate), ("momentum value", momentum)):
-            check(name, setting)
-        check("weight_decay value", weight_decay)
-        if nesterov and (momentum <= 0 or dampening != 0):
+    own = ("wd_after_momentum", "materialize_master_grads", "set_grad_none")
+    wd_after_momentum: bool
+
+    def _accept(self, settings: dict[str, Any]) -> None:
+        check_not_negative(settings, "lr", "momentum", "weight_decay")
+        if settings["nesterov"] and (settings["momentum"] <= 0 or settings["dampening"] != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": rate,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-        }
-        super().__init__(listed, defaults)
-        self.wd_after_momentum = wd_after_momentum
-        self.materialize_master_grads = materialize_master_grads
-        self.set_grad_none = set_grad_none
 
     def _before_updates(self) -> None:
         """No step is counted: nothing depends on it."""
@@ -144,39 +124,29 @@ class FusedSGD(_ApexOptimizer):
         param.add_(grad, alpha=-group["lr"])
 
 
+@with_settings(
+    lr=1e-3,
+    bias_correction=True,
+    betas=(0.9, 0.999),
+    eps=1e-6,
+    weight_decay=0.01,
+    amsgrad=False,
+    adam_w_mode=True,
+    grad_averaging=True,
+    set_grad_none=True,
+    max_grad_norm=1.0,
+    use_nvlamb=False,
+)
 class FusedLAMB(_ApexOptimizer):
     """LAMB with bias correction, all gradients clipped together first."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        bias_correction: bool = True,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.01,
-        amsgrad: bool = False,
-        adam_w_mode: bool = True,
-        grad_averaging: bool = True,
-        set_grad_none: bool = True,
-        max_grad_norm: float = 1.0,
-        use_nvlamb: bool = False,
-    ) -> None:
-        _refuse_amsgrad("FusedLAMB", amsgrad)
-        defaults = {
-            "lr": lr,
-            "bias_correction": bias_correction,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "grad_averaging": grad_averaging,
-            "max_grad_norm": max_grad_norm,
-        }
-        super().__init__(params, defaults)
-        self.adam_w_mode = adam_w_mode
-        self.set_grad_none = set_grad_none
-        self.use_nvlamb = use_nvlamb
-        self._clip = 1.0
+    own = ("adam_w_mode", "set_grad_none", "use_nvlamb")
+    adam_w_mode: bool
+    use_nvlamb: bool
+    _clip = 1.0
+
+    def _accept(self, settings: dict[str, Any]) -> None:
+        _refuse_amsgrad("FusedLAMB", settings)
 
     def _before_updates(self) -> None:
         super()._before_updates()
@@ -241,8 +211,3 @@ class FusedLAMBAMP(FusedLAMB):
 def _wide(tensor: Tensor) -> Tensor:
     """A tensor in at least single precision."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
-
-
-OPTIMIZERS: Mapping[str, type[Optimizer]] = {
-    optimizer.__name__: optimizer for optimizer in (FusedAdam, FusedLAMB, FusedLAMBAMP, FusedSGD)
-}

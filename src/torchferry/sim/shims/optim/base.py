@@ -1,11 +1,12 @@
-"""What optimizers that update one parameter at a time have in common."""
+"""What the vendors' optimizers have in common: constructors of their own, steps of one parameter at a time."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,7 +16,65 @@ from torch.optim.optimizer import required
 Group = dict[str, Any]
 State = dict[str, Any]
 
+_IN_WORDS = {"lr": "learning rate", "eps": "epsilon value", "e": "epsilon value"}
 _NO_DEVICE = "privateuseone"  # torch's name for the key that no backend has taken
+
+
+class VendorOptimizer(Optimizer):
+    """An optimizer with a vendor's constructor, see `with_settings`; the rule is that of the next base class."""
+
+    own: ClassVar[tuple[str, ...]] = ()  # settings of the optimizer as a whole, which its groups don't have
+
+    if TYPE_CHECKING:
+
+        def __init__(self, params: Any, *settings: Any, **named: Any) -> None: ...
+
+    def _accept(self, settings: dict[str, Any]) -> None:
+        """Refuse what the vendor refuses, and put settings as the rule takes them."""
+
+    def _start(self, params: Any, settings: dict[str, Any]) -> None:
+        if settings.get("lr") is required:
+            params = list(params)
+            if not params or not all(isinstance(group, dict) and "lr" in group for group in params):
+                raise ValueError(
+                    "parameter group didn't specify a value of required optimization parameter lr"
+                )
+            settings["lr"] = 0.0
+        self._accept(settings)
+        for name in self.own:
+            setattr(self, name, settings.pop(name))
+        if isinstance(self, PerParameterOptimizer):
+            super().__init__(params, settings)
+        else:
+            rule: Any = super()
+            rule.__init__(params, **settings, foreach=False)
+
+
+_Class = TypeVar("_Class", bound=type[VendorOptimizer])
+
+
+def with_settings(**defaults: Any) -> Callable[[_Class], _Class]:
+    """Give an optimizer a constructor that takes parameters and these settings, in this order, with these defaults;
+    a rate that is `required` may be left out where every group brings its own."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    settings = [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
+    signature = inspect.Signature(
+        [*(inspect.Parameter(name, kind) for name in ("self", "params")), *settings]
+    )
+
+    def decorate(optimizer: _Class) -> _Class:
+        def __init__(self: VendorOptimizer, *args: Any, **given: Any) -> None:  # noqa: N807
+            bound = signature.bind(self, *args, **given)
+            bound.apply_defaults()
+            _, params, *values = bound.arguments.values()
+            self._start(params, dict(zip(defaults, values, strict=True)))
+
+        __init__.__qualname__ = f"{optimizer.__qualname__}.__init__"
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        optimizer.__init__ = __init__  # type: ignore[method-assign]
+        return optimizer
+
+    return decorate
 
 
 class PerParameterOptimizer(Optimizer):
@@ -98,17 +157,7 @@ def check(name: str, value: float, low: float = 0.0, high: float = math.inf) -> 
         raise ValueError(f"Invalid {name}: {value}")
 
 
-def check_betas(betas: tuple[float, float]) -> None:
-    """Refuse decay rates outside [0, 1)."""
-    for index, beta in enumerate(betas):
-        check(f"beta parameter at index {index}", beta, high=1.0)
-
-
-def given_learning_rate(params: Any, lr: Any) -> tuple[list[Any], float]:
-    """The parameters as a list, and the default rate; without one, every group must bring its own."""
-    listed = list(params)
-    if lr is not required:
-        return listed, lr
-    if not listed or not all(isinstance(group, dict) and "lr" in group for group in listed):
-        raise ValueError("parameter group didn't specify a value of required optimization parameter lr")
-    return listed, 0.0
+def check_not_negative(settings: dict[str, Any], *names: str) -> None:
+    """Refuse settings below 0 in the words that torch's optimizers use."""
+    for name in names:
+        check(_IN_WORDS.get(name, f"{name} value"), settings[name])

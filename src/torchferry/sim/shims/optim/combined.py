@@ -1,22 +1,68 @@
-"""Optimizers that keep parameters and gradients in combined buffers, with the limits that this brings."""
+"""Tensors in one flat buffer, and the Ascend adapter's optimizers that keep parameters and gradients so, with the limits that this brings."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from torchferry.sim.shims.optim.base import clip_gradients, on_device
-from torchferry.sim.shims.optim.combining import combine, is_combined
+from torchferry.sim.shims.optim.base import VendorOptimizer, clip_gradients, on_device
+
+
+@torch.no_grad()
+def combine(tensors: Sequence[Tensor], copy_values: bool = True) -> Tensor | None:
+    """Move tensors of one dtype and device into one buffer, in place, and answer that buffer."""
+    if not tensors or not sum(tensor.numel() for tensor in tensors):
+        return None
+    first = tensors[0]
+    if any(tensor.dtype != first.dtype or tensor.device != first.device for tensor in tensors):
+        raise RuntimeError("tensors to combine must have the same dtype and be on the same device")
+    buffer = torch.zeros(sum(tensor.numel() for tensor in tensors), dtype=first.dtype, device=first.device)
+    offset = 0
+    for tensor in tensors:
+        # with its own strides if it is dense (channels last), else row by row
+        dense = torch.empty_like(tensor, device="meta")
+        part = torch.as_strided(buffer, tensor.size(), dense.stride(), offset)
+        if copy_values:
+            part.copy_(tensor)
+        tensor.data = part
+        offset += tensor.numel()
+    return buffer
+
+
+def part_of(buffer: Tensor | None, offset: int, size: int) -> Tensor | None:
+    """A stretch of a combined buffer that shares its memory."""
+    if buffer is None or size == 0:
+        return None
+    if offset + size > buffer.numel():
+        raise RuntimeError(f"{size} elements from {offset} on are more than the buffer's {buffer.numel()}")
+    return buffer.narrow(0, offset, size)
+
+
+def is_combined(buffer: Tensor | None, tensors: Sequence[Tensor | None]) -> bool:
+    """Whether every tensor still lies in the buffer."""
+    full = [tensor for tensor in tensors if tensor is None or tensor.numel()]  # an empty one lies nowhere
+    if not full:
+        return True
+    if buffer is None:
+        return False
+    start = buffer.data_ptr()
+    end = start + buffer.numel() * buffer.element_size()
+    return all(
+        tensor is not None and tensor.device == buffer.device and start <= tensor.data_ptr() < end
+        for tensor in full
+    )
+
 
 _DTYPES = (torch.float32, torch.float16)
 _AMP_STASH = "_amp_stash"  # where apex.amp keeps an optimizer's master weights
 
 
-class CombinedOptimizer(Optimizer):
+class CombinedOptimizer(VendorOptimizer):
     """What the Ascend adapter's fused optimizers add to the rule they follow.
 
     The first step (or zero_grad, or clipping) moves parameters and gradients into one buffer for each dtype. On
@@ -27,8 +73,8 @@ class CombinedOptimizer(Optimizer):
     is_fused_optimizer = True
     is_npu_fused_optimizer = True
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def _start(self, params: Any, settings: dict[str, Any]) -> None:
+        super()._start(params, settings)
         self._begin()
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 from torch.optim.optimizer import required
 
 from torchferry.sim.shims.optim.base import (
@@ -16,118 +15,69 @@ from torchferry.sim.shims.optim.base import (
     PerParameterOptimizer,
     State,
     check,
-    check_betas,
-    given_learning_rate,
+    check_not_negative,
     global_norm,
     kept,
     moments,
+    with_settings,
 )
 from torchferry.sim.shims.optim.combined import CombinedOptimizer
 
-Betas = tuple[float, float]
+__all__ = [
+    "NpuFusedAdadelta",
+    "NpuFusedAdam",
+    "NpuFusedAdamP",
+    "NpuFusedAdamW",
+    "NpuFusedBertAdam",
+    "NpuFusedLamb",
+    "NpuFusedRMSprop",
+    "NpuFusedRMSpropTF",
+    "NpuFusedSGD",
+]
+
 _LARGEST_WEIGHT_NORM = 10.0  # LAMB's clamp
 
 
+@with_settings(lr=required, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False)
 class NpuFusedSGD(CombinedOptimizer, torch.optim.SGD):
     """torch.optim.SGD."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = required,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        listed, rate = given_learning_rate(params, lr)
-        super().__init__(listed, rate, momentum, dampening, weight_decay, nesterov, foreach=False)
 
-
+@with_settings(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False)
 class NpuFusedAdam(CombinedOptimizer, torch.optim.Adam):
     """torch.optim.Adam."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        amsgrad: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=False)
 
-
+@with_settings(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False)
 class NpuFusedAdamW(CombinedOptimizer, torch.optim.AdamW):
     """torch.optim.AdamW."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=False)
 
-
+@with_settings(lr=1.0, rho=0.9, eps=1e-6, weight_decay=0)
 class NpuFusedAdadelta(CombinedOptimizer, torch.optim.Adadelta):
     """torch.optim.Adadelta."""
 
-    def __init__(
-        self, params: Any, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0
-    ) -> None:
-        super().__init__(params, lr, rho, eps, weight_decay, foreach=False)
 
-
+@with_settings(lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False)
 class NpuFusedRMSprop(CombinedOptimizer, torch.optim.RMSprop):
     """torch.optim.RMSprop."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-    ) -> None:
-        super().__init__(params, lr, alpha, eps, weight_decay, momentum, centered, foreach=False)
 
-
+@with_settings(
+    lr=1e-2,
+    alpha=0.9,
+    eps=1e-10,
+    weight_decay=0,
+    momentum=0.0,
+    centered=False,
+    decoupled_decay=False,
+    lr_in_momentum=True,
+)
 class NpuFusedRMSpropTF(CombinedOptimizer, PerParameterOptimizer):
     """RMSprop as TensorFlow has it: the average begins at one, eps is under the root, momentum holds the rate."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-2,
-        alpha: float = 0.9,
-        eps: float = 1e-10,
-        weight_decay: float = 0,
-        momentum: float = 0.0,
-        centered: bool = False,
-        decoupled_decay: bool = False,
-        lr_in_momentum: bool = True,
-    ) -> None:
-        settings = {"learning rate": lr, "epsilon value": eps, "momentum value": momentum}
-        for name, value in (settings | {"weight_decay value": weight_decay, "alpha value": alpha}).items():
-            check(name, value)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "decoupled_decay": decoupled_decay,
-            "lr_in_momentum": lr_in_momentum,
-        }
-        super().__init__(params, defaults)
+    def _accept(self, settings: dict[str, Any]) -> None:
+        check_not_negative(settings, "lr", "eps", "momentum", "weight_decay", "alpha")
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         state["step"] = state.get("step", 0) + 1
@@ -154,26 +104,19 @@ class NpuFusedRMSpropTF(CombinedOptimizer, PerParameterOptimizer):
             param.add_(buffer.addcdiv_(grad, root), alpha=-rate)
 
 
+@with_settings(lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0, adam=False, use_global_grad_norm=False)
 class NpuFusedLamb(CombinedOptimizer, PerParameterOptimizer):
     """LAMB without bias correction; the weight's norm counts up to ten."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0,
-        adam: bool = False,
-        use_global_grad_norm: bool = False,
-    ) -> None:
-        check("learning rate", lr)
-        check("epsilon value", eps)
-        check_betas(betas)
-        self.adam = adam
-        self.use_global_grad_norm = use_global_grad_norm
+    own = ("adam", "use_global_grad_norm")
+    adam: bool
+    use_global_grad_norm: bool
+
+    def _accept(self, settings: dict[str, Any]) -> None:
+        check_not_negative(settings, "lr", "eps")
+        for index, beta in enumerate(settings["betas"]):
+            check(f"beta parameter at index {index}", beta, high=1.0)
         self.global_grad_norm = torch.ones(())
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def _before_updates(self) -> None:
         if self.use_global_grad_norm:
@@ -190,40 +133,15 @@ class NpuFusedLamb(CombinedOptimizer, PerParameterOptimizer):
         update = average / square_average.sqrt().add(group["eps"])
         if group["weight_decay"]:
             update.add_(param, alpha=group["weight_decay"])
-        param.add_(update * self._trust(param, update), alpha=-group["lr"])
-
-    def _trust(self, param: Tensor, update: Tensor) -> Tensor:
         weight = param.pow(2).sum().sqrt().clamp(0, _LARGEST_WEIGHT_NORM)
         size = update.pow(2).sum().sqrt()
-        if self.adam or weight == 0 or size == 0:
-            return torch.ones_like(weight)
-        return weight / size
+        trust = torch.ones_like(weight) if self.adam or weight == 0 or size == 0 else weight / size
+        param.add_(update * trust, alpha=-group["lr"])
 
 
+@with_settings(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, delta=0.1, wd_ratio=0.1, nesterov=False)
 class NpuFusedAdamP(CombinedOptimizer, PerParameterOptimizer):
     """AdamP: Adam without the part of an update that only lengthens a weight whose scale does not matter."""
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        delta: float = 0.1,
-        wd_ratio: float = 0.1,
-        nesterov: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "delta": delta,
-            "wd_ratio": wd_ratio,
-            "nesterov": nesterov,
-        }
-        super().__init__(params, defaults)
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         step = state["step"] = state.get("step", 0) + 1
@@ -268,44 +186,30 @@ _SCHEDULES: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
+@with_settings(
+    lr=required,
+    warmup=-1,
+    t_total=-1,
+    schedule="warmup_linear",
+    b1=0.9,
+    b2=0.999,
+    e=1e-6,
+    weight_decay=0.01,
+    max_grad_norm=1.0,
+)
 class NpuFusedBertAdam(CombinedOptimizer, PerParameterOptimizer):
     """BERT's Adam: no bias correction, decay added to the update, the group's gradients clipped, a warm-up."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = required,
-        warmup: float = -1,
-        t_total: int = -1,
-        schedule: str = "warmup_linear",
-        b1: float = 0.9,
-        b2: float = 0.999,
-        e: float = 1e-6,
-        weight_decay: float = 0.01,
-        max_grad_norm: float = 1.0,
-    ) -> None:
-        listed, rate = given_learning_rate(params, lr)
-        check("learning rate", rate)
-        if warmup != -1:
-            check("warmup", warmup, high=1.0)
-        if schedule not in _SCHEDULES:
-            raise ValueError(f"Invalid schedule parameter: {schedule}")
-        check("b1 parameter", b1, high=1.0)
-        check("b2 parameter", b2, high=1.0)
-        check("epsilon value", e)
-        self.max_grad_norm = max_grad_norm
-        defaults = {
-            "lr": rate,
-            "schedule": schedule,
-            "warmup": warmup,
-            "t_total": t_total,
-            "b1": b1,
-            "b2": b2,
-            "e": e,
-            "weight_decay": weight_decay,
-            "max_grad_norm": max_grad_norm,
-        }
-        super().__init__(listed, defaults)
+    def _accept(self, settings: dict[str, Any]) -> None:
+        check_not_negative(settings, "lr")
+        if settings["warmup"] != -1:
+            check("warmup", settings["warmup"], high=1.0)
+        if settings["schedule"] not in _SCHEDULES:
+            raise ValueError(f"Invalid schedule parameter: {settings['schedule']}")
+        check("b1 parameter", settings["b1"], high=1.0)
+        check("b2 parameter", settings["b2"], high=1.0)
+        check_not_negative(settings, "e")
+        self.max_grad_norm = settings["max_grad_norm"]
 
     def _before_updates(self) -> None:
         if self.max_grad_norm <= 0:
@@ -331,19 +235,3 @@ class NpuFusedBertAdam(CombinedOptimizer, PerParameterOptimizer):
             rate *= _SCHEDULES[group["schedule"]](step / group["t_total"], group["warmup"])
         param.add_(update, alpha=-rate)
         state["step"] = step + 1
-
-
-OPTIMIZERS: Mapping[str, type[Optimizer]] = {
-    optimizer.__name__: optimizer
-    for optimizer in (
-        NpuFusedAdadelta,
-        NpuFusedAdam,
-        NpuFusedAdamP,
-        NpuFusedAdamW,
-        NpuFusedBertAdam,
-        NpuFusedLamb,
-        NpuFusedRMSprop,
-        NpuFusedRMSpropTF,
-        NpuFusedSGD,
-    )
-}

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from torchferry.sim.shims.optim.base import Group, PerParameterOptimizer, State, check, on_device
+from torchferry.sim.shims.optim.base import (
+    Group,
+    PerParameterOptimizer,
+    State,
+    VendorOptimizer,
+    check_not_negative,
+    on_device,
+    with_settings,
+)
 
-Betas = tuple[float, float]
+__all__ = ["FusedAdam", "FusedAdamW", "FusedIntelLARS", "FusedSGD"]
 
 
-class OnDeviceOptimizer(Optimizer):
+class OnDeviceOptimizer(VendorOptimizer):
     """Refuses parameters that a fused kernel can't reach."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def _start(self, params: Any, settings: dict[str, Any]) -> None:
+        super()._start(params, settings)
         self.register_step_pre_hook(_refuse_others)
 
 
@@ -30,87 +37,55 @@ def _refuse_others(optimizer: Optimizer, _args: Any, _settings: Any) -> None:
                 raise RuntimeError(f"all parameters should on {device} device")
 
 
-class FusedAdam(OnDeviceOptimizer, torch.optim.Adam):
+class _AdamOnDevice(OnDeviceOptimizer):
+    def _accept(self, settings: dict[str, Any]) -> None:
+        if settings.pop("differentiable"):
+            raise RuntimeError(f"{type(self).__name__} does not support differentiable=True")
+        settings.pop("capturable")  # each operator by itself can be captured
+
+
+@with_settings(
+    lr=1e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0,
+    amsgrad=False,
+    maximize=False,
+    capturable=False,
+    differentiable=False,
+)
+class FusedAdam(_AdamOnDevice, torch.optim.Adam):
     """torch.optim.Adam."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        _refuse_differentiable(type(self).__name__, differentiable)
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=False, maximize=maximize)
 
-
-class FusedAdamW(OnDeviceOptimizer, torch.optim.AdamW):
+@with_settings(
+    lr=1e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=1e-2,
+    amsgrad=False,
+    maximize=False,
+    capturable=False,
+    differentiable=False,
+)
+class FusedAdamW(_AdamOnDevice, torch.optim.AdamW):
     """torch.optim.AdamW."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        _refuse_differentiable(type(self).__name__, differentiable)
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=False, maximize=maximize)
 
-
+@with_settings(lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
 class FusedSGD(OnDeviceOptimizer, torch.optim.SGD):
     """torch.optim.SGD."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        momentum: float = 0,
-        dampening: float = 0,
-        weight_decay: float = 0,
-        nesterov: bool = False,
-    ) -> None:
-        super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, foreach=False)
 
-
-class FusedIntelLARS(PerParameterOptimizer):
+@with_settings(lr=1e-3, momentum=0, eeta=1e-3, weight_decay=0, epsilon=0.0)
+class FusedIntelLARS(VendorOptimizer, PerParameterOptimizer):
     """LARS: every weight's rate in proportion to its norm over its gradient's; groups with lars=False are SGD."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        momentum: float = 0,
-        eeta: float = 1e-3,
-        weight_decay: float = 0,
-        epsilon: float = 0.0,
-    ) -> None:
-        for name, value in (("learning rate", lr), ("momentum value", momentum), ("epsilon value", epsilon)):
-            check(name, value)
-        check("weight_decay value", weight_decay)
-        if not 0 < eeta <= 1:
-            raise ValueError(f"Invalid eeta value: {eeta}")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "eeta": eeta,
-            "weight_decay": weight_decay,
-            "epsilon": epsilon,
-            "lars": True,
-        }
-        super().__init__(params, defaults)
+    def _accept(self, settings: dict[str, Any]) -> None:
+        check_not_negative(settings, "lr", "momentum", "epsilon", "weight_decay")
+        if not 0 < settings["eeta"] <= 1:
+            raise ValueError(f"Invalid eeta value: {settings['eeta']}")
+        settings["lars"] = True
 
     def _update(self, param: Tensor, grad: Tensor, state: State, group: Group) -> None:
         rate, decay = group["lr"], group["weight_decay"]
@@ -126,13 +101,3 @@ class FusedIntelLARS(PerParameterOptimizer):
             else:
                 grad = state["momentum_buffer"] = grad.clone()
         param.add_(grad, alpha=-rate)
-
-
-def _refuse_differentiable(name: str, differentiable: bool) -> None:
-    if differentiable:
-        raise RuntimeError(f"{name} does not support differentiable=True")
-
-
-OPTIMIZERS: Mapping[str, type[Optimizer]] = {
-    optimizer.__name__: optimizer for optimizer in (FusedAdam, FusedAdamW, FusedIntelLARS, FusedSGD)
-}

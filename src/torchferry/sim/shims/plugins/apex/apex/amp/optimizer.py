@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from torchferry.sim.shims.optim.base import clip_gradients
-from torchferry.sim.shims.optim.combining import combine
+from torchferry.sim.shims.optim.combined import combine
 
 from ._amp_state import maybe_print
 from .casts import disable_casts

@@ -1,25 +1,6 @@
 """torch_npu.optim: the fused optimizers of the adapter."""
 
-from torchferry.sim.shims.optim.npu import (
-    NpuFusedAdadelta,
-    NpuFusedAdam,
-    NpuFusedAdamP,
-    NpuFusedAdamW,
-    NpuFusedBertAdam,
-    NpuFusedLamb,
-    NpuFusedRMSprop,
-    NpuFusedRMSpropTF,
-    NpuFusedSGD,
-)
+from torchferry.sim.shims.optim import npu
+from torchferry.sim.shims.optim.npu import *  # noqa: F403
 
-__all__ = [
-    "NpuFusedAdadelta",
-    "NpuFusedAdam",
-    "NpuFusedAdamP",
-    "NpuFusedAdamW",
-    "NpuFusedBertAdam",
-    "NpuFusedLamb",
-    "NpuFusedRMSprop",
-    "NpuFusedRMSpropTF",
-    "NpuFusedSGD",
-]
+__all__ = npu.__all__

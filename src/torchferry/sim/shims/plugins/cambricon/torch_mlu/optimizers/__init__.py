@@ -1,5 +1,3 @@
 """torch_mlu.optimizers: apex's fused optimizers as the adapter ships them."""
 
-from torchferry.sim.shims.optim.apex_style import FusedAdam, FusedLAMB, FusedLAMBAMP, FusedSGD
-
-__all__ = ["FusedAdam", "FusedLAMB", "FusedLAMBAMP", "FusedSGD"]
+from torchferry.sim.shims.optim.apex_style import *  # noqa: F403
