@@ -17,7 +17,7 @@ from torchferry.emulate.libraries import Libraries
 from torchferry.emulate.programs import put_on_path
 from torchferry.errors import RunError
 from torchferry.observe import torchvision_operators
-from torchferry.sim.current import simulated
+from torchferry.sim import simulated
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 

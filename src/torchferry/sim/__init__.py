@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchferry.sim.activation import ActiveSimulation
 
 __all__ = ["activate", "is_active"]
 
@@ -35,6 +40,24 @@ def activate(
 
 def is_active() -> bool:
     """Whether this process simulates a device."""
-    from torchferry.sim.current import simulated
-
     return simulated() is not None
+
+
+def simulated() -> ActiveSimulation | None:
+    """What is simulated in this process; None when nothing is. The simulator is not imported to say so."""
+    activation = sys.modules.get("torchferry.sim.activation")
+    now: ActiveSimulation | None = None if activation is None else activation.active()
+    return now
+
+
+def fallback_calls() -> dict[str, int]:
+    """Operators that the simulated device has computed on the CPU -> how often, up to now."""
+    if simulated() is None:
+        return {}
+    from torchferry.sim import native
+
+    return {
+        use.name: use.calls
+        for use in native.operator_uses()
+        if use.verdict is native.OperatorVerdict.FALLS_BACK
+    }

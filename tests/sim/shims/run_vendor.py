@@ -126,7 +126,7 @@ def migration(vendor: Vendor, _example: Path) -> None:
 
     importlib.import_module(MIGRATIONS[vendor.name])
     zeros = torch.zeros
-    from torchferry.sim.shims.migration import migrate
+    from torchferry.sim.shims.modules import migrate
 
     migrate(vendor)
     assert torch.zeros is zeros

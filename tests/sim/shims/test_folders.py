@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -45,8 +46,8 @@ def test_every_fused_optimizer_of_the_table_is_there(name: str) -> None:
     assert all(by_name(optimizer) is not None for optimizer in vendor.fused_optimizers)
     place = vendor.fused_optimizer_module.replace(".", "/")
     files = [folder / place / "__init__.py" for folder in shim_folders(vendor)]
-    text = "".join(file.read_text() for file in files if file.is_file())
-    assert all(f'"{optimizer}"' in text for optimizer in vendor.fused_optimizers)
+    (file,) = filter(Path.is_file, files)
+    assert runpy.run_path(str(file)).keys() >= set(vendor.fused_optimizers)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from torchferry.observe.operators import (
     leaves_uninitialised,
     why_unreadable,
 )
-from torchferry.sim.current import simulated
+from torchferry.sim import simulated
 
 _MODEL = "0"  # single operators belong to none
 _NOT_IN_NAMES = re.compile(r"[./\\\s]")

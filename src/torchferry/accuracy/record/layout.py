@@ -14,7 +14,7 @@ from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import sizes_of, why_unreadable
 from torchferry.readiness.cases.model import contiguous
-from torchferry.sim.current import simulated
+from torchferry.sim import simulated
 
 
 class TensorLayout:

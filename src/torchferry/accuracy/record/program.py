@@ -18,7 +18,7 @@ from torchferry.observe.patching import Patches
 from torchferry.observe.program import EarlyEnd, Entrance, around_loading, seed_all
 from torchferry.observe.steps import StepCounter
 from torchferry.readiness.capture.program import before_every_end, keep_out_of_tracing
-from torchferry.sim.current import simulated
+from torchferry.sim import simulated
 
 
 class RecordingPart(Protocol):

@@ -32,7 +32,7 @@ from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.files.aside import folder_aside
 from torchferry.report.progress import progress_bar
 from torchferry.settings import decode, encode
-from torchferry.sim.current import fallback_calls
+from torchferry.sim import fallback_calls
 
 # Makes every call of a record once more, alone, on a device: from the recorded inputs, so that no
 # error is handed on.

@@ -28,7 +28,7 @@ from torchferry.observe.steps import StepCounter
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, tell
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
 from torchferry.readiness.capture.program import before_every_end
-from torchferry.sim.current import fallback_calls
+from torchferry.sim import fallback_calls
 from torchferry.vendors.registry import get_vendor
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])

@@ -28,8 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchferry.readiness.cases.comparing import ResultMismatchError
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
-from torchferry.sim import is_active
-from torchferry.sim.current import fallback_calls
+from torchferry.sim import fallback_calls, is_active
 
 # Measures how long one call of a case takes on each device, in turns, so that what slows the machine
 # down slows all.

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchferry.sim.shims.generic import register_plugin
 from torchferry.sim.shims.in_tree import accept_profiler_arguments, add_old_methods
 from torchferry.vendors.model import Vendor
 
@@ -55,6 +54,8 @@ def install(vendor: Vendor) -> list[Path]:
         if str(folder) not in sys.path:
             sys.path.insert(1, str(folder))
     if vendor.plugin and not any((folder / vendor.plugin).is_dir() for folder in folders):
+        from torchferry.sim.shims.modules import register_plugin
+
         register_plugin(vendor)
     accept_profiler_arguments(vendor)
     add_old_methods(vendor)

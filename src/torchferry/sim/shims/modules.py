@@ -1,4 +1,4 @@
-"""One module under several names: `torch_npu.npu` is `torch.npu`, and so are the modules below it."""
+"""Modules of the plugins: one under several names, backends' switches, a plugin made of data alone, the migration to a device."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.checkpoint import DefaultDeviceType
 
+from torchferry.runtime.settings import LayerSettings, TypeChecks
 from torchferry.vendors.model import Vendor
 
 
@@ -55,3 +56,46 @@ def add_backend(name: str, **settings: Any) -> ModuleType:
 def adapter_version() -> str:
     """The version that a plugin for this torch carries: torch's own, without a build tag."""
     return torch.__version__.partition("+")[0]
+
+
+def register_plugin(vendor: Vendor) -> None:
+    """Put `<plugin>`, its device module and its fused optimizers into sys.modules."""
+    from torchferry.sim.shims.optim import by_name
+
+    plugin = _package(vendor.plugin)
+    plugin.__dict__["__version__"] = adapter_version()
+    adopt_device(vendor, vendor.plugin)
+    if not vendor.fused_optimizer_module.startswith(vendor.plugin + "."):
+        return
+    optimizers = _package(vendor.fused_optimizer_module)
+    for name in vendor.fused_optimizers:
+        known = by_name(name)
+        if known is not None:
+            setattr(optimizers, name, known)
+
+
+def _package(name: str) -> ModuleType:
+    """A module that can be imported by its dotted name, and its parents."""
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name, "Made from the vendor's data for the simulator.")
+    module.__path__ = []
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent:
+        setattr(_package(parent), last, module)
+    return module
+
+
+def migrate(vendor: Vendor) -> None:
+    """Let torch.cuda, `.cuda()`, "cuda" and "nccl" mean the vendor's device in this process, once.
+
+    A device's type stays the vendor's alone, as it does with the vendors' own migrations.
+    """
+    from torchferry.runtime.layer import activate_layer
+
+    if device_module(vendor) is None:
+        raise RuntimeError(
+            f"there is no {vendor.torch_module}: activate the simulator before migrating to it"
+        )
+    activate_layer(LayerSettings(vendor.name, type_checks=TypeChecks.VENDOR), vendor)

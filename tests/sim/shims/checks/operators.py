@@ -261,7 +261,7 @@ def check_what_is_not_simulated_is_said_when_it_is_called(device: str) -> None:
 
 
 def check_only_names_of_the_adapter_are_there(device: str) -> None:
-    from torch_npu.operator_table import OPERATOR_NAMES
+    from torch_npu.operators import OPERATOR_NAMES
 
     assert set(torch_npu._OPERATORS) <= OPERATOR_NAMES
 

@@ -12,13 +12,12 @@ from torchferry.sim.shims.modules import adapter_version, adopt_device  # noqa: 
 
 adopt_device(_vendor, __name__)
 
-from . import attention, boxes, contrib, distributed, experts, formats, norms, optim, profiler, utils  # noqa: E402
-from .operators import not_simulated, publish  # noqa: E402
+from . import attention, contrib, distributed, formats, kernels, optim, profiler, utils  # noqa: E402
+from .operators import not_simulated, publish, simulated  # noqa: E402
 
 __version__ = adapter_version()
 
-_AREAS = (attention, boxes, experts, formats, norms)
-_OPERATORS = {name: function for area in _AREAS for name, function in area.OPERATORS.items()}
+_OPERATORS = simulated((attention, formats, kernels))
 publish(_OPERATORS)
 
 __all__ = ["__version__", "contrib", "distributed", "optim", "profiler", "utils"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -177,9 +177,3 @@ def _each_sequence(
         start, key_start = end, key_end
     output, maximum, total = (torch.cat(column, dim=2).squeeze(0) for column in zip(*results, strict=True))
     return output.transpose(0, 1).contiguous(), maximum, total
-
-
-OPERATORS: Mapping[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (npu_apply_rotary_pos_emb, npu_fusion_attention, npu_rotary_mul)
-}

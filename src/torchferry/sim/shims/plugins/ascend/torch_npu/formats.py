@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -126,29 +126,3 @@ def copy_memory_(target: Tensor, source: Tensor, non_blocking: bool = False) -> 
 def one_(tensor: Tensor) -> Tensor:
     """Tensor.fill_(1)."""
     return tensor.fill_(1)
-
-
-OPERATORS: Mapping[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        copy_memory_,
-        empty_with_format,
-        get_npu_format,
-        get_storage_size,
-        npu_broadcast,
-        npu_change_data_ptr,
-        npu_confusion_transpose,
-        npu_dtype_cast,
-        npu_format_cast,
-        npu_format_cast_,
-        npu_max,
-        npu_min,
-        npu_one_hot,
-        npu_pad,
-        npu_reshape,
-        npu_slice,
-        npu_sort_v2,
-        npu_transpose,
-        one_,
-    )
-}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import torch
 
-from .operator_table import OPERATOR_NAMES
-
+_LINES = Path(__file__).with_name("operator_names.txt").read_text("utf-8").splitlines()
+OPERATOR_NAMES = frozenset(name for line in _LINES if not line.startswith("#") for name in line.split())
 # methods of tensors in older adapters; today's refuse them in these words
 _OLD_METHODS = (
     "copy_memory_",
@@ -19,6 +21,11 @@ _OLD_METHODS = (
     "npu_format_cast_",
     "one_",
 )
+
+
+def simulated(areas: tuple[ModuleType, ...]) -> dict[str, Callable[..., Any]]:
+    """The operators that modules compute: each is a function under the operator's name."""
+    return {name: value for area in areas for name, value in vars(area).items() if name in OPERATOR_NAMES}
 
 
 def not_simulated(name: str) -> Callable[..., NoReturn] | None:

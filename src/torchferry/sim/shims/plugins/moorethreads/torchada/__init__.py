@@ -4,6 +4,6 @@ from torchferry.sim.shims import require_simulator
 
 _vendor = require_simulator(__name__)
 
-from torchferry.sim.shims.migration import migrate  # noqa: E402
+from torchferry.sim.shims.modules import migrate  # noqa: E402
 
 migrate(_vendor)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._amp_state import _amp_state
 from .casts import disable_casts
-from .optimizer import AmpStash, stash_of
+from .optimizer import stash_of
 
 
 @contextmanager
@@ -36,24 +36,16 @@ def scale_loss(
     for stash in stashes:
         stash.before_backward()
     with disable_casts():
-        yield _scaled(loss, scale)
+        if isinstance(loss, Tensor):
+            yield loss.float() * scale if scale != 1.0 else loss.float()
+        else:
+            yield loss * scale
     if delay_unscale:
         for stash in stashes:
             stash.has_scaled_gradients = True
         return
     overflows = [stash.after_backward(scale, check=scaler.dynamic) for stash in stashes]
     if not delay_overflow_check and scaler.update_scale(any(overflows)):
-        _skip(stashes, loss_id, scaler.loss_scale())
-
-
-def _scaled(loss: Any, scale: float) -> Any:
-    if isinstance(loss, Tensor):
-        return loss.float() * scale if scale != 1.0 else loss.float()
-    return loss * scale
-
-
-def _skip(stashes: list[AmpStash], loss_id: int, scale: float) -> None:
-    for stash in stashes:
-        stash.skip_next_step = (
-            f"Gradient overflow.  Skipping step, loss scaler {loss_id} reducing loss scale to {scale}"
-        )
+        reduced = f"loss scaler {loss_id} reducing loss scale to {scaler.loss_scale()}"
+        for stash in stashes:
+            stash.skip_next_step = f"Gradient overflow.  Skipping step, {reduced}"

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from torchferry.sim.shims import require_simulator
-from torchferry.sim.shims.migration import migrate
+from torchferry.sim.shims.modules import migrate
 
 
 def _replace_double_tensor() -> None:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...boxes import npu_iou as _iou
-from ...boxes import npu_ptiou as _ptiou
+from ...kernels import npu_iou as _iou
+from ...kernels import npu_ptiou as _ptiou
 
 __all__ = [
     "dropout_with_byte_mask",

@@ -1,7 +1,7 @@
 """The migration itself, under the name that programs import."""
 
 from torchferry.sim.shims import require_simulator
-from torchferry.sim.shims.migration import migrate
+from torchferry.sim.shims.modules import migrate
 
 
 def apply_monkey_patches() -> None:

@@ -1,1 +1,0 @@
-"""torch_sdaa.utils."""
