@@ -21,8 +21,8 @@ from tests.examination.stations import (
     put,
     station,
 )
-from torchferry.examination.device.examine import examine_device, vendors_with_traces
 from torchferry.examination.device.station import Access, CommandOutput, this_station
+from torchferry.examination.examine import examine_device, vendors_with_traces
 from torchferry.examination.host.machine import Space, this_machine
 from torchferry.report.checks import Status
 from torchferry.vendors.machine import load_machine

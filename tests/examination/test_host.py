@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.examination.making import GIBIBYTE, GOOD, machine
-from torchferry.examination.host.examine import examine
+from torchferry.examination.examine import examine_host
 from torchferry.examination.host.machine import Machine, ProcessLimit, Space, this_machine
 from torchferry.report.checks import CheckResult, Reach, Status
 
@@ -27,7 +27,7 @@ def lines(results: Iterable[CheckResult], reach: Reach) -> list[str]:
 
 
 def test_a_good_server_has_nothing_to_fix(tmp_path: Path) -> None:
-    found = examine(machine(tmp_path), None)
+    found = examine_host(machine(tmp_path), None)
     assert not found.count(Status.COSTS) and not found.count(Status.COULD)
     assert all(not result.commands for result in found.results)
     # only a person can look at the firmware
@@ -38,13 +38,13 @@ def test_a_good_server_has_nothing_to_fix(tmp_path: Path) -> None:
 
 def test_nothing_can_be_seen(tmp_path: Path) -> None:
     empty = machine(tmp_path, dict.fromkeys(GOOD), processors=0, shared_memory=None, limits={}, packages={})
-    found = examine(empty, None)
+    found = examine_host(empty, None)
     assert not found.count(Status.COSTS) and not found.count(Status.COULD)
     assert found.count(Status.UNSEEN) == 8
 
 
 def test_the_machine_that_we_run_on_can_be_examined() -> None:
-    assert examine(this_machine(), None).results
+    assert examine_host(this_machine(), None).results
 
 
 @pytest.mark.parametrize("governor", ["powersave", "ondemand", "schedutil"])

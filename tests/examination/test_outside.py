@@ -15,8 +15,8 @@ import pytest
 
 from tests.examination.checking import check, only
 from tests.examination.stations import ASCEND_VARIABLES, NPU_SMI, ascend_files, put, station
-from torchferry.examination.device.examine import examine_device
 from torchferry.examination.device.station import CommandOutput, find_program, run_command
+from torchferry.examination.examine import examine_device
 from torchferry.examination.report import to_script, without_names
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text

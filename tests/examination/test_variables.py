@@ -9,7 +9,7 @@ import pytest
 
 from tests.vendors.conftest import MINIMAL
 from torchferry.errors import VendorError
-from torchferry.examination.host.examine import check_variables
+from torchferry.examination.examine import check_variables
 from torchferry.report.checks import CheckResult, Status
 from torchferry.vendors.host import load_host
 from torchferry.vendors.registry import get_vendor, load_vendor, vendor_names

@@ -80,12 +80,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _host(args: argparse.Namespace, machine: Machine) -> int:
-    from torchferry.examination.host.examine import examine, installed_vendor
+    from torchferry.examination.examine import examine_host, installed_vendor
     from torchferry.examination.report import HOST_REPORTS, to_script
     from torchferry.report.checks import Status
 
     vendor = options.vendor_of(args) or installed_vendor(args.vendor_path)
-    found = examine(machine, vendor, is_guess=not args.to)
+    found = examine_host(machine, vendor, is_guess=not args.to)
     if args.fix:
         write(to_script(found.results, options.language_of(args)))
     else:
@@ -96,7 +96,7 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
     import socket
 
-    from torchferry.examination.examining import examine_machine
+    from torchferry.examination.examine import examine_machine
     from torchferry.examination.report import REPORTS, for_strangers, to_script
 
     report = examine_machine(

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from torchferry.examination.device.checks.trial import ID as TRIAL
-from torchferry.examination.device.examine import DeviceExamination
-from torchferry.examination.host.examine import OPTION, VARIABLE, HostExamination
+from torchferry.examination.examine import (
+    OPTION,
+    VARIABLE,
+    DeviceExamination,
+    HostExamination,
+    MachineReport,
+)
 from torchferry.report import checks
 from torchferry.report.checks import CheckResult, Command, Reach, Status, result_table
 from torchferry.report.formats import Options, Reports
@@ -18,28 +23,6 @@ from torchferry.report.page import Page, Table
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, UNCLEAR, Grade
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
-
-
-@dataclass(frozen=True)
-class MachineReport:
-    """What is said of a machine: of its device, if a vendor is known, and of the host."""
-
-    device: DeviceExamination | None
-    host: HostExamination
-    others: tuple[str, ...] = ()  # vendors of whom something is here when none was chosen
-    versions: Mapping[str, str | None] = field(default_factory=dict)
-    is_known: bool = True  # what a machine needs for this vendor
-    with_whole_host: bool = False  # also what costs nothing
-
-    @property
-    def is_ready(self) -> bool:
-        return self.device is not None and self.is_known and self.device.is_ready
-
-    @property
-    def results(self) -> tuple[CheckResult, ...]:
-        """All of them, those of the device first."""
-        return (*(self.device.results if self.device else ()), *self.host.results)
-
 
 HOST_REPORTS: Reports[HostExamination] = Reports(
     {"json": f"{__name__}:host_to_json"}, page=f"{__name__}:host_page"
@@ -268,7 +251,9 @@ def verdict(found: DeviceExamination) -> tuple[Text, str]:
 def page_of(found: MachineReport, options: Options) -> Page:
     """Verdict first, then what a machine needs, then what the host costs."""
     host_verdicts = tuple(_host_verdicts(found.host))
-    shown_host = found.host if found.with_whole_host else _costly(found.host)
+    # Beside whether a machine can be used at all, what makes it slow; the rest is for those who ask.
+    costly = replace(found.host, results=found.host.of(Status.COSTS))
+    shown_host = found.host if found.with_whole_host else costly
     verdicts, tables = _of_device(found, options.everything)
     if found.versions:
         versions = {name: version or "-" for name, version in found.versions.items()}
@@ -291,11 +276,6 @@ def _of_device(found: MachineReport, everything: bool) -> tuple[list[tuple[Text,
     if not found.is_known:
         return [(_NO_DATA.format(vendor=device.vendor.name), "magenta")], [table]
     return [verdict(device)], [table]
-
-
-def _costly(host: HostExamination) -> HostExamination:
-    """What makes the machine slow: beside whether it can be used at all, the rest is for those who ask."""
-    return replace(host, results=host.of(Status.COSTS))
 
 
 def _notes(found: MachineReport, everything: bool) -> Iterator[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections import deque
@@ -34,24 +35,23 @@ class SharedObject:
     has: frozenset[str] = frozenset()  # GLIBCXX_3.4.29
 
 
+_UNREADABLE = (OSError, struct.error, ValueError, OverflowError)
+
+
 def read_shared_object(path: Path) -> SharedObject | None:
     """None: the file can't be read or is no ELF file of 64 bits."""
-    try:
-        with open(path, "rb") as file:
-            reader = _reader(file)
-            return reader.read() if reader else None
-    except (OSError, struct.error, ValueError, OverflowError):
-        return None
+    with contextlib.suppress(*_UNREADABLE), open(path, "rb") as file:
+        reader = _reader(file)
+        return reader.read() if reader else None
+    return None
 
 
 def symbol_names(path: Path) -> bytes:
     """The names of its symbols, one after the other with a zero byte between; nothing where they can't be read."""
-    try:
-        with open(path, "rb") as file:
-            reader = _reader(file)
-            return reader.names() if reader else b""
-    except (OSError, struct.error, ValueError, OverflowError):
-        return b""
+    with contextlib.suppress(*_UNREADABLE), open(path, "rb") as file:
+        reader = _reader(file)
+        return reader.names() if reader else b""
+    return b""
 
 
 def _reader(file: BinaryIO) -> _ElfReader | None:
@@ -69,10 +69,11 @@ class _ElfReader:
         self._machine = _MACHINES.get(machine, str(machine))
         offset = struct.unpack_from(f"{order}Q", head, 32)[0]
         size, count = struct.unpack_from(f"{order}HH", head, 54)
-        segments = [self._segment(offset + number * size) for number in range(count)]
+        # Kind, flags, place in the file, address, physical address, size in the file.
+        segments = [self._unpack("IIQQQQ", offset + number * size) for number in range(count)]
         self._loaded = [segment for segment in segments if segment[0] == _LOADED]
         dynamic = next((segment for segment in segments if segment[0] == _DYNAMIC), None)
-        self._entries = self._read_entries(dynamic[1], dynamic[3]) if dynamic else []
+        self._entries = self._read_entries(dynamic[2], dynamic[5]) if dynamic else []
         self._values = dict(self._entries)
         self._strings = self._in_file(self._values.get(_STRINGS, 0))
 
@@ -123,11 +124,6 @@ class _ElfReader:
         form = self._order + form
         return struct.unpack(form, self._bytes(offset, struct.calcsize(form)))
 
-    def _segment(self, offset: int) -> tuple[int, int, int, int]:
-        """Kind, place in the file, address, size in the file."""
-        kind, _, place, address, _, size = self._unpack("IIQQQQ", offset)
-        return kind, place, address, size
-
     def _read_entries(self, offset: int, size: int) -> list[tuple[int, int]]:
         data = self._bytes(offset, min(size, 16 * _MOST))
         found = []
@@ -142,7 +138,7 @@ class _ElfReader:
 
     def _in_file(self, address: int) -> int:
         """Where in the file an address lies."""
-        for _, place, start, size in self._loaded:
+        for _, _, place, start, _, size in self._loaded:
             if start <= address < start + size:
                 return address - start + place
         return address
@@ -176,7 +172,12 @@ class LibrarySearch:
         # `import torch` comes first, so that its libraries are loaded already
         torch = station.package("torch")
         self._loaded = [torch / "lib"] if torch else []
-        self._of_interpreter = self._inherited(station.interpreter)
+        # Folders that Python's own program names for all that it loads, as those of conda do.
+        interpreter = station.interpreter
+        program = _read(interpreter) if interpreter is not None else None
+        self._of_interpreter: list[Path] = []
+        if interpreter is not None and program is not None and program.is_inherited:
+            self._of_interpreter = [self._own_folder(folder, interpreter) for folder in program.search]
 
     def needs(self, files: Iterable[Path]) -> Needs:
         """All that these files need, and what that needs; PyTorch's own libraries are taken to be whole."""
@@ -209,29 +210,19 @@ class LibrarySearch:
             own = [self._own_folder(folder, asked_by) for folder in library.search]
         first, later = (own, []) if library is not None and library.is_inherited else ([], own)
         folders = (*first, *self._of_interpreter, *self._listed, *later, *self._loaded, *self._system)
-        return next((found for folder in folders if (found := self._in(folder, name))), None)
+        files = (folder / name for folder in folders)
+        return next((file for file in files if os.path.isfile(file) and self._suits(file)), None)
 
     def wrong_architecture(self, name: str) -> Path | None:
         """A file of that name on the way which is made for another processor."""
         files = (folder / name for folder in (*self._listed, *self._system))
         return next((file for file in files if os.path.isfile(file) and not self._suits(file)), None)
 
-    def _inherited(self, interpreter: Path | None) -> list[Path]:
-        """Folders that Python's own program names for all that it loads, as those of conda do."""
-        program = _read(interpreter) if interpreter is not None else None
-        if interpreter is None or program is None or not program.is_inherited:
-            return []
-        return [self._own_folder(folder, interpreter) for folder in program.search]
-
     def _own_folder(self, text: str, asked_by: Path) -> Path:
         origin = os.path.dirname(os.path.realpath(asked_by))
         if "ORIGIN" in text:
             return Path(text.replace("${ORIGIN}", origin).replace("$ORIGIN", origin))
         return self._station.path(text)
-
-    def _in(self, folder: Path, name: str) -> Path | None:
-        file = folder / name
-        return file if os.path.isfile(file) and self._suits(file) else None
 
     def _suits(self, file: Path) -> bool:
         library = _read(file)  # linker scripts do not say
@@ -252,7 +243,7 @@ class LibrarySearch:
             if line.startswith("include") and depth:
                 pattern = line.removeprefix("include").strip()
                 wanted = pattern if pattern.startswith("/") else f"/etc/{pattern}"
-                for each in self._station.files([wanted]):
+                for each in self._station.machine.files([wanted]):
                     found += self._configured(each, depth - 1)
             elif line and not line.startswith("include"):
                 found.append(self._station.path(line))

@@ -128,9 +128,8 @@ class Station:
     port_is_free: Callable[[int], bool]
     program: Callable[[str], str | None]  # where a command lies
     interpreter: Path | None = None  # Python's own program
-    trial: Callable[[], CommandOutput | None] | None = (
-        None  # computes on the devices; None: nobody asked for it
-    )
+    # Computes on the devices; None: nobody asked for it.
+    trial: Callable[[], CommandOutput | None] | None = None
     emulation: Callable[[], str | None] | None = None  # the plugin's version if it can run without a device
 
     def path(self, name: str) -> Path:
@@ -142,11 +141,6 @@ class Station:
         with contextlib.suppress(ValueError):
             return f"/{path.relative_to(self.machine.root)}"
         return str(path)
-
-    def files(self, patterns: Sequence[str]) -> list[Path]:
-        """All files that match."""
-        wanted = map(self.machine.in_home, patterns)
-        return [path for pattern in wanted for path in self.machine.paths(pattern.lstrip("/"))]
 
     @cached_property
     def torch(self) -> str | None:
@@ -172,7 +166,7 @@ class Station:
         """Where the toolkit is: where its variable says, else where it lies by default."""
         # os.path and not Path: what another user's home hides is not there, and no error
         named = [self.machine.environment.get(name, "") for name in self.table.toolkit.variables]
-        places = [*map(self.path, filter(None, named)), *self.files(self.table.toolkit.folders)]
+        places = [*map(self.path, filter(None, named)), *self.machine.files(self.table.toolkit.folders)]
         return next((place for place in places if os.path.isdir(place)), None)
 
     @cached_property
@@ -246,7 +240,7 @@ class Station:
     @cached_property
     def nodes(self) -> list[Path]:
         """The files of devices."""
-        return self.files(self.table.devices.nodes)
+        return self.machine.files(self.table.devices.nodes)
 
 
 def this_station(
@@ -256,41 +250,40 @@ def this_station(
     import socket
 
     program = [sys.executable, "-c", TRIAL, vendor.plugin, vendor.device_type]
+    environment = machine.environment
+    folder = Path("/")
+    with contextlib.suppress(FileNotFoundError):  # it was removed under this process
+        folder = Path.cwd()
+
+    def run(command: Sequence[str]) -> CommandOutput | None:
+        path = find_program(command[0], environment)
+        return run_command([path, *command[1:]], environment) if path else None
+
     return Station(
         machine=machine,
         vendor=vendor,
         table=table,
         python=f"{sys.version_info[0]}.{sys.version_info[1]}",
         hostname=socket.gethostname(),
-        folder=_folder(),
-        run=lambda command: _run(command, machine.environment),
+        folder=folder,
+        run=run,
         package=_package,
         access=_access,
         address=_address,
         port_is_free=_port_is_free,
-        program=lambda name: find_program(name, machine.environment),
+        program=lambda name: find_program(name, environment),
         interpreter=Path(sys.executable) if sys.executable else None,
-        trial=(lambda: run_command(program, machine.environment, TRIAL_SECONDS)) if with_trial else None,
+        trial=(lambda: run_command(program, environment, TRIAL_SECONDS)) if with_trial else None,
         emulation=lambda: _version_set_up(vendor),
     )
 
 
 def _version_set_up(vendor: Vendor) -> str | None:
-    from torchferry.examination.device.examine import version_set_up
+    """The version of the plugin that is set up; None if programs could not run on the emulated device at once."""
+    from torchferry.emulate import build, plugins
 
-    return version_set_up(vendor)
-
-
-def _folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:  # it was removed under this process
-        return Path("/")
-
-
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> CommandOutput | None:
-    path = find_program(command[0], environment)
-    return run_command([path, *command[1:]], environment) if path else None
+    plugin = plugins.found(vendor) if build.is_set_up(vendor) else None
+    return plugin.version if plugin is not None else None
 
 
 def _package(name: str) -> Path | None:

@@ -35,6 +35,11 @@ def minor(version: str) -> str:
     return ".".join(base(version).split(".")[:2])
 
 
+def release(version: str) -> tuple[int, ...]:
+    """2.4.0+cpu as (2, 4)."""
+    return (*place(version)[0], 0, 0)[:2]
+
+
 def build(version: str) -> str:
     """2.4.0+cpu as cpu."""
     return version.partition("+")[2]
@@ -53,14 +58,11 @@ def place(version: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     while head and not head[-1]:  # 9.1 is 9.1.0
         head.pop()
     rest = re.split(r"\+|-(?!alpha|beta|rc)", version[found.end() if found else 0 :], maxsplit=1)[0]
-    parts = [_part(*groups) for groups in _PART.findall(rest)]
+    parts = [
+        (2, int(number)) if number else (3 if word.lower() == "post" else 0, int(count or 0))
+        for number, word, count in _PART.findall(rest)
+    ]
     return tuple(head), (*parts, (1, 0))  # the end: after any rc, before any number
-
-
-def _part(number: str, word: str, count: str) -> tuple[int, int]:
-    if number:
-        return 2, int(number)
-    return (3 if word.lower() == "post" else 0), int(count or 0)
 
 
 def fits(version: str, entries: Iterable[str]) -> bool:
@@ -88,7 +90,11 @@ def fit(version: str, entries: tuple[str, ...]) -> VersionFit:
 
 def release_of(table: MachineTable, plugin: str) -> Release | None:
     """The row of a plugin's version, the most exact one; None: no table speaks of it."""
-    rows = [row for row in table.releases if _is_of(plugin, row.plugin)]
+    rows = [
+        row
+        for row in table.releases
+        if plugin.startswith(row.plugin) and _SAME_PLUGIN.fullmatch(plugin[len(row.plugin) :])
+    ]
     return max(rows, key=lambda row: len(row.plugin), default=None)
 
 
@@ -107,10 +113,6 @@ def driver_row(table: MachineTable, toolkit: str) -> DriverRow | None:
 def toolkits(table: MachineTable) -> tuple[str, ...]:
     """All that the matrix names."""
     return tuple(dict.fromkeys(name for row in table.releases for name in (*row.toolkit, *row.compatible)))
-
-
-def _is_of(plugin: str, entry: str) -> bool:
-    return plugin.startswith(entry) and _SAME_PLUGIN.fullmatch(plugin[len(entry) :]) is not None
 
 
 def advised(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -56,20 +56,20 @@ class Machine:
             return sorted(self.root.glob(pattern))
         return []
 
-    def in_home(self, name: str) -> str:
-        """A path or pattern with the user's home in place of ~; glob must take the home as it is written."""
+    def files(self, patterns: Sequence[str]) -> list[Path]:
+        """All files that match; ~ is the user's home, which glob must take as it is written."""
         from glob import escape
 
-        return (
-            escape(self.environment.get("HOME", "/").rstrip("/")) + name[1:]
-            if name.startswith("~/")
-            else name
-        )
+        home = escape(self.environment.get("HOME", "/").rstrip("/"))
+        wanted = (f"{home}{name[1:]}" if name.startswith("~/") else name for name in patterns)
+        return [path for name in wanted for path in self.paths(name.lstrip("/"))]
 
     @cached_property
     def quota(self) -> float | None:
         """How many processors the container may use at a time; None: no limit is set."""
-        return min(filter(None, (*self._quotas_v2(), self._quota_v1())), default=None)
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        version_1 = _quota([self.read(f"sys/fs/cgroup/cpu/{name}") or "" for name in names])
+        return min(filter(None, (*self._quotas_v2(), version_1)), default=None)
 
     @property
     def usable(self) -> float | None:
@@ -79,20 +79,10 @@ class Machine:
 
     def _quotas_v2(self) -> list[float | None]:
         """Of the control group of this process and those above it."""
-        group = next(
-            (
-                line[3:]
-                for line in (self.read("proc/self/cgroup") or "").splitlines()
-                if line.startswith("0::")
-            ),
-            "/",
-        )
-        folders = [Path(group.lstrip("/")), *Path(group.lstrip("/")).parents]
+        lines = (self.read("proc/self/cgroup") or "").splitlines()
+        group = Path(next((line[3:] for line in lines if line.startswith("0::")), "/").lstrip("/"))
+        folders = [group, *group.parents]
         return [_quota((self.read(f"sys/fs/cgroup/{folder}/cpu.max") or "").split()) for folder in folders]
-
-    def _quota_v1(self) -> float | None:
-        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        return _quota([self.read(f"sys/fs/cgroup/cpu/{name}") or "" for name in names])
 
 
 def _quota(words: list[str]) -> float | None:
@@ -106,11 +96,15 @@ def this_machine(nproc: int = 1) -> Machine:
     """The one that we run on."""
     import platform
 
+    count = os.cpu_count()
+    affinity = None if count is None else frozenset(range(count))
+    if hasattr(os, "sched_getaffinity"):
+        affinity = frozenset(os.sched_getaffinity(0))
     return Machine(
         root=Path("/"),
         architecture=platform.machine().lower(),
         environment=os.environ,
-        affinity=_affinity(),
+        affinity=affinity,
         nproc=nproc,
         version=_version,
         has_turbo_jpeg=_has_turbo_jpeg,
@@ -120,25 +114,13 @@ def this_machine(nproc: int = 1) -> Machine:
     )
 
 
-def _affinity() -> frozenset[int] | None:
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    count = os.cpu_count()
-    return None if count is None else frozenset(range(count))
-
-
 def _version(name: str) -> str | None:
     from importlib import metadata
 
-    try:
+    # All but the first: what is there is broken.
+    with contextlib.suppress(metadata.PackageNotFoundError, KeyError, OSError, ValueError):
         return metadata.version(name) or None
-    except (
-        metadata.PackageNotFoundError,
-        KeyError,
-        OSError,
-        ValueError,
-    ):  # the last: what is there is broken
-        return None
+    return None
 
 
 _ASK_PILLOW = "from PIL import features; print(features.check_feature('libjpeg_turbo'))"
@@ -158,18 +140,16 @@ def _has_turbo_jpeg() -> bool | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    answer = (
-        asked.stdout.strip()
-    )  # nothing: no Pillow, one that can't be loaded, or one that could not tell yet
+    # Nothing: no Pillow, one that can't be loaded, or one that could not tell yet.
+    answer = asked.stdout.strip()
     return {b"True": True, b"False": False}.get(answer) if asked.returncode == 0 else None
 
 
 def _space(path: Path) -> Space | None:
-    try:
+    with contextlib.suppress(OSError, AttributeError):
         found = os.statvfs(path)
-    except (OSError, AttributeError):
-        return None
-    return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+    return None
 
 
 def _limits() -> dict[str, ProcessLimit]:

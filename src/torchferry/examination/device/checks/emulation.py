@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchferry.examination.device.elf import LibrarySearch
 from torchferry.examination.device.station import Station
+from torchferry.examination.device.versions import release
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
@@ -41,19 +42,16 @@ def check(station: Station) -> Iterator[CheckResult]:
     if station.emulation is None:
         return
     version = station.emulation()
-    if version is None:
-        yield CheckResult(
-            ID, _DEVICE, Status.INFO, _NOT_SET_UP, _NOT_SET_UP_WHY.format(vendor=station.vendor.name)
-        )
-        return
-    found = _SET_UP.format(plugin=station.table.plugin.package, version=version)
-    yield CheckResult(ID, _DEVICE, Status.INFO, found, _SET_UP_WHY.format(vendor=station.vendor.name))
+    found, why = _NOT_SET_UP, _NOT_SET_UP_WHY
+    if version is not None:
+        found, why = _SET_UP.format(plugin=station.table.plugin.package, version=version), _SET_UP_WHY
+    yield CheckResult(ID, _DEVICE, Status.INFO, found, why.format(vendor=station.vendor.name))
 
 
 def _import(station: Station) -> Iterator[CheckResult]:
     files = station.plugin_files
     is_loaded = station.machine.environment.get(_SWITCH, "1") == "1"
-    if not files or not is_loaded or station.torch is None or _release(station.torch) < _FIRST_WITH_AUTOLOAD:
+    if not files or not is_loaded or station.torch is None or release(station.torch) < _FIRST_WITH_AUTOLOAD:
         return
     known = set(station.table.libraries)
     missing = [name for name in LibrarySearch(station).needs(files).missing if name in known]
@@ -71,8 +69,3 @@ def _import(station: Station) -> Iterator[CheckResult]:
         Command(f"export {_SWITCH}=0", Reach.SHELL),
     )
     yield CheckResult(ID, _IMPORT, Status.BLOCKS, _FAILS, why, commands)
-
-
-def _release(version: str) -> tuple[int, ...]:
-    numbers = version.split("+")[0].split(".")[:2]
-    return tuple(int(number) if number.isdigit() else 0 for number in numbers)

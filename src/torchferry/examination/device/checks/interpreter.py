@@ -9,7 +9,6 @@ from torchferry.examination.device.station import Station
 from torchferry.examination.device.versions import release_of
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
-from torchferry.vendors.machine import Release
 
 ID = "python"
 _FOUND = Text("Python {python} on {architecture}", "Python {python}，{architecture}")
@@ -29,14 +28,18 @@ _OTHER_PROCESSOR = Text("{name} is published for {listed}", "{name} 只为 {list
 def check(station: Station) -> Iterator[CheckResult]:
     """One result."""
     found = _FOUND.format(python=station.python, architecture=station.machine.architecture)
-    rows = _rows(station)
+    row = release_of(station.table, station.plugin) if station.plugin else None
+    rows = (row,) if row else station.table.releases  # all where there is no plugin
     name = station.table.plugin.package
     # where one row does not say, any may do
     pythons = {each: None for row in rows for each in row.python} if all(row.python for row in rows) else {}
     processors = {each: None for row in rows for each in row.architectures}
     if not all(row.architectures for row in rows):
         processors = {}
-    foreign = _foreign_file(station)
+    # A compiled module of the plugin that names another Python, where none names this one.
+    compiled = [file.name for file in station.plugin_files if re.search(r"\.cpython-3\d+", file.name)]
+    ours = re.compile(rf"\.cpython-{station.python.replace('.', '')}\b")
+    foreign = "" if any(map(ours.search, compiled)) else next(iter(compiled), "")
     if foreign:
         why = _OTHER_BUILD.format(file=foreign, name=name)
         yield CheckResult(ID, "Python", Status.BLOCKS, found, why)
@@ -51,16 +54,3 @@ def check(station: Station) -> Iterator[CheckResult]:
         yield CheckResult(ID, "Python", status, found, _OTHER_PYTHON.format(name=name, listed=listed))
     else:
         yield CheckResult(ID, "Python", Status.FINE, found, _FITS)
-
-
-def _foreign_file(station: Station) -> str:
-    """A compiled module of the plugin that names another Python, where none names this one."""
-    names = [file.name for file in station.plugin_files if re.search(r"\.cpython-3\d+", file.name)]
-    ours = re.compile(rf"\.cpython-{station.python.replace('.', '')}\b")
-    return "" if any(map(ours.search, names)) else next(iter(names), "")
-
-
-def _rows(station: Station) -> tuple[Release, ...]:
-    """The row of the installed plugin; all of them where there is none."""
-    row = release_of(station.table, station.plugin) if station.plugin else None
-    return (row,) if row else station.table.releases

@@ -119,19 +119,16 @@ def _reserved(station: Station) -> Iterator[CheckResult]:
     if not first or len(handed_out) != 2 or not all(word.isdecimal() for word in handed_out):
         return
     last = first + facts.port_count - 1
-    reserved = _spans(machine.read("proc/sys/net/ipv4/ip_local_reserved_ports") or "")
+    # 60000-60015,7000 as the system writes ports.
+    texts = (machine.read("proc/sys/net/ipv4/ip_local_reserved_ports") or "").split(",")
+    spans = filter(None, (re.fullmatch(r"(\d+)(?:-(\d+))?", text.strip()) for text in texts))
+    reserved = [(int(span[1]), int(span[2] or span[1])) for span in spans]
     if last < int(handed_out[0]) or first > int(handed_out[1]):
         return
     if not any(low <= first and last <= high for low, high in reserved):
         command = Command(f"sysctl -w net.ipv4.ip_local_reserved_ports={first}-{last}", Reach.ROOT)
         found = _RANGE.format(first=first, last=last)
         yield CheckResult(ID, "ports", Status.INFO, found, _RANGE_WHY, (command,))
-
-
-def _spans(text: str) -> list[tuple[int, int]]:
-    """60000-60015,7000 as the system writes ports."""
-    found = (re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()) for part in text.split(","))
-    return [(int(match[1]), int(match[2] or match[1])) for match in found if match]
 
 
 def _interfaces(station: Station) -> Iterator[CheckResult]:
@@ -143,8 +140,12 @@ def _interfaces(station: Station) -> Iterator[CheckResult]:
         # a name or the beginning of one, several of them; after = exactly these, after ^ all but these
         is_exact = value.lstrip("^").startswith("=")
         asked = [part for part in value.lstrip("=^").split(",") if part]
-        unknown = [part for part in asked if not _is_there(part, names, is_exact)]
-        if names and (unknown or not asked) and not value.startswith("^"):
+        known = [
+            part
+            for part in asked
+            if part in names or (not is_exact and any(n.startswith(part) for n in names))
+        ]
+        if names and (known != asked or not asked) and not value.startswith("^"):
             found = _NO_INTERFACE.format(value=value, names=", ".join(names))
             command = Command(f"unset {variable}", Reach.SHELL)
             yield CheckResult(ID, variable, Status.DOUBT, found, _NO_INTERFACE_WHY, (command,))
@@ -154,10 +155,6 @@ def _interfaces(station: Station) -> Iterator[CheckResult]:
         value = station.machine.environment.get(variable)
         if value is not None and not _is_address(value):
             yield CheckResult(ID, variable, Status.DOUBT, _NO_ADDRESS.format(value=value), _NO_INTERFACE_WHY)
-
-
-def _is_there(asked: str, names: list[str], is_exact: bool) -> bool:
-    return asked in names if is_exact else any(name.startswith(asked) for name in names)
 
 
 def _is_address(text: str) -> bool:

@@ -53,7 +53,10 @@ def check(station: Station) -> Iterator[CheckResult]:
         return
     found = Text(version, version)
     row = release_of(station.table, version)
-    wanted = row.torch if row else _named(station.table.plugin.torch, version)
+    # Without a row the plugin's own version may name the release of torch.
+    pattern = station.table.plugin.torch
+    named = re.search(pattern, version) if pattern else None
+    wanted = row.torch if row else named[1] if named else ""
     if not wanted:
         yield CheckResult(ID, name, Status.INFO, found, _NO_TABLE)
     elif station.torch is not None and not begins(base(station.torch), wanted):
@@ -86,12 +89,6 @@ def _absent(station: Station, name: str) -> CheckResult:
         told = _WITH.format(row=", ".join(filter(None, (f"torch {row.torch}", toolkit))), plugin=row.plugin)
         why = Text(f"{why.en}; {told.en}", f"{why.zh}；{told.zh}")
     return CheckResult(ID, name, Status.BLOCKS, _ABSENT, why, _commands(station, row))
-
-
-def _named(pattern: str, version: str) -> str:
-    """The release of torch that the plugin's own version names."""
-    found = re.search(pattern, version) if pattern else None
-    return found[1] if found else ""
 
 
 def _commands(station: Station, row: Release | None) -> tuple[Command, ...]:

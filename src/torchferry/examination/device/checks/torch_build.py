@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchferry.examination.device.station import Station
-from torchferry.examination.device.versions import advised, build, place
+from torchferry.examination.device.versions import advised, build, place, release
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
@@ -69,27 +69,17 @@ def _torchvision(station: Station, torch: str | None) -> Iterator[CheckResult]:
     version = station.machine.version("torchvision")
     if not torch or not version or not torch.startswith("2."):
         return
-    is_of_other_build = station.machine.architecture == "x86_64" and (build(torch), build(version)) == (
-        "cpu",
-        "",
-    )
-    if is_of_other_build or _release(version) != _torchvision_of(torch):
-        wanted = ".".join(map(str, _torchvision_of(torch)))
+    is_for_cuda = build(torch) == "cpu" and not build(version)
+    is_of_other_build = is_for_cuda and station.machine.architecture == "x86_64"
+    # pytorch/vision, README: torchvision 0.15 belongs to torch 2.0, and both go up together.
+    belonging = (0, release(torch)[1] + _FIRST_TORCHVISION)
+    if is_of_other_build or release(version) != belonging:
+        wanted = ".".join(map(str, belonging))
         index = f" --index-url {_PROCESSORS}" if build(torch) == "cpu" else ""
-        command = Command(
-            f"pip install --force-reinstall --no-deps 'torchvision=={wanted}.*'{index}", Reach.INSTALL
-        )
+        line = f"pip install --force-reinstall --no-deps 'torchvision=={wanted}.*'{index}"
+        command = Command(line, Reach.INSTALL)
         why = _TORCHVISION.format(torch=torch)
         yield CheckResult(ID, "torchvision", Status.DOUBT, Text(version, version), why, (command,))
-
-
-def _torchvision_of(torch: str) -> tuple[int, ...]:
-    """pytorch/vision, README: torchvision 0.15 belongs to torch 2.0, and both go up together."""
-    return (0, _release(torch)[1] + _FIRST_TORCHVISION)
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return (*place(version)[0], 0, 0)[:2]
 
 
 def _commands(station: Station) -> tuple[Command, ...]:

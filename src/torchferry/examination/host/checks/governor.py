@@ -43,7 +43,8 @@ _POLICY_WHY = {
 def check(machine: Machine) -> Iterator[CheckResult]:
     """Two results: the governor, and the policy that only a person can look up."""
     yield _governor(machine)
-    yield CheckResult(ID, "BIOS Power Policy", Status.UNSEEN, _POLICY, _POLICY_WHY[_is_arm(machine)])
+    is_arm = machine.architecture.startswith(("aarch64", "arm"))
+    yield CheckResult(ID, "BIOS Power Policy", Status.UNSEEN, _POLICY, _POLICY_WHY[is_arm])
 
 
 def _governor(machine: Machine) -> CheckResult:
@@ -68,7 +69,3 @@ def _commands(machine: Machine) -> tuple[Command, ...]:
     install = "apt-get install -y linux-tools-$(uname -r)" if debian else "yum install -y kernel-tools"
     lines = (install, "cpupower frequency-set -g performance")
     return tuple(Command(line, Reach.ROOT) for line in lines)
-
-
-def _is_arm(machine: Machine) -> bool:
-    return machine.architecture.startswith(("aarch64", "arm"))

@@ -28,18 +28,15 @@ def check(machine: Machine) -> Iterator[CheckResult]:
     if files is not None:
         low = files.soft is not None and files.soft < _FILES
         wanted = 65536 if files.hard is None else min(files.hard, 65536)
-        commands = (
-            (Command(f"ulimit -n {wanted}", Reach.SHELL),) if low and wanted > (files.soft or 0) else ()
-        )
-        yield CheckResult(
-            ID, "ulimit -n", Status.COULD if low else Status.FINE, _found(files), _FILES_WHY, commands
-        )
+        command = Command(f"ulimit -n {wanted}", Reach.SHELL)
+        commands = (command,) if low and wanted > (files.soft or 0) else ()
+        status = Status.COULD if low else Status.FINE
+        yield CheckResult(ID, "ulimit -n", status, _found(files), _FILES_WHY, commands)
     if locked is not None:
         low = locked.soft is not None
         commands = (Command("ulimit -l unlimited", Reach.SHELL),) if low and locked.hard is None else ()
-        yield CheckResult(
-            ID, "ulimit -l", Status.INFO if low else Status.FINE, _found(locked), _LOCK_WHY, commands
-        )
+        status = Status.INFO if low else Status.FINE
+        yield CheckResult(ID, "ulimit -l", status, _found(locked), _LOCK_WHY, commands)
 
 
 def _found(limit: ProcessLimit) -> Text:

@@ -49,12 +49,9 @@ def check(machine: Machine) -> Iterator[CheckResult]:
     elif simd:
         yield CheckResult(ID, "Pillow", Status.FINE, found, _IS_SIMD)
     elif machine.architecture in ("x86_64", "amd64"):
-        yield CheckResult(ID, "Pillow", Status.COULD, found, _SIMD, _commands(machine))
+        build = "pip install -U --force-reinstall pillow-simd"
+        build = f'CC="cc -mavx2" {build}' if "avx2" in flags(machine) else build
+        commands = tuple(Command(line, Reach.INSTALL) for line in ("pip uninstall -y pillow", build))
+        yield CheckResult(ID, "Pillow", Status.COULD, found, _SIMD, commands)
     else:
         yield CheckResult(ID, "Pillow", Status.FINE, found, _ARM)
-
-
-def _commands(machine: Machine) -> tuple[Command, ...]:
-    build = "pip install -U --force-reinstall pillow-simd"
-    lines = ("pip uninstall -y pillow", f'CC="cc -mavx2" {build}' if "avx2" in flags(machine) else build)
-    return tuple(Command(line, Reach.INSTALL) for line in lines)
