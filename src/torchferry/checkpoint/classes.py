@@ -61,10 +61,6 @@ def _default_dictionary(node: Opaque, made: Callable[[object], Any]) -> Any:
     return defaultdict(makes, {made(key): made(part) for key, part in node.entries.items()})
 
 
-def _counter(node: Opaque, made: Callable[[object], Any]) -> Any:
-    return Counter(made(node.arguments[0]) if node.arguments else {})
-
-
 def _plainly(kind: Callable[..., Any]) -> Callable[[Opaque, Callable[[object], Any]], Any]:
     """A class that takes nothing but numbers, texts and bytes."""
 
@@ -80,7 +76,7 @@ _MAKERS: Mapping[str, Callable[[Opaque, Callable[[object], Any]], Any]] = {
     "argparse.Namespace": _namespace(argparse.Namespace),
     "types.SimpleNamespace": _namespace(types.SimpleNamespace),
     "collections.defaultdict": _default_dictionary,
-    "collections.Counter": _counter,
+    "collections.Counter": lambda node, made: Counter(made(node.arguments[0]) if node.arguments else {}),
     "datetime.datetime": _plainly(datetime.datetime),
     "datetime.date": _plainly(datetime.date),
     "datetime.timedelta": _plainly(datetime.timedelta),
@@ -179,9 +175,7 @@ class LoadingNeed(Enum):
     """What it takes to load a name."""
 
     PLAIN = "plain"  # tensors and containers; torch.load takes it with weights_only
-    VALUE = (
-        "value"  # of the standard library or NumPy, harmless; torch.load takes it only without weights_only
-    )
+    VALUE = "value"  # of the standard library or NumPy: harmless, but refused by torch.load with weights_only
     NEEDED = "needed"  # a class whose code runs when the file is loaded with --allow-pickle
     DANGEROUS = "dangerous"  # runs commands, code or programs, or reaches for files
 

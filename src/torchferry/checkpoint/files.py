@@ -10,7 +10,8 @@ import stat
 import struct
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -139,12 +140,8 @@ def read_file(path: Path) -> Checkpoint:
         size = os.fstat(stream.fileno()).st_size
         start = stream.read(_START)
         stream.seek(0)
-        try:
+        with readable(path):
             contents = _read(path, stream, size, start)
-        except InputError:
-            raise
-        except Exception as error:  # whatever a damaged or hostile file makes the standard library raise
-            raise damaged(path, error) from None
     if contents is None:
         raise InputError(
             f"{path}: {_what_else(start)}; give a file of torch.save, TorchScript, safetensors or NumPy"
@@ -157,6 +154,22 @@ def damaged(path: Path, error: Exception) -> InputError:
     text = str(error).splitlines()[0][:200] if str(error) else ""
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return InputError(f"{path}: damaged, or no checkpoint ({reason}); save or fetch it anew")
+
+
+@contextmanager
+def readable(path: Path, remedy: str = "") -> Iterator[None]:
+    """Whatever a damaged or hostile file makes the standard library raise is an InputError.
+
+    With a `remedy` an error of the system is told apart: the file may be whole, but can't be read.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if remedy and isinstance(error, OSError):
+            raise InputError(f"{path}: can't be read ({error.strerror}); {remedy}") from None
+        raise damaged(path, error) from None
 
 
 def _read(path: Path, stream: IO[bytes], size: int, start: bytes) -> Checkpoint | None:
@@ -185,12 +198,10 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _what_else(start: bytes) -> str:
+    if not start:
+        return "an empty file"
     if not start.strip(b"\0"):
-        return (
-            "an empty file"
-            if not start
-            else "nothing but zeros at its beginning: it was never written to the end"
-        )
+        return "nothing but zeros at its beginning: it was never written to the end"
     if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
         return "a web page, not a checkpoint: the download went wrong"
     if start[_TAR_MAGIC] == b"ustar":
@@ -254,11 +265,15 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
         members = members_of(path, archive)
         pickled = next((name for name in members if name.split("/", 1)[-1] == "data.pkl"), None)
         if pickled is None:
-            raise InputError(
-                f"{path}: a zip archive, but not of torch.save{_inside(members)}; unpack it first"
-            )
+            shown = ", ".join(list(members)[:_SHOWN]) + (" ..." if len(members) > _SHOWN else "")
+            inside = f"it holds {shown}" if members else "it is empty"
+            raise InputError(f"{path}: a zip archive, but not of torch.save: {inside}; unpack it first")
         folder = pickled.removesuffix("data.pkl")
-        reader = _reader(archive, whole, members[pickled], prefix)
+        packed = members[pickled]
+        size_read = packed.file_size
+        if packed.compress_type != zipfile.ZIP_STORED:
+            size_read = min(size_read, _LONGEST_PACKED)
+        reader = Reader(Bounded(_opened_member(archive, whole, packed), size_read), prefix)
         tree = reader.load()
         places = {
             prefix + name.removeprefix(f"{folder}data/"): member_place(whole, member, begin)
@@ -267,19 +282,11 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
         }
         order = f"{folder}byteorder"
         is_big = order in members and _opened_member(archive, whole, members[order]).read(8) == b"big"
-    is_script = (
-        any(name.startswith(f"{folder}code/") for name in members) or f"{folder}constants.pkl" in members
-    )
+    has_code = any(name.startswith(f"{folder}code/") for name in members)
+    is_script = has_code or f"{folder}constants.pkl" in members
     form = FileFormat.TORCHSCRIPT if is_script else FileFormat.ZIP
     places.update(reader.places)
     return Checkpoint(path, form, size, tree, places, tuple(reader.globals), is_big_endian=is_big)
-
-
-def _reader(archive: zipfile.ZipFile, whole: Any, member: zipfile.ZipInfo, prefix: str) -> Reader:
-    size = member.file_size
-    if member.compress_type != zipfile.ZIP_STORED:
-        size = min(size, _LONGEST_PACKED)
-    return Reader(Bounded(_opened_member(archive, whole, member), size), prefix)
 
 
 def _opened_member(archive: zipfile.ZipFile, whole: Any, member: zipfile.ZipInfo) -> IO[bytes]:
@@ -289,15 +296,6 @@ def _opened_member(archive: zipfile.ZipFile, whole: Any, member: zipfile.ZipInfo
         return archive.open(member)
     bare: Any = Window(whole, place.offset, place.size)
     return io.BufferedReader(bare)
-
-
-def _inside(members: dict[str, zipfile.ZipInfo]) -> str:
-    names = list(members)[:_SHOWN]
-    return (
-        f": it holds {', '.join(names)}{' ...' if len(members) > _SHOWN else ''}"
-        if names
-        else ": it is empty"
-    )
 
 
 def member_place(

@@ -51,10 +51,9 @@ def _renamed(node: Any, old: str, new: str, option: str) -> tuple[Any, int]:
             )
         made[name] = part
         count += fits
+    # PyTorch keeps the versions of modules beside a state dict, by their names.
     metadata = getattr(node, "_metadata", None)
-    if isinstance(
-        metadata, dict
-    ):  # PyTorch keeps the versions of modules beside a state dict, by their names
+    if isinstance(metadata, dict):
         made._metadata = type(metadata)((_module(key, old, new), value) for key, value in metadata.items())
     return made, count
 
@@ -161,7 +160,9 @@ def repair(source: Path, output: Path, asked: Repair) -> Repaired:
 
 def _changed_and_written(output: Path, asked: Repair, contents: Checkpoint, taken: _Taken) -> Repaired:
     tree, names = taken.tree, []
-    for option, old, new in _renamings(asked):
+    renamings = [(f"--strip {prefix}", prefix, "") for prefix in asked.strip]
+    renamings += [(f"--rename {old}={new}", old, new) for old, new in asked.rename]
+    for option, old, new in renamings:
         tree, count = renamed(tree, old, new, option)
         names.append((old, new, count))
     done = None
@@ -172,8 +173,8 @@ def _changed_and_written(output: Path, asked: Repair, contents: Checkpoint, take
     twice = 0
     if output.suffix == ".safetensors":
         write_safetensors(output, _flat(tree, contents), contents.metadata)
-        twice = len(tensors) - len({_place(tensor) for tensor in tensors.values() if tensor.numel()})
-        twice -= sum(not tensor.numel() for tensor in tensors.values())
+        full = [tensor for tensor in tensors.values() if tensor.numel()]
+        twice = len(full) - len({(each.data_ptr(), each.dtype, each.shape, each.stride()) for each in full})
     else:
         write_torch(output, tree, devices, tensors)
     return Repaired(
@@ -190,17 +191,6 @@ def _changed_and_written(output: Path, asked: Repair, contents: Checkpoint, take
         bool(contents.metadata.keys() - {"format"}) and output.suffix != ".safetensors",
         bool(tensors) and all(isinstance(part, torch.Tensor) for part in parts(tree).values()),
     )
-
-
-def _place(tensor: torch.Tensor) -> tuple[object, ...]:
-    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
-
-
-def _renamings(asked: Repair) -> Iterator[tuple[str, str, str]]:
-    for prefix in asked.strip:
-        yield f"--strip {prefix}", prefix, ""
-    for old, new in asked.rename:
-        yield f"--rename {old}={new}", old, new
 
 
 def _check_output(source: Path, output: Path, force: bool) -> None:

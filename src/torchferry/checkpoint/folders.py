@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torchferry.checkpoint.classes import contiguous_strides
-from torchferry.checkpoint.files import damaged, read_file, read_zip
+from torchferry.checkpoint.files import damaged, read_file, read_zip, readable
 from torchferry.checkpoint.model import (
     Checkpoint,
     FileFormat,
@@ -78,9 +79,7 @@ def _read_metadata(folder: Path) -> Checkpoint:
             names.update(dict.fromkeys(value.globals))
             places.update({key: replace(place, path=value.path) for key, place in value.places.items()})
             leaves[name] = value.tree
-    size = sum(
-        file.stat().st_size for file in sorted({piece.path for each in pieces.values() for piece in each})
-    )
+    size = sum(file.stat().st_size for file in {piece.path for each in pieces.values() for piece in each})
     tree = _nested(leaves, about.get("planner_data"))
     return Checkpoint(folder, FileFormat.DISTRIBUTED, size, tree, places, tuple(names))
 
@@ -122,17 +121,10 @@ def _tensor(
     dtype = kind.name if isinstance(kind, Global) else ""
     chunks = [_state(chunk) for chunk in described["chunks"]]
     tensor = TensorEntry(Storage(name, dtype, "cpu", 0), dtype, shape, contiguous_strides(shape), 0, "cpu")
-    there = sum(_product(_sizes(chunk["sizes"])) for chunk in chunks)
+    there = sum(math.prod(_sizes(chunk["sizes"])) for chunk in chunks)
     if there != tensor.elements or len({piece.starts for piece in pieces}) < len(chunks):
         raise InputError(f"{path}: parts of {name} are missing; save it anew, from all ranks")
     return tensor, StoragePlace(tensor.nbytes, pieces=tuple(pieces))
-
-
-def _product(sizes: Iterable[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
 
 
 def _nested(leaves: Mapping[str, object], paths: object) -> object:
@@ -266,10 +258,11 @@ def read_index(path: Path) -> Checkpoint:
     names: dict[Global, None] = {}
     for file, shard in shards.items():
         names.update(dict.fromkeys(shard.globals))
-        own = shard.path
-        places.update({f"{file}/{key}": _placed(place, own) for key, place in shard.places.items()})
+        for key, place in shard.places.items():
+            places[f"{file}/{key}"] = replace(place, path=place.path or shard.path)
     for name, file in where.items():
-        tensor = shards[file].tree[name] if name in _weights(shards[file]) else None  # type: ignore[index]
+        weights = shards[file].tree
+        tensor = weights.get(name) if isinstance(weights, dict) else None
         if not isinstance(tensor, TensorEntry):
             raise InputError(f"{path}: {name} should be in {file}, and is not; fetch both anew")
         tree[name] = replace(tensor, storage=replace(tensor.storage, key=f"{file}/{tensor.storage.key}"))
@@ -278,23 +271,10 @@ def read_index(path: Path) -> Checkpoint:
     return Checkpoint(path, FileFormat.SHARDED, size, tree, places, tuple(names), metadata)
 
 
-def _weights(shard: Checkpoint) -> dict[object, object]:
-    return shard.tree if isinstance(shard.tree, dict) else {}
-
-
-def _placed(place: StoragePlace, path: Path) -> StoragePlace:
-    return replace(place, path=place.path or path)
-
-
 def _weight_map(path: Path) -> dict[str, str]:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            where = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
+    with readable(path, "check the path"), open(path, encoding="utf-8") as stream:
+        where = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
         return {str(name): str(file) for name, file in where.items()}
-    except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror}); check the path") from None
-    except Exception as error:  # whatever a damaged index makes the standard library raise
-        raise damaged(path, error) from None
 
 
 def _shard(index: Path, name: str) -> Checkpoint:
@@ -313,18 +293,15 @@ def _shard(index: Path, name: str) -> Checkpoint:
 
 def read(path: Path) -> Checkpoint:
     """What is inside; of tensors only the descriptions are read, however large the checkpoint is."""
-    contents = _read(path)
+    if path.is_dir():
+        try:
+            contents = read_folder(path)
+        except OSError as error:  # what may not be read
+            raise damaged(path, error) from None
+    else:
+        contents = read_index(path) if path.name.endswith(INDEX_SUFFIX) else read_file(path)
     try:
         tensors_of(contents.tree)
     except InputError as error:  # a hostile file that names one part without end
         raise InputError(f"{path}: {error}") from None
     return contents
-
-
-def _read(path: Path) -> Checkpoint:
-    if path.is_dir():
-        try:
-            return read_folder(path)
-        except OSError as error:  # what may not be read
-            raise damaged(path, error) from None
-    return read_index(path) if path.name.endswith(INDEX_SUFFIX) else read_file(path)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from torchferry.checkpoint.classes import NotAValueError, value
-from torchferry.checkpoint.files import damaged
+from torchferry.checkpoint.files import damaged, readable
 from torchferry.checkpoint.folders import read_piece
 from torchferry.checkpoint.model import (
     SPARSE,
@@ -75,9 +75,7 @@ class Loaded:
         if isinstance(node, dict):
             return self._dictionary(node, name)
         if isinstance(node, (list, tuple)):
-            made = [
-                self.tree(part, f"{name}.{key}" if name else str(key)) for key, part in parts(node).items()
-            ]
+            made = [self.tree(part, f"{name}.{key}" if name else str(key)) for key, part in enumerate(node)]
             return tuple(made) if isinstance(node, tuple) else made
         if isinstance(node, Opaque):
             return self._object(node, name)
@@ -173,14 +171,10 @@ class Loaded:
     def _bytes(self, place: StoragePlace, name: str) -> Any:
         path = place.path or self.contents.path
         if place.data is not None:
-            return _owned(place.data)
+            return _storage_of(bytearray(place.data))
         if place.offset is None:
-            try:
+            with readable(path):
                 return _storage_of(self._unpack(path, place, name))
-            except InputError:
-                raise
-            except Exception as error:  # whatever a damaged archive makes the standard library raise
-                raise damaged(path, error) from None
         if place.offset + place.size > path.stat().st_size:
             raise InputError(f"{path}: cut short: the data of {name} ends after the file; fetch it anew")
         if place.size == 0:
@@ -188,7 +182,7 @@ class Loaded:
         if place.offset % _ALIGNMENT:  # kernels may expect tensors where numbers can lie
             with open(path, "rb") as stream:
                 stream.seek(place.offset)
-                return _owned(stream.read(place.size))
+                return _storage_of(bytearray(stream.read(place.size)))
         if path not in self._mapped:
             self._mapped[path] = torch.UntypedStorage.from_file(str(path), False, path.stat().st_size)
         return self._mapped[path][place.offset : place.offset + place.size]
@@ -244,21 +238,11 @@ class Loaded:
 
 
 def _piece(piece: Piece, name: str) -> torch.Tensor:
-    try:
+    with readable(piece.path, "fetch it anew"):
         contents = read_piece(piece)
-    except OSError as error:
-        raise InputError(f"{piece.path}: can't be read ({error.strerror}); fetch it anew") from None
-    except InputError:
-        raise
-    except Exception as error:  # whatever a damaged file makes the standard library raise
-        raise damaged(piece.path, error) from None
     if not isinstance(contents.tree, TensorEntry):
         raise InputError(f"{piece.path}: damaged: a part of {name} is no tensor; fetch it anew")
     return Loaded(contents).tensor(contents.tree, name).detach()
-
-
-def _owned(data: bytes) -> Any:
-    return _storage_of(bytearray(data))
 
 
 def _storage_of(data: bytearray) -> Any:

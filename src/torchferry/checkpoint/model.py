@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -36,9 +37,8 @@ class Storage:
     dtype: str
     device: str  # where it was when it was saved, as cuda:0
     elements: int
-    first: int = (
-        0  # where it begins in the data of that name; old files have storages that are parts of others
-    )
+    # Where it begins in the data of that name; old files have storages that are parts of others.
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,7 @@ class TensorEntry:
 
     @property
     def elements(self) -> int:
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

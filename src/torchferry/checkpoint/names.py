@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,9 @@ _MODEL_KEYS = (
     "state_dict", "model_state_dict", "model_state", "model", "net", "network", "module", "weights", "params", "student",
 )  # fmt: skip
 _NOT_A_MODEL = ("optim", "sched", "scaler", "rng", "callback")  # anywhere in a key
-_NOT_A_MODELS_WORDS = ("random", "seed", "loops")
+_NOT_A_MODELS_WORDS = {"random", "seed", "loops"}
 _SPLIT = re.compile(r"[\W_]+")
+_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,13 @@ def state_dicts(tree: object) -> list[StateDict]:
         rest = [(path, node) for path, node in found if path[: len(whole)] != whole]
         found = [(whole, _node(tree, whole)), *rest]
     states = [state_dict_at(tuple(map(key_name, path)), node) for path, node in found]
-    return sorted(states, key=_likelihood)
+
+    def likelihood(state: StateDict) -> tuple[bool, int, int, int]:
+        last = state.path[0].lower() if state.path else ""
+        place = _MODEL_KEYS.index(last) if last in _MODEL_KEYS else len(_MODEL_KEYS)
+        return state.is_average, place, len(state.path), -len(state.tensors)
+
+    return sorted(states, key=likelihood)
 
 
 def is_model_in_pieces(node: object) -> bool:
@@ -177,7 +184,10 @@ def model_parts(
     tree: object, tensor: type, module: type | None = None, path: tuple[object, ...] = ()
 ) -> Iterator[tuple[tuple[object, ...], Any]]:
     """The keys to each dictionary of weights, and to each module; not to what lies within these."""
-    if (path and _is_called_otherwise(key_name(path[-1]).lower())) or _is_other_state(tree, tensor):
+    called = key_name(path[-1]).lower() if path else ""
+    if any(word in called for word in _NOT_A_MODEL) or set(_SPLIT.split(called)) & _NOT_A_MODELS_WORDS:
+        return
+    if _is_other_state(tree, tensor):
         return
     if module is not None and isinstance(tree, module):
         held = tensors_of(tree).values()
@@ -189,11 +199,6 @@ def model_parts(
     elif isinstance(tree, (dict, list)) and len(path) < _DEEPEST_MODEL:
         for key, part in parts(tree).items():
             yield from model_parts(part, tensor, module, (*path, key))
-
-
-def _is_called_otherwise(key: str) -> bool:
-    words = _SPLIT.split(key)
-    return any(word in key for word in _NOT_A_MODEL) or any(word in words for word in _NOT_A_MODELS_WORDS)
 
 
 def _is_other_state(tree: object, tensor: type) -> bool:
@@ -216,12 +221,6 @@ def _holds_weights(node: Mapping[object, object], tensor: type, module: type | N
     return own > 0
 
 
-def _likelihood(state: StateDict) -> tuple[bool, int, int, int]:
-    last = state.path[0].lower() if state.path else ""
-    place = _MODEL_KEYS.index(last) if last in _MODEL_KEYS else len(_MODEL_KEYS)
-    return (state.is_average, place, len(state.path), -len(state.tensors))
-
-
 def at(tree: object, dotted: str) -> object:
     """The part of this name; a key may have dots itself."""
     node, rest = tree, dotted.split(".")
@@ -229,17 +228,11 @@ def at(tree: object, dotted: str) -> object:
         inside = {key_name(key): part for key, part in parts(node).items()}
         fitting = next((n for n in range(len(rest), 0, -1) if ".".join(rest[:n]) in inside), 0)
         if not fitting:
-            raise InputError(f"--only {dotted}: there is no such part; there are {_listed(inside)}")
+            shown = ", ".join(list(inside)[:_NAMED]) or "none"
+            more = f" and {len(inside) - _NAMED} more" if len(inside) > _NAMED else ""
+            raise InputError(f"--only {dotted}: there is no such part; there are {shown}{more}")
         node, rest = inside[".".join(rest[:fitting])], rest[fitting:]
     return node
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    shown = list(names)[:12]
-    return (
-        ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
-        or "none"
-    )
 
 
 # A part of a checkpoint that is no tensor, in a word.
@@ -264,36 +257,26 @@ def described(part: object) -> Text:
         return _SEQUENCES[tuple if isinstance(part, tuple) else list].format(count=len(part))
     if isinstance(part, (bytes, bytearray)):
         return _BYTES.format(count=len(part))
-    if isinstance(part, Opaque):
-        return _object(part)
     if isinstance(part, int) and part.bit_length() > _LONGEST_NUMBER:
         return _LARGE.format(count=part.bit_length())
-    return _same(_name(part))
-
-
-def _object(part: Opaque) -> Text:
-    local = parts(part).get(LOCAL_PART)
-    if part.class_name == DTENSOR and isinstance(local, TensorEntry):
-        (whole,) = part.arguments
-        return _LOCAL.format(part=_x(local.shape), whole=_x(whole))
-    return _SPARSE if part.class_name == SPARSE else _same(part.class_name)
-
-
-def _name(part: object) -> str:
-    if isinstance(part, Global):
-        return part.dotted
+    if isinstance(part, Opaque):
+        local = parts(part).get(LOCAL_PART)
+        if part.class_name == DTENSOR and isinstance(local, TensorEntry):
+            (whole,) = part.arguments
+            return _LOCAL.format(part=_x(local.shape), whole=_x(whole))
+        return _SPARSE if part.class_name == SPARSE else Text(part.class_name, part.class_name)
     if isinstance(part, Known):
-        return f"{part.name}({', '.join(described(each).en for each in part.arguments)})"
-    is_simple = isinstance(part, (str, int, float, type(None), complex))
-    return repr(part) if is_simple else type(part).__name__
+        name = f"{part.name}({', '.join(described(each).en for each in part.arguments)})"
+    elif isinstance(part, Global):
+        name = part.dotted
+    else:
+        is_simple = isinstance(part, (str, int, float, type(None), complex))
+        name = repr(part) if is_simple else type(part).__name__
+    return Text(name, name)
 
 
 def _x(shape: object) -> str:
     return ("x".join(map(str, shape)) or "a scalar") if isinstance(shape, tuple) else "?"
-
-
-def _same(text: str) -> Text:
-    return Text(text, text)
 
 
 # DataParallel and DistributedDataParallel, torch.compile, FSDP, activation checkpointing.
@@ -352,23 +335,12 @@ def renamed_to_fit(names: Collection[str], wanted: Collection[str]) -> Renaming:
         return len(set(renaming.names.values()) & set(wanted)), -renaming.unwrapped
 
     as_it_is = Renaming({name: name for name in names})
-    best = max((_without(names, prefix) for prefix in _candidates(names)), key=score)
+    # What all names begin with, up to each dot, and nothing (for wrappers within names alone).
+    ends = zip(min(names, default=""), max(names, default=""), strict=False)
+    common = "".join(letter for letter, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
+    prefixes = ["", *(common[: end + 1] for end, letter in enumerate(common) if letter == ".")]
+    best = max((_without(names, prefix) for prefix in prefixes), key=score)
     return best if score(best)[0] > score(as_it_is)[0] else as_it_is
-
-
-def _candidates(names: Collection[str]) -> Iterable[str]:
-    """What all names begin with, up to each dot, and nothing (for wrappers within names alone)."""
-    common = _common_start(names)
-    yield ""
-    for end in range(1, len(common) + 1):
-        if common[end - 1] == ".":
-            yield common[:end]
-
-
-def _common_start(names: Collection[str]) -> str:
-    first, last = min(names, default=""), max(names, default="")
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    return "".join(letter for letter, _ in same)
 
 
 def _without(names: Collection[str], prefix: str) -> Renaming:
@@ -402,7 +374,9 @@ def differences(found: WeightsFit) -> list[str]:
         ("missing in the file", found.missing, found.unexpected),
         ("not in the model", found.unexpected, found.missing),
     ):
-        lines += [f"{title}: {name}{_meant(closest(name, others))}" for name in names[:SHOWN]]
+        for name in names[:SHOWN]:
+            near = closest(name, others)
+            lines.append(f"{title}: {name}" + (f" (closest: {near})" if near else ""))
         lines += [f"{title}: and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
     shown = found.misshapen[:SHOWN]
     lines += [
@@ -411,7 +385,3 @@ def differences(found: WeightsFit) -> list[str]:
     ]
     rest = len(found.misshapen) - len(shown)
     return lines + ([f"another shape: and {rest} more"] if rest else [])
-
-
-def _meant(near: str) -> str:
-    return f" (closest: {near})" if near else ""

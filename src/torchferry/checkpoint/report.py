@@ -97,7 +97,11 @@ def page_of(contents: Checkpoint, options: Options) -> Page:
             _counted(getattr(each, name) for each in tensors.values()) for name in ("device", "dtype")
         )
         verdicts.append((_DEVICES.format(devices=devices, dtypes=dtypes), ""))
-    verdicts += [(_state_words(state), "") for state in states]
+    for state in states:
+        prefix = "".join(wrappers_of(state.tensors))
+        said = _PREFIX.format(prefix=prefix) if prefix else Text("", "")
+        name = state.name if state.path else _ALL
+        verdicts.append((_WEIGHTS.format(name=name, count=len(state.tensors), prefix=said), ""))
     local = sum(name.endswith(f".{LOCAL_PART}") for name in tensors)
     verdicts += [(_ONE_PROCESS.format(count=local), "yellow")] if local else []
     verdicts += _class_words(contents)
@@ -105,23 +109,14 @@ def page_of(contents: Checkpoint, options: Options) -> Page:
     notes += [_BIG] if contents.is_big_endian else []
     shared = len(tensors) - len({_where(tensor) for tensor in tensors.values()})
     notes += [_SHARED.format(count=shared)] if shared else []
-    notes += (
-        [_OTHERS.format(names=_listed([path.name for path in contents.others]))] if contents.others else []
-    )
+    if contents.others:
+        notes.append(_OTHERS.format(names=_listed([path.name for path in contents.others])))
     tables = (_parts_table(contents.tree), _tensor_table(tensors, options.everything))
     return Page(
         Text(f"Checkpoint {contents.path.name}", f"检查点 {contents.path.name}"),
         tuple(verdicts),
         tables,
         tuple(notes),
-    )
-
-
-def _state_words(state: StateDict) -> Text:
-    prefix = "".join(wrappers_of(state.tensors))
-    said = _PREFIX.format(prefix=prefix) if prefix else Text("", "")
-    return _WEIGHTS.format(
-        name=Text(state.name, state.name) if state.path else _ALL, count=len(state.tensors), prefix=said
     )
 
 
@@ -157,13 +152,11 @@ def _command(contents: Checkpoint, states: Sequence[StateDict]) -> str:
     words += [f"--strip {prefix}" for prefix in wrappers_of(state.tensors)]
     kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu", "meta"})
     words += [f"--map {kind}:cpu" for kind in kinds]
-    needs_code = contents.format in (FileFormat.ZIP, FileFormat.LEGACY) and named(
-        contents.globals, LoadingNeed.NEEDED
-    )
+    is_of_torch = contents.format in (FileFormat.ZIP, FileFormat.LEGACY)
+    needs_code = is_of_torch and named(contents.globals, LoadingNeed.NEEDED)
     is_whole = contents.format not in (FileFormat.SHARDED, FileFormat.DISTRIBUTED) and not needs_code
-    command = (
-        f"ferry checkpoint fix {shlex.quote(str(contents.path))} -o clean.pth {' '.join(words)}".rstrip()
-    )
+    path = shlex.quote(str(contents.path))
+    command = f"ferry checkpoint fix {path} -o clean.pth {' '.join(words)}".rstrip()
     return "" if is_whole and not words else command
 
 
@@ -177,19 +170,14 @@ def _parts_table(tree: object) -> Table:
     inside = parts(tree)
     if any(isinstance(part, TensorEntry) for part in inside.values()) or not isinstance(tree, dict):
         return Table(_PARTS, columns, ())
-    rows = [_part_row(key_name(key), part) for key, part in inside.items()]
+    rows = []
+    for key, part in inside.items():
+        tensors = tensors_of(part)
+        size = units.size(unique_bytes(tensors.values())) if tensors else ""
+        words = Text(*(shortened(each, 60) for each in described(part)))
+        count = str(len(tensors) or "")
+        rows.append((Cell(key_name(key), is_code=True), Cell(count), Cell(size), Cell(words)))
     return Table(_PARTS, columns, tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN))
-
-
-def _part_row(key: str, part: object) -> tuple[Cell, ...]:
-    tensors = tensors_of(part)
-    size = units.size(unique_bytes(tensors.values())) if tensors else ""
-    return (
-        Cell(key, is_code=True),
-        Cell(str(len(tensors) or "")),
-        Cell(size),
-        Cell(Text(*(shortened(each, 60) for each in described(part)))),
-    )
 
 
 def _tensor_table(tensors: Mapping[str, TensorEntry], everything: bool) -> Table:
@@ -296,22 +284,17 @@ _RAN = Text(
 def repaired_page(done: Repaired, options: Options) -> Page:
     """What was done to a file."""
     said = [(_WROTE.format(path=done.output, count=done.tensors, size=units.size(done.size)), "bold")]
-    said += [
-        (
-            (_RENAMED if old and new else _ADDED if new else _STRIPPED).format(old=old, new=new, count=count),
-            "",
-        )
-        for old, new, count in done.renamed
-    ]
+    for old, new, count in done.renamed:
+        sentence = _RENAMED if old and new else _ADDED if new else _STRIPPED
+        said.append((sentence.format(old=old, new=new, count=count), ""))
     if done.cast:
         said.append((_CAST.format(count=done.cast.tensors, dtype=done.cast.dtype), ""))
     if done.cast and done.cast.infinite:
         said.append((_INFINITE.format(count=done.cast.infinite, dtype=done.cast.dtype), "yellow"))
     said += [(_MOVED.format(old=old, new=new, count=count), "") for old, new, count in done.moved]
     if done.made_plain:
-        said.append(
-            (_PLAIN.format(names=_listed([f"{name} ({kind})" for name, kind in done.made_plain])), "")
-        )
+        names = _listed([f"{name} ({kind})" for name, kind in done.made_plain])
+        said.append((_PLAIN.format(names=names), ""))
     said += [(_TWICE.format(count=done.written_twice), "yellow")] if done.written_twice else []
     said += [(_LEFT.format(names=_listed(done.left_out)), "")] if done.left_out else []
     said += [(_METADATA, "")] if done.lost_metadata else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from io import RawIOBase
 from typing import IO, Any, ClassVar
@@ -139,10 +139,10 @@ class Reader(pickle._Unpickler):
             if found is not None:
                 return self._kept(*found)
         if function == _GETATTR:
-            inner = _inner_name(tuple(arguments))
-            if inner is not None:
-                self._inner_names += 1
-                return self.find_class(inner.module, inner.name)
+            outer, name = arguments if len(arguments) == 2 else (None, None)
+            if isinstance(outer, Global) and isinstance(name, str) and name.isidentifier() and name[0] != "_":
+                self._inner_names += 1  # what a class has, asked for in two steps
+                return self.find_class(outer.module, f"{outer.name}.{name}")
             self._other_getattrs += 1
         return made(function, tuple(arguments))
 
@@ -166,9 +166,7 @@ class Reader(pickle._Unpickler):
         arguments = self.stack.pop()
         self.stack[-1] = self._call(self.stack[-1], arguments)
 
-    def load_newobj(self) -> None:
-        arguments = self.stack.pop()
-        self.stack[-1] = self._call(self.stack[-1], arguments)
+    load_newobj = load_reduce
 
     def load_newobj_ex(self) -> None:
         named = self.stack.pop()
@@ -184,17 +182,14 @@ class Reader(pickle._Unpickler):
                 self._charge(state if isinstance(state, tuple) else ())
                 found = classes.rebuilt(state, self._next_array())
                 if found is not None:
-                    self._replace_last(built, self._kept(*found))
+                    # The finished array takes the place of the empty one: on the stack, and where it may be asked for.
+                    self.stack[-1] = self._kept(*found)
+                    nearby = itertools.islice(reversed(self.memo.items()), _NEARBY)
+                    place = next((place for place, held in nearby if held is built), None)
+                    if place is not None:
+                        self.memo[place] = self.stack[-1]
         elif isinstance(built, Ordered) and isinstance(state, dict):
             built.metadata = state.get("_metadata")
-
-    def _replace_last(self, old: object, new: object) -> None:
-        """Put the finished array where the empty one was: on the stack, and where it may be asked for again."""
-        self.stack[-1] = new
-        for place, held in itertools.islice(reversed(self.memo.items()), _NEARBY):
-            if held is old:
-                self.memo[place] = new
-                return
 
     def load_bytearray8(self) -> None:
         (size,) = struct.unpack("<Q", self.read(8))  # type: ignore[attr-defined]
@@ -219,7 +214,7 @@ class Reader(pickle._Unpickler):
             self.stack[-1].add(_key(item))
 
     def load_frozenset(self) -> None:
-        self.stack.append(frozenset(_keys(self.pop_mark())))  # type: ignore[attr-defined]
+        self.stack.append(frozenset(map(_key, self.pop_mark())))  # type: ignore[attr-defined]
 
     dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
     dispatch[pickle.SETITEM[0]] = load_setitem
@@ -288,14 +283,6 @@ def _local_part(about: Any, state: Any) -> TensorEntry | Opaque | None:
     return local if shape == local.shape and not is_sum else Opaque(DTENSOR, (shape,), {LOCAL_PART: local})
 
 
-def _inner_name(arguments: tuple[Any, ...]) -> Global | None:
-    """The name of what a class has, which a pickle has asked for in two steps."""
-    if len(arguments) != 2 or not isinstance(arguments[0], Global) or not isinstance(arguments[1], str):
-        return None
-    outer, name = arguments
-    return Global(outer.module, f"{outer.name}.{name}") if name.isidentifier() and name[0] != "_" else None
-
-
 def _tensor(
     function: Global, storage: Storage, offset: int, shape: Any, strides: Any, *others: Any
 ) -> TensorEntry:
@@ -340,27 +327,17 @@ def _key(key: Any) -> Any:
     return key
 
 
-def _keys(items: Iterable[Any]) -> list[Any]:
-    return [_key(item) for item in items]
-
-
-def _ordered(pairs: Any = ()) -> Ordered:
-    return Ordered((_key(key), value) for key, value in pairs)
-
-
-def _encoded(text: str, encoding: str) -> bytes:
-    return text.encode("latin-1" if encoding in ("latin1", "latin-1") else "utf-8")
-
-
 _MAKERS: Mapping[str, Callable[..., object]] = {
-    "collections.OrderedDict": _ordered,
-    "builtins.set": lambda items=(): set(_keys(items)),
-    "builtins.frozenset": lambda items=(): frozenset(_keys(items)),
+    "collections.OrderedDict": lambda pairs=(): Ordered((_key(key), value) for key, value in pairs),
+    "builtins.set": lambda items=(): set(map(_key, items)),
+    "builtins.frozenset": lambda items=(): frozenset(map(_key, items)),
     "builtins.complex": lambda real, imaginary: complex(real, imaginary),
     "builtins.bytearray": lambda *data: (
         bytearray(data[0]) if data and isinstance(data[0], bytes) else bytearray()
     ),
-    "_codecs.encode": _encoded,
+    "_codecs.encode": lambda text, encoding: text.encode(
+        "latin-1" if encoding in ("latin1", "latin-1") else "utf-8"
+    ),
 }
 
 

@@ -53,34 +53,26 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
             "data_offsets": [position, position + size],
         }
         position += size
-    _check_size(path, position, tensors)
+    # Every tensor is written whole: those that show the same data again and again would fill the disk.
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in tensors.values()}
+    data = sum(storage.nbytes() for storage in storages.values())
+    if position > max(_SMALL, _MOST_REPEATED * data):
+        raise InputError(
+            f"{path}: tensors that share {data:,} bytes would become {position:,} bytes there; write a .pth, which "
+            "keeps what is shared"
+        )
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
 
     def write(stream: Any) -> None:
         stream.write(struct.pack("<Q", len(text)) + text)
         for name in order:
-            _write_data(stream, tensors[name])
+            rows = tensors[name].detach().contiguous()
+            size = rows.numel() * rows.element_size()
+            if size:
+                stream.write((ctypes.c_char * size).from_address(rows.data_ptr()))
 
     _write_whole(path, write, tensors)
-
-
-def _check_size(path: Path, size: int, tensors: Mapping[str, torch.Tensor]) -> None:
-    """safetensors writes every tensor whole: those that show the same data again and again would fill the disk."""
-    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in tensors.values()}
-    data = sum(storage.nbytes() for storage in storages.values())
-    if size > max(_SMALL, _MOST_REPEATED * data):
-        raise InputError(
-            f"{path}: tensors that share {data:,} bytes would become {size:,} bytes there; write a .pth, which keeps "
-            "what is shared"
-        )
-
-
-def _write_data(stream: Any, tensor: torch.Tensor) -> None:
-    rows = tensor.detach().contiguous()
-    size = rows.numel() * rows.element_size()
-    if size:
-        stream.write((ctypes.c_char * size).from_address(rows.data_ptr()))
 
 
 @contextlib.contextmanager
@@ -105,7 +97,14 @@ def _write_whole(path: Path, write: Callable[[Any], None], tensors: Mapping[str,
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with file_aside(path) as aside:
-            _write_watched(write, aside.stream)
+            watched = _Watched(aside.stream)
+            try:
+                write(watched)
+                aside.stream.flush()
+            except Exception:
+                if watched.failed:
+                    raise watched.failed from None
+                raise
             _check(aside.path, path, tensors)
     except OSError as error:
         raise OutputError(
@@ -129,17 +128,6 @@ class _Watched:
 
     def flush(self) -> None:
         self._stream.flush()
-
-
-def _write_watched(write: Callable[[Any], None], stream: IO[bytes]) -> None:
-    watched = _Watched(stream)
-    try:
-        write(watched)
-        stream.flush()
-    except Exception:
-        if watched.failed:
-            raise watched.failed from None
-        raise
 
 
 def _check(written: Path, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
