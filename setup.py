@@ -32,7 +32,7 @@ def prebuild(package: Path) -> None:
     """Compile the device for the installed torch into a copy of the package."""
     sys.path.insert(0, str(SOURCE))
     from torchferry.building import cache as build_cache
-    from torchferry.building.progress import ProgressLine
+    from torchferry.building.build import ProgressLine
     from torchferry.building.toolchain import find_torch
     from torchferry.errors import BuildError
     from torchferry.sim.build import PREBUILT, SOURCES, DeviceBuild

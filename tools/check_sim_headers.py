@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.building.compiling import parallel_jobs
+from torchferry.building.build import parallel_jobs
 from torchferry.building.toolchain import TorchInstallation, compile_flags, find_compiler, path_flags
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import LIST_IN_TORCHGEN, read_native_functions

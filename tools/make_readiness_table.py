@@ -20,9 +20,8 @@ from typing import Any
 from torchferry.operators.names import TAKEN_WHOLE
 from torchferry.readiness import capture_json
 from torchferry.readiness.judge import device_uses, judge
-from torchferry.readiness.model import Capture
-from torchferry.readiness.readiness import OperatorSupport, Readiness, UseJudgement
-from torchferry.readiness.report.sentences import ready_percent
+from torchferry.readiness.model import Capture, OperatorSupport, Readiness, UseJudgement
+from torchferry.readiness.report.words import ready_percent
 from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 

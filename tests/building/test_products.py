@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.building.build import Library, NativeBuild, Product
-from torchferry.building.progress import BuildState, silent
+from torchferry.building.build import BuildState, Library, NativeBuild, Product, silent
 from torchferry.building.toolchain import find_torch
 from torchferry.errors import BuildError
 

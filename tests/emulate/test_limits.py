@@ -9,8 +9,14 @@ import pytest
 
 from tests.emulate.running import answer, run_python
 from tests.explanation.explaining import explained
-from torchferry.emulate.cann.entries import SOURCES, implemented, implemented_interfaces
-from torchferry.emulate.cann.limits import LIMITS, ArgumentLimit, read_limits
+from torchferry.emulate.cann.entries import (
+    LIMITS,
+    SOURCES,
+    ArgumentLimit,
+    implemented,
+    implemented_interfaces,
+    read_limits,
+)
 
 PROGRAM = Path(__file__).with_name("limits.py")
 DOCS = [Path(__file__).parents[2] / "docs" / language / "emulated.md" for language in ("en", "zh")]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from torchferry.emulate.cann.msprof.command import main
-from torchferry.emulate.cann.msprof.kernels import kernel_of, tensors_in
-from torchferry.emulate.programs import PYTHON, TOOLKIT, EmulatedProgram, make_programs, put_on_path
+from torchferry.emulate.cann.msprof.records import kernel_of, tensors_in
+from torchferry.emulate.toolkits import PYTHON, TOOLKIT, EmulatedProgram, make_programs, put_on_path
 
 DAY = 1_795_031_793_000_000_000  # nanoseconds since 1970, when the recorder's clock was 1,000,000
 START = DAY - 1_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import make
 from tests.emulate.wheels import TAG, TORCH, wheel
-from torchferry.emulate import fetching, plugins, wheels
+from torchferry.emulate import plugins
 from torchferry.errors import FerryError, InputError, RunError
 from torchferry.files.user_folder import VARIABLE as CACHE_VARIABLE
 from torchferry.vendors.registry import get_vendor
@@ -103,7 +103,7 @@ def test_an_interruption_leaves_what_was_there(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(wheels, "_check_size", interrupted)
+    monkeypatch.setattr(plugins, "_check_size", interrupted)
     with pytest.raises(KeyboardInterrupt):
         set_up(wheel(tmp_path / "2", f"{TORCH}.post1"))
     assert plugins.found(ASCEND) == first
@@ -115,7 +115,7 @@ def test_a_wheel_takes_the_place_of_what_is_there_and_nothing_is_fetched_twice(
 ) -> None:
     set_up(wheel(tmp_path / "1"))
     assert set_up(wheel(tmp_path / "2", f"{TORCH}.post1")).version == f"{TORCH}.post1"
-    monkeypatch.setattr(fetching, "fetch", None)
+    monkeypatch.setattr(plugins, "fetch", None)
     assert set_up(None).version == f"{TORCH}.post1"
 
 
@@ -142,7 +142,7 @@ def test_without_a_network_it_says_what_to_bring(
     for part in (
         "torch-npu can't be fetched",
         f"'torch-npu=={TORCH}.*'",
-        f"torch_npu-{TORCH}*-{wheels.python_tag()}-{wheels.python_tag()}-manylinux*",
+        f"torch_npu-{TORCH}*-{plugins.python_tag()}-{plugins.python_tag()}-manylinux*",
         "ferry emulate setup --to ascend --wheel FILE",
     ):
         assert part in message
@@ -150,7 +150,7 @@ def test_without_a_network_it_says_what_to_bring(
 
 
 def test_without_pip_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "find_spec", lambda name: None)
+    monkeypatch.setattr(plugins, "find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"has no pip.*--wheel FILE"):
         set_up(None)
 

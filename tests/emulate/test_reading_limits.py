@@ -10,8 +10,7 @@ from tools.cann_limits.collecting import Read, limits
 from tools.cann_limits.documents import descriptions
 from tools.cann_limits.tables import tables
 
-from torchferry.emulate.cann.entries import FunctionArgument
-from torchferry.emulate.cann.limits import ArgumentLimit, read_limits, write_limits
+from torchferry.emulate.cann.entries import ArgumentLimit, FunctionArgument, read_limits, write_limits
 
 INTERFACES = {
     "aclnnMade": (

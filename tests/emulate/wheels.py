@@ -7,8 +7,7 @@ import zipfile
 from pathlib import Path
 
 from torchferry.building.toolchain import find_torch
-from torchferry.emulate.plugins import release_of
-from torchferry.emulate.wheels import python_tag
+from torchferry.emulate.plugins import python_tag, release_of
 
 TORCH = release_of(find_torch().version)
 TAG = f"{python_tag()}-{python_tag()}-manylinux_2_28_{platform.machine()}"

@@ -6,17 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from torchferry.readiness.model import (
+    Advice,
     Argument,
     Capture,
     ModuleInfo,
     OperatorSite,
+    OperatorSupport,
     Phase,
+    Readiness,
+    Remedy,
     Signature,
     Special,
     TensorSpec,
     Use,
+    UseJudgement,
 )
-from torchferry.readiness.readiness import Advice, OperatorSupport, Readiness, Remedy, UseJudgement
 from torchferry.readiness.report import words
 from torchferry.text import Text
 

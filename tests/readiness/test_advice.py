@@ -12,8 +12,17 @@ from tests.readiness.samples import make_use
 from torchferry.operators.native_functions import operator_facts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.readiness.judge import judge
-from torchferry.readiness.model import Capture, OperatorSite, Phase, Special, TensorSpec, Use
-from torchferry.readiness.readiness import Advice, OperatorSupport, Remedy
+from torchferry.readiness.model import (
+    Advice,
+    Capture,
+    OperatorSite,
+    OperatorSupport,
+    Phase,
+    Remedy,
+    Special,
+    TensorSpec,
+    Use,
+)
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names

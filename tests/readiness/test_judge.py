@@ -10,8 +10,15 @@ import pytest
 from tests.readiness.samples import make_use
 from torchferry.errors import InputError
 from torchferry.readiness.judge import judge, moved_bytes, predicted_fallbacks
-from torchferry.readiness.model import Capture, OperatorSite, Phase, TensorSpec, Use
-from torchferry.readiness.readiness import OperatorSupport, UseJudgement
+from torchferry.readiness.model import (
+    Capture,
+    OperatorSite,
+    OperatorSupport,
+    Phase,
+    TensorSpec,
+    Use,
+    UseJudgement,
+)
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, vendor_names

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from torchferry.building import build as building
 from torchferry.building import cache as build_cache
-from torchferry.building import compiling
-from torchferry.building.progress import BuildState, ProgressLine, Stage, silent
+from torchferry.building.build import BuildState, ProgressLine, Stage, silent
 from torchferry.building.toolchain import (
     TorchInstallation,
     compile_flags,
@@ -142,7 +142,7 @@ def _python_build(
         "import sys\n"
         "from pathlib import Path\n"
         "from torchferry.sim.build import Build\n"
-        "from torchferry.building.progress import ProgressLine\n"
+        "from torchferry.building.build import ProgressLine\n"
         "from torchferry.building.toolchain import find_torch\n"
         "print(Build(find_torch(), Path(sys.argv[1])).in_cache(Path(sys.argv[2]), ProgressLine()))\n"
     )
@@ -326,8 +326,8 @@ def test_the_cache_is_where_the_user_wants_it(tmp_path: Path, monkeypatch: pytes
 def test_little_memory_means_one_compiler(monkeypatch: pytest.MonkeyPatch, free: float, places: int) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     lines = {"/proc/meminfo": f"MemTotal: 99999999 kB\nMemAvailable: {int(free * (1 << 20))} kB\n"}
-    monkeypatch.setattr(compiling, "_text", lambda path: lines.get(path, ""))
-    assert compiling.parallel_jobs() == places
+    monkeypatch.setattr(building, "_text", lambda path: lines.get(path, ""))
+    assert building.parallel_jobs() == places
 
 
 class _Stream:

@@ -12,8 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from torchferry.emulate.cann.entries import implemented_interfaces
-from torchferry.emulate.cann.limits import LIMITS, write_limits
+from torchferry.emulate.cann.entries import LIMITS, implemented_interfaces, write_limits
 
 from .collecting import Read, limits
 from .repositories import Repository

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from torchferry.emulate.cann.entries import FunctionArgument
-from torchferry.emulate.cann.limits import ArgumentLimit
+from torchferry.emulate.cann.entries import ArgumentLimit, FunctionArgument
 
 from .documents import Description, Stated, descriptions
 from .sources import Checked, checks, functions

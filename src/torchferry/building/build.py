@@ -3,20 +3,194 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
+from typing import TextIO
 
 from torchferry.building import cache as build_cache
-from torchferry.building.compiling import CompilerError, Job, run_jobs
-from torchferry.building.progress import BuildState, Progress, Stage
 from torchferry.building.toolchain import Compiler, TorchInstallation, find_compiler, link_flags
 from torchferry.errors import BuildError
+from torchferry.report.progress import StatusLine
+
+_SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
+
+
+class Stage(Enum):
+    """What is going on."""
+
+    WAITING = "another process compiles"
+    COMPILING = "compiling"
+    ENDED = "done, failed or interrupted"
+
+
+@dataclass(frozen=True)
+class BuildState:
+    """How far a build is."""
+
+    stage: Stage
+    torch: str = ""
+    done: int = 0
+    total: int = 0
+    seconds: float = 0.0
+    product: str = "the simulated device"
+
+
+Progress = Callable[[BuildState], None]
+
+
+class ProgressLine:
+    """Shows the state of one build: a line that changes on a terminal, a few lines elsewhere."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._line = StatusLine(stream, _SECONDS_BETWEEN_LINES)
+
+    def __call__(self, state: BuildState) -> None:
+        """Take notice of a new state."""
+        if state.stage is Stage.WAITING:
+            StatusLine(self._stream, 0).show("torchferry: waiting for another process that is building")
+        elif state.stage is Stage.COMPILING:
+            text = (
+                f"torchferry: building {state.product} for torch {state.torch}, once: "
+                f"{state.done}/{state.total} files, {state.seconds:.0f} s"
+            )
+            self._line.show(text, state.done == state.total, state.seconds)
+        else:
+            self._line.clear()
+
+
+def silent(state: BuildState) -> None:
+    """Show nothing."""
+
+
+_MOST_PROCESSES = 2
+_BYTES_PER_PROCESS = 1 << 30  # PyTorch's headers take about that much
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compiler call: it writes `aside`, which becomes `target` when it is whole."""
+
+    name: str
+    command: tuple[str, ...]
+    aside: Path
+    target: Path
+    shown: str  # what it makes or reads, for people
+
+
+class CompilerError(Exception):
+    """A compiler could not be started, or ended with an error."""
+
+    def __init__(self, job: Job, log: str) -> None:
+        super().__init__(job.name)
+        self.job = job
+        self.log = log
+
+
+def run_jobs(jobs: Sequence[Job], work: Path, report: Callable[[int], None]) -> None:
+    """Run all jobs, the longest sources first; `work` takes logs and the compilers' own temporary files."""
+    waiting = list(jobs)
+    running: list[_Running] = []
+    places = parallel_jobs()
+    try:
+        while waiting or running:
+            while waiting and len(running) < places:
+                with _uninterrupted():
+                    running.append(_Running(waiting.pop(0), work))
+            running = [each for each in running if not each.has_ended()]
+            report(len(jobs) - len(waiting) - len(running))
+            if running:
+                time.sleep(_POLL_SECONDS)
+    finally:
+        for each in running:
+            each.kill()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits: between the start of a compiler and the note of it, nobody would end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Running:
+    """A compiler at work."""
+
+    def __init__(self, job: Job, work: Path) -> None:
+        self._job = job
+        self._log = work / f"{job.name}.log"
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    job.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "TMPDIR": str(work), "LC_ALL": "C"},
+                    start_new_session=True,  # so that the compiler's own children can be ended with it
+                )
+        except OSError as error:
+            raise CompilerError(job, f"$ {job.command[0]}\n{error.strerror}") from error
+
+    def has_ended(self) -> bool:
+        """Whether it is through; raises if it failed."""
+        code = self._process.poll()
+        if code is None:
+            return False
+        if code:
+            log = self._log.read_text("utf-8", "replace")
+            ending = (
+                f"killed by signal {-code}, perhaps for lack of memory" if code < 0 else f"exit code {code}"
+            )
+            raise CompilerError(self._job, f"$ {' '.join(self._job.command)}\n{log}({ending})\n")
+        self._job.aside.replace(self._job.target)
+        return True
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def parallel_jobs() -> int:
+    """How many compilers to run at once."""
+    cores = len(os.sched_getaffinity(0))
+    by_memory = _free_memory() // _BYTES_PER_PROCESS
+    return max(1, min(_MOST_PROCESSES, cores, by_memory))
+
+
+def _free_memory() -> int:
+    """Bytes that this process may still take: of the machine, and of its control group."""
+    free = [_MOST_PROCESSES * _BYTES_PER_PROCESS]
+    for line in _text("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            free.append(int(line.split()[1]) * 1024)
+    limit, used = (_text(f"/sys/fs/cgroup/memory.{name}").strip() for name in ("max", "current"))
+    if limit.isdigit() and used.isdigit():
+        free.append(int(limit) - int(used))
+    return min(free)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("ascii")
+    except OSError:
+        return ""
+
 
 _LOG_LINES = 15
 _OWN_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
@@ -30,9 +204,8 @@ class Library:
     name: str  # libname.so
     sources: tuple[Path, ...] = ()
     headers: tuple[Path, ...] = ()  # ours, whether a source includes them or not
-    folders: tuple[
-        Path, ...
-    ] = ()  # where headers of ours are searched, besides the folder of the file itself
+    # where headers of ours are searched, besides the folder of the file itself
+    folders: tuple[Path, ...] = ()
     flags: tuple[str, ...] = ()  # decide what a source becomes
     path_flags: tuple[str, ...] = ()  # name places on this machine; what is there is said in `key_words`
     key_words: tuple[str, ...] = ()  # what else decides what a source becomes

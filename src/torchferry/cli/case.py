@@ -281,7 +281,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
 
 @contextmanager
 def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
-    from torchferry.building.progress import silent
+    from torchferry.building.build import silent
     from torchferry.launch.environment import environment_at
     from torchferry.launch.place import DeviceKind, Place, build_for
     from torchferry.launch.plugin import is_to_be_simulated

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _set_up(args: argparse.Namespace, vendor: Vendor) -> int:
-    from torchferry.building.progress import silent
+    from torchferry.building.build import silent
     from torchferry.emulate import build, plugins
 
     plugin = None if args.wheel is not None else plugins.found(vendor)

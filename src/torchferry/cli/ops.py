@@ -22,8 +22,7 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
-    from torchferry.readiness.model import Capture
-    from torchferry.readiness.readiness import Readiness
+    from torchferry.readiness.model import Capture, Readiness
     from torchferry.vendors.model import Vendor
 
 FORMATS = ("text", "json", "md", "csv", "xlsx", "html")
@@ -248,7 +247,7 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
 
 
 def _build(args: argparse.Namespace, place: Place) -> None:
-    from torchferry.building.progress import silent
+    from torchferry.building.build import silent
     from torchferry.launch.place import build_for
 
     build_for(place, silent if args.quiet else None)
@@ -265,8 +264,8 @@ def _read_capture(path: Path) -> Capture:
 
 
 def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
-    from torchferry.readiness.models.launching import capture_model
     from torchferry.readiness.models.request import ModelRequest
+    from torchferry.readiness.runs import capture_model
 
     request = ModelRequest(
         args.model,

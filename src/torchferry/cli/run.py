@@ -94,7 +94,7 @@ def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, or only say what would be changed for it; the answer is an exit code."""
-    from torchferry.building.progress import silent
+    from torchferry.building.build import silent
     from torchferry.launch.program import run_at
 
     vendor = _vendor(args)

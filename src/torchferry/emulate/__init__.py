@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,10 @@ def activate(
 
     from torchferry.emulate.activation import activate_settings
     from torchferry.emulate.environment import settings_for
-    from torchferry.emulate.here import emulated
     from torchferry.vendors.registry import get_vendor
 
     known = get_vendor(vendor, tuple(map(Path, vendor_paths)))
-    now = emulated()
+    now = active()
     if now is not None and now.vendor.name == known.name:
         return
     activate_settings(settings_for(known, devices, memory, vendor_paths, native, shared_randomness))
@@ -42,6 +42,7 @@ def activate(
 
 def active() -> ActiveEmulation | None:
     """What is emulated in this process; None when nothing is."""
-    from torchferry.emulate.here import emulated
-
-    return emulated()
+    # nothing is imported to say that it is off
+    activation = sys.modules.get("torchferry.emulate.activation")
+    now: ActiveEmulation | None = None if activation is None else activation.active()
+    return now

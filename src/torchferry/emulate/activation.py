@@ -2,24 +2,86 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import json
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
 from torchferry.emulate import build, plugins, toolkits
 from torchferry.emulate.environment import EmulationSettings
-from torchferry.emulate.importing import environment_kept, import_plugin
-from torchferry.emulate.libraries import Libraries
-from torchferry.emulate.programs import put_on_path
+from torchferry.emulate.toolkits import Toolkit, put_on_path
 from torchferry.errors import RunError
 from torchferry.observe import torchvision_operators
 from torchferry.sim import simulated
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
+
+_ANY = DistributionFinder.Context()
+
+
+@dataclass(frozen=True)
+class FunctionUse:
+    """How often a function of an operator was called, and whether there is one."""
+
+    name: str
+    calls: int
+    is_missing: bool
+
+
+class Libraries:
+    """The libraries of an emulated toolkit, loaded so that the plugin finds them by their names."""
+
+    def __init__(self, toolkit: Toolkit, folder: Path) -> None:
+        self._toolkit = toolkit
+        self._loaded = []
+        for part in toolkit.parts:
+            try:
+                self._loaded.append(ctypes.CDLL(str(folder / part.name), os.RTLD_GLOBAL | os.RTLD_NOW))
+            except OSError as error:
+                raise RunError(f"{part.name} of the emulated device can't be loaded: {error}") from None
+
+    def configure(self, devices: int, memory: int, card: str, shared_randomness: bool) -> None:
+        """Say which devices there are, before anything else is called."""
+        configure = self._function(self._toolkit.configure)
+        if configure is None:
+            raise RunError(f"the emulated {self._toolkit.name} can't be told its devices; build it anew")
+        configure.argtypes = (ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p)
+        configure.restype = None
+        configure(devices, memory, card.encode())
+        share = self._function(self._toolkit.share_randomness)
+        if share is not None:
+            share.argtypes, share.restype = (ctypes.c_int,), None
+            share(int(shared_randomness))
+
+    def uses(self) -> list[FunctionUse]:
+        """Which functions of operators were called until now."""
+        uses = self._function(self._toolkit.uses)
+        if uses is None:
+            return []
+        uses.argtypes, uses.restype = (), ctypes.c_char_p
+        found = json.loads((uses() or b"{}").decode("utf-8", "replace"))
+        return [_use(name, told) for name, told in found.items()]
+
+    def _function(self, name: str) -> ctypes._NamedFuncPointer | None:
+        found = (getattr(library, name, None) for library in self._loaded)
+        return next((function for function in found if function is not None), None)
+
+
+def _use(name: str, told: object) -> FunctionUse:
+    """A count, or one with a remark that there is no such function."""
+    if isinstance(told, dict):
+        return FunctionUse(name, int(told.get("calls", 0)), bool(told.get("missing")))
+    return FunctionUse(name, int(str(told)), False)
 
 
 @dataclass(frozen=True)
@@ -56,13 +118,18 @@ def activate_settings(settings: EmulationSettings) -> None:
     plugins.refuse_without_emulation(vendor)
     _refuse_taken_place()
     toolkit = toolkits.load(vendor.emulation.toolkit)
-    folder = build.library_folder(vendor, _plugin_folder(settings, vendor))
+    plugin = Path(settings.plugin)
+    if not (plugin / vendor.plugin / "__init__.py").is_file():
+        raise RunError(
+            f"{plugin}: {vendor.plugin} is not there any more; ferry emulate setup --to {vendor.name} fetches it"
+        )
+    folder = build.library_folder(vendor, plugin)
     libraries = Libraries(toolkit, folder)
     libraries.configure(settings.devices, settings.memory, settings.card, settings.shared_randomness)
     _active.append(ActiveEmulation(vendor, settings, libraries))
     torchvision_operators.install()
     homes = toolkit.home_folders(folder)
-    _import(vendor, Path(settings.plugin), {variable: str(place) for variable, place in homes.items()})
+    _import_plugin(vendor, plugin, {variable: str(place) for variable, place in homes.items()})
     put_on_path(toolkit.programs, homes, toolkit.folder, os.environ)
     if settings.native:
         with environment_kept():
@@ -84,18 +151,14 @@ def _refuse_taken_place() -> None:
         )
 
 
-def _plugin_folder(settings: EmulationSettings, vendor: Vendor) -> Path:
-    folder = Path(settings.plugin)
-    if not (folder / vendor.plugin / "__init__.py").is_file():
-        raise RunError(
-            f"{folder}: {vendor.plugin} is not there any more; ferry emulate setup --to {vendor.name} fetches it"
-        )
-    return folder
-
-
-def _import(vendor: Vendor, folder: Path, variables: Mapping[str, str]) -> None:
+def _import_plugin(vendor: Vendor, folder: Path, variables: Mapping[str, str]) -> None:
+    """Import it from its folder with these variables set; the environment is afterwards what it was."""
+    if not any(isinstance(finder, PluginFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, PluginFinder(folder))
     try:
-        import_plugin(vendor.plugin, folder, variables)
+        with environment_kept():
+            os.environ.update(variables)
+            importlib.import_module(vendor.plugin)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == vendor.plugin:
             raise
@@ -104,3 +167,42 @@ def _import(vendor: Vendor, folder: Path, variables: Mapping[str, str]) -> None:
         ) from None
     except ImportError as error:
         raise RunError(f"{vendor.plugin} can't be loaded on the emulated device: {error}") from error
+
+
+class PluginFinder(DistributionFinder):
+    """Finds what lies in one folder, packages and what is said of them, for this process alone.
+
+    The folder does not go on sys.path: multiprocessing hands that on to the processes that it starts, and there PyTorch
+    would load the plugin before its toolkit is there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+        self._own = {entry.name.partition(".")[0] for entry in folder.iterdir()}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """A package of the folder; what is inside of one is found by its own path."""
+        if path is not None or name not in self._own:
+            return None
+        return PathFinder.find_spec(name, [self.folder])
+
+    def find_distributions(self, context: DistributionFinder.Context = _ANY) -> Iterable[Distribution]:
+        """For those who ask whether, and which, plugin is there."""
+        within = DistributionFinder.Context(name=context.name, path=[self.folder])
+        return MetadataPathFinder.find_distributions(within)
+
+
+@contextmanager
+def environment_kept() -> Iterator[None]:
+    """Take back what is changed in the environment meanwhile."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        for name, value in before.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from torchferry.building import build as building
 from torchferry.building import cache as build_cache
-from torchferry.building.build import Library, Product
-from torchferry.building.progress import Progress, ProgressLine
+from torchferry.building.build import Library, Product, Progress, ProgressLine
 from torchferry.building.toolchain import TorchInstallation, common_flags, find_torch, path_flags
 from torchferry.emulate import plugins, toolkits
 from torchferry.emulate.toolkits import Toolkit, ToolkitLibrary
@@ -86,19 +85,16 @@ class _Headers:
         missing = [folder for folder in self.folders if not folder.is_dir()]
         if missing:
             raise BuildError(f"{missing[0]} is missing: {module} is damaged; set it up anew")
-        self.key = _content(plugin, module, self.folders)
+        # what the headers say: by the list of all its files that a wheel carries, else by their text
+        lists = sorted(plugin.glob(f"{module}-*.dist-info/RECORD"))
+        self.key = building.digest(
+            lists or sorted({path for folder in self.folders for path in folder.rglob("*.h")})
+        )
 
     def flags(self) -> tuple[str, ...]:
         """Warnings in them are not ours, and no path of this machine goes into the result."""
         searched = (word for folder in self.folders for word in ("-isystem", str(folder)))
         return (*searched, f"-ffile-prefix-map={self.folders[0]}=plugin")
-
-
-def _content(plugin: Path, module: str, folders: list[Path]) -> str:
-    """A name for what the headers say: by the list of all its files that a wheel carries, else by their text."""
-    lists = sorted(plugin.glob(f"{module}-*.dist-info/RECORD"))
-    files = lists or sorted({path for folder in folders for path in folder.rglob("*.h")})
-    return building.digest(files)
 
 
 def _library(part: ToolkitLibrary, toolkit: Toolkit, headers: _Headers, torch: TorchInstallation) -> Library:

@@ -26,13 +26,11 @@ class EmulationSettings(Settings):
     devices: int
     memory: int  # bytes of each device
     card: str  # what each device says that it is
-    native: bool = (
-        False  # CUDA's names mean what the vendor's own migration makes of them, not what our layer does
-    )
+    # CUDA's names mean what the vendor's own migration makes of them, not what our layer does
+    native: bool = False
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
-    shared_randomness: bool = (
-        False  # the devices draw from the CPU's default generator, as a program on the CPU does
-    )
+    # the devices draw from the CPU's default generator, as a program on the CPU does
+    shared_randomness: bool = False
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
 
 

@@ -8,19 +8,168 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
+import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from email.parser import HeaderParser
 from importlib.machinery import PathFinder
-from pathlib import Path
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
 
 from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import find_torch
-from torchferry.emulate import fetching, toolkits, wheels
-from torchferry.errors import RunError
+from torchferry.emulate import toolkits
+from torchferry.errors import InputError, OutputError, RunError
 from torchferry.files.aside import folder_aside, remove_leftovers
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.model import Vendor
+
+VARIABLE = "TORCHFERRY_PLUGIN"
+CACHE = "plugins"
+_RELEASE = re.compile(r"\d+\.\d+(\.\d+)?")
+_SPARE_BYTES = 1 << 24
+_MOST_BYTES = 1 << 32  # no plugin is larger when it is unpacked
+_MOST_METADATA = 1 << 22
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The plugin that is looked for."""
+
+    module: str  # torch_npu
+    package: str  # torch-npu, as pip names it
+    torch: str  # 2.13.0
+
+    @property
+    def pattern(self) -> str:
+        """The name of its wheel; how a wheel says which Linux it is for, and whether it was made again, is open."""
+        tag = python_tag()
+        return f"{self.module}-{self.torch}*-{tag}-{tag}-manylinux*_{platform.machine()}.whl"
+
+    @property
+    def requirement(self) -> str:
+        """As pip takes it: the newest that was made for this PyTorch."""
+        return f"{self.package}=={self.torch}.*"
+
+
+def python_tag() -> str:
+    """cp311"""
+    return f"cp{sys.version_info[0]}{sys.version_info[1]}"
+
+
+def version_in(folder: Path, module: str) -> str:
+    """The version of a package in a folder; "" if the folder does not say it."""
+    for metadata in sorted(folder.glob(f"{module}-*.dist-info/METADATA")):
+        text = metadata.read_text("utf-8", "replace")
+        return str(HeaderParser().parsestr(text)["Version"] or "")
+    return ""
+
+
+def unpack(wheel: Path, wanted: Wanted, folder: Path) -> None:
+    """Unpack a wheel if it is the one that is wanted."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+            _check(wheel, archive, names, wanted)
+            _check_size(wheel, archive, folder.parent)
+            archive.extractall(folder)
+    except FileNotFoundError:
+        raise InputError(f"{wheel}: no such wheel; bring {wanted.pattern}") from None
+    except IsADirectoryError:
+        raise InputError(f"{wheel}: is a folder; bring {wanted.pattern}") from None
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"{wheel}: is no wheel, or a damaged one ({error}); bring {wanted.pattern}"
+        ) from None
+
+
+def _check(wheel: Path, archive: zipfile.ZipFile, names: list[str], wanted: Wanted) -> None:
+    for name in names:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name:
+            raise InputError(
+                f"{wheel}: holds a file with the path {name!r}, as no wheel does; bring {wanted.pattern}"
+            )
+    info = _text_in(archive, names, "WHEEL")
+    metadata = HeaderParser().parsestr(_text_in(archive, names, "METADATA"))
+    if not info or f"{wanted.module}/__init__.py" not in names:
+        raise InputError(f"{wheel}: is not a wheel of {wanted.module}; bring {wanted.pattern}")
+    version = str(metadata["Version"] or "")
+    if not re.match(rf"{re.escape(wanted.torch)}(?!\d|\.\d)", version):
+        raise InputError(
+            f"{wheel}: is {wanted.package} {version}, made for another PyTorch than the installed torch "
+            f"{wanted.torch}; bring {wanted.pattern}"
+        )
+    tags = HeaderParser().parsestr(info).get_all("Tag") or []
+    if not any(map(_is_for_here, tags)):
+        raise InputError(
+            f"{wheel}: is for {', '.join(tags) or 'no machine'}, this is {python_tag()} on {platform.machine()}; "
+            f"bring {wanted.pattern}"
+        )
+
+
+def _text_in(archive: zipfile.ZipFile, names: list[str], file: str) -> str:
+    """A file of the folder that describes a wheel; "" if there is none."""
+    found = [name for name in names if re.fullmatch(rf"[^/]+\.dist-info/{file}", name)]
+    if len(found) != 1 or archive.getinfo(found[0]).file_size > _MOST_METADATA:
+        return ""
+    return archive.read(found[0]).decode("utf-8", "replace")
+
+
+def _is_for_here(tag: str) -> bool:
+    python, _, rest = tag.partition("-")
+    place = rest.partition("-")[2]
+    fits_python = python == python_tag() or python == f"py{sys.version_info[0]}"
+    return fits_python and (place == "any" or ("linux" in place and place.endswith(f"_{platform.machine()}")))
+
+
+def _check_size(wheel: Path, archive: zipfile.ZipFile, folder: Path) -> None:
+    size = sum(info.file_size for info in archive.infolist())
+    if size > _MOST_BYTES:
+        raise InputError(f"{wheel}: would take {size} bytes, more than any plugin does")
+    if size + _SPARE_BYTES > shutil.disk_usage(folder).free:
+        raise OutputError(
+            f"{folder}: there is no room for the {size >> 20} MiB of {wheel.name}; $TORCHFERRY_CACHE names another place"
+        )
+
+
+_PATIENCE = ("--retries", "1", "--timeout", "20")
+
+
+def fetch(wanted: Wanted, folder: Path, vendor: str) -> Path:
+    """The wheel, in a folder; only a wheel, whose requirements stay where they are."""
+    if find_spec("pip") is None:
+        raise RunError(
+            f"{wanted.package} can't be fetched: {sys.executable} has no pip; python -m ensurepip, or {by_hand(wanted, vendor)}"
+        )
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *_PATIENCE),
+        *("--no-deps", "--only-binary", ":all:", "--dest", str(folder), wanted.requirement),
+    ]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    made = sorted(folder.glob("*.whl")) if folder.is_dir() else []
+    if done.returncode or not made:
+        said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+        reason = (errors or said or ["pip says nothing"])[0]
+        raise RunError(f"{wanted.package} can't be fetched ({reason}); {by_hand(wanted, vendor)}")
+    return made[0]
+
+
+def by_hand(wanted: Wanted, vendor: str) -> str:
+    """What to do where there is no way to the index."""
+    return (
+        f"on a machine that can reach it: pip download --no-deps --only-binary :all: --python-version "
+        f"{sys.version_info[0]}.{sys.version_info[1]} --platform manylinux_2_28_{platform.machine()} "
+        f"--platform manylinux2014_{platform.machine()} '{wanted.requirement}'; bring {wanted.pattern} here, then "
+        f"ferry emulate setup --to {vendor} --wheel FILE"
+    )
+
 
 VARIABLE = "TORCHFERRY_PLUGIN"
 CACHE = "plugins"
@@ -79,7 +228,7 @@ def found(vendor: Vendor) -> Plugin | None:
 
 
 def needed(vendor: Vendor) -> Plugin:
-    """The same; raises where there is none."""
+    """The plugin that `found` gives; raises where there is none."""
     refuse_without_emulation(vendor)
     plugin = found(vendor)
     if plugin is None:
@@ -93,7 +242,7 @@ def needed(vendor: Vendor) -> Plugin:
 def kept_folder(vendor: Vendor) -> Path:
     """Where we keep the one for this Python, this PyTorch and this sort of machine; it need not exist."""
     torch = release_of(find_torch().version)
-    return build_cache.folder(CACHE) / f"{vendor.plugin}-{torch}-{wheels.python_tag()}-{platform.machine()}"
+    return build_cache.folder(CACHE) / f"{vendor.plugin}-{torch}-{python_tag()}-{platform.machine()}"
 
 
 def _named(folder: Path, vendor: Vendor) -> Plugin:
@@ -115,7 +264,7 @@ def _named(folder: Path, vendor: Vendor) -> Plugin:
 def _plugin_in(folder: Path, vendor: Vendor, is_kept: bool = False) -> Plugin | None:
     if not (folder / vendor.plugin / "__init__.py").is_file():
         return None
-    return Plugin(folder, wheels.version_in(folder, vendor.plugin), is_kept)
+    return Plugin(folder, version_in(folder, vendor.plugin), is_kept)
 
 
 def _installed(vendor: Vendor) -> Plugin | None:
@@ -136,7 +285,7 @@ def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Pl
     package = load_machine(Path(vendor.folder)).plugin.package or vendor.plugin.replace("_", "-")
     cache = build_cache.writable_folder(CACHE)
     place = cache / kept_folder(vendor).name
-    wanted = wheels.Wanted(vendor.plugin, package, torch)
+    wanted = Wanted(vendor.plugin, package, torch)
     with build_cache.locked(
         place.with_name(f"{place.name}.lock"), lambda: say("waiting for another process")
     ):
@@ -148,9 +297,9 @@ def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Pl
         with folder_aside(cache) as aside:
             if wheel is None:
                 say(f"fetching {package} for torch {torch}, once")
-                wheel = fetching.fetch(wanted, aside.path / "fetched", vendor.name)
+                wheel = fetch(wanted, aside.path / "fetched", vendor.name)
             unpacked = aside.path / "unpacked"
-            wheels.unpack(wheel, wanted, unpacked)
+            unpack(wheel, wanted, unpacked)
             aside.replace(unpacked, place, lambda old: True)
     made = _plugin_in(place, vendor, is_kept=True)
     assert made is not None

@@ -48,17 +48,16 @@ def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:
     is_forked = getattr(module, "_is_in_bad_fork", lambda: False)()
     if is_forked or not module.is_initialized():
         return ()
-    uses = (_use(module, index, limit) for index in range(module.device_count()))
+    stats = map(module.memory_stats, range(module.device_count()))
+    uses = [
+        DeviceUse(
+            index=index,
+            peak_allocated=used.get("allocated_bytes.all.peak", 0),
+            peak_reserved=used.get("reserved_bytes.all.peak", 0),
+            limit=limit,
+            allocations=used.get("allocation.all.allocated", 0),
+            out_of_memory=used.get("num_ooms", 0),
+        )
+        for index, used in enumerate(stats)
+    ]
     return tuple(use for use in uses if use.allocations or use.out_of_memory)
-
-
-def _use(module: Any, index: int, limit: int) -> DeviceUse:
-    stats = module.memory_stats(index)
-    return DeviceUse(
-        index=index,
-        peak_allocated=stats.get("allocated_bytes.all.peak", 0),
-        peak_reserved=stats.get("reserved_bytes.all.peak", 0),
-        limit=limit,
-        allocations=stats.get("allocation.all.allocated", 0),
-        out_of_memory=stats.get("num_ooms", 0),
-    )

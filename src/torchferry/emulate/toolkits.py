@@ -3,13 +3,64 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchferry.emulate.programs import EmulatedProgram, make_programs
+from torchferry.vendors.schema import toml_module
+
+# With which interpreter, and from which folder of modules, a program runs: those of the process that starts it.
+PYTHON, TOOLKIT = "TORCHFERRY_PYTHON", "TORCHFERRY_TOOLKIT"
+_SCRIPT = """#!/bin/sh
+# Set by TorchFerry in processes with an emulated device.
+exec "${python:?is not set: this runs only below a process with an emulated device}" -I "${toolkit}/{module}/__main__.py" "$@"
+"""
+_EXECUTABLE = 0o755
+
+
+@dataclass(frozen=True)
+class EmulatedProgram:
+    """A program of a toolkit that the plugin starts by its name."""
+
+    home: str  # the variable that names the folder
+    place: str  # of the program, below that
+    beside: tuple[str, ...]  # files that the plugin wants to see there, and does not open
+    module: str  # a package in the toolkit's folder here
+
+
+def make_programs(programs: Sequence[EmulatedProgram], homes: Mapping[str, Path]) -> None:
+    """Write the programs below the folders that their toolkit has there."""
+    for program in programs:
+        home = homes[program.home]
+        for name in (program.place, *program.beside):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).touch()
+        text = (
+            _SCRIPT.replace("{python", "{" + PYTHON)
+            .replace("{toolkit", "{" + TOOLKIT)
+            .replace("{module}", program.module)
+        )
+        (home / program.place).write_text(text, "utf-8")
+        (home / program.place).chmod(_EXECUTABLE)
+
+
+def put_on_path(
+    programs: Sequence[EmulatedProgram],
+    homes: Mapping[str, Path],
+    modules: Path,
+    environment: MutableMapping[str, str],
+) -> None:
+    """Let this process and those that it starts find the programs by their names."""
+    if not programs:
+        return
+    environment[PYTHON], environment[TOOLKIT] = sys.executable, str(modules)
+    before = [folder for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder]
+    own = [str((homes[program.home] / program.place).parent) for program in programs]
+    environment["PATH"] = os.pathsep.join([*own, *(folder for folder in before if folder not in own)])
+
 
 TABLE = "libraries.toml"
 _FOLDER = Path(__file__).parent
@@ -71,15 +122,14 @@ class Toolkit:
 
 
 def names() -> list[str]:
-    """Those that there are."""
+    """The toolkits that can be stood in for."""
     return sorted(path.parent.name for path in _FOLDER.glob(f"*/{TABLE}"))
 
 
 def load(name: str) -> Toolkit:
     """The toolkit of this name, one of `names()`."""
     folder = _FOLDER / name
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    data: dict[str, Any] = toml.loads((folder / TABLE).read_text("utf-8"))
+    data: dict[str, Any] = toml_module().loads((folder / TABLE).read_text("utf-8"))
     return Toolkit(
         folder,
         data["name"],
@@ -87,20 +137,11 @@ def load(name: str) -> Toolkit:
         data["configure"],
         data["uses"],
         data["share_randomness"],
-        tuple(map(_part, data["libraries"])),
+        tuple(ToolkitLibrary(**_with_tuples(row)) for row in data["libraries"]),
         {variable: tuple(folders) for variable, folders in data.get("home", {}).items()},
-        tuple(
-            EmulatedProgram(row["home"], row["place"], tuple(row["beside"]), row["module"])
-            for row in data.get("programs", ())
-        ),
+        tuple(EmulatedProgram(**_with_tuples(row)) for row in data.get("programs", ())),
     )
 
 
-def _part(row: dict[str, Any]) -> ToolkitLibrary:
-    return ToolkitLibrary(
-        row["name"],
-        tuple(row.get("folders", ())),
-        tuple(row.get("links", ())),
-        row.get("torch", False),
-        row.get("entries", False),
-    )
+def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}

@@ -15,7 +15,7 @@ from torchferry.sim.environment import SimSettings
 from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
-    from torchferry.building.progress import Progress
+    from torchferry.building.build import Progress
 
 _CPU = "cpu"
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchferry.building.progress import Progress
+from torchferry.building.build import Progress
 from torchferry.launch.environment import child_environment, environment_at
 from torchferry.launch.place import Place, build_for
 from torchferry.launch.supervise import run_supervised

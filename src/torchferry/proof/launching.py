@@ -21,7 +21,7 @@ from torchferry.report.formats import Options
 from torchferry.text import Language
 
 if TYPE_CHECKING:
-    from torchferry.building.progress import Progress
+    from torchferry.building.build import Progress
 
 _PROOF = "proof.json"
 

@@ -9,8 +9,16 @@ from dataclasses import replace
 from torchferry.operators.compositions import Composition, compositions_for
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
-from torchferry.readiness.model import Phase, Signature, TensorSpec, Use, Value
-from torchferry.readiness.readiness import Advice, OperatorSupport, Remedy
+from torchferry.readiness.model import (
+    Advice,
+    OperatorSupport,
+    Phase,
+    Remedy,
+    Signature,
+    TensorSpec,
+    Use,
+    Value,
+)
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.similar import Similar, load_similar

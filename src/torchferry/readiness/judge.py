@@ -22,8 +22,16 @@ from torchferry.operators.support import (
     standing,
 )
 from torchferry.readiness.advice import Adviser
-from torchferry.readiness.model import Capture, OperatorSite, Signature, Use, tensors_in
-from torchferry.readiness.readiness import OperatorSupport, Readiness, UseJudgement
+from torchferry.readiness.model import (
+    Capture,
+    OperatorSite,
+    OperatorSupport,
+    Readiness,
+    Signature,
+    Use,
+    UseJudgement,
+    tensors_in,
+)
 from torchferry.text import Text
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import Ops, load_ops
@@ -315,9 +323,8 @@ class _Judging:
         self._siblings = served_by(facts)
         self._missing = vendor.limits.missing_operator_in(os.environ)
         self._stands: dict[str, OperatorStanding] = {}
-        self._by_base: dict[
-            str, list[str]
-        ] = {}  # operator -> its overloads, but for those that only write elsewhere
+        # operator -> its overloads, but for those that only write elsewhere
+        self._by_base: dict[str, list[str]] = {}
         self._adviser = Adviser(vendor, table, facts)
 
     def is_taken_whole(self, operator: str) -> bool:

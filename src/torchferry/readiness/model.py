@@ -72,9 +72,8 @@ class Signature:
     """An operator and what it was called with."""
 
     operator: str  # aten::add.Tensor; the default overload has no suffix
-    arguments: tuple[
-        Argument, ...
-    ] = ()  # in the order of the schema; defaults that were not given are absent
+    # in the order of the schema; defaults that were not given are absent
+    arguments: tuple[Argument, ...] = ()
     results: tuple[Value, ...] = ()
 
     @property

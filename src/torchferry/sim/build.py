@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchferry.building import build as building
 from torchferry.building import cache as build_cache
-from torchferry.building.progress import Progress, ProgressLine
+from torchferry.building.build import Progress, ProgressLine
 from torchferry.building.toolchain import (
     TORCH_LIBRARIES,
     TorchInstallation,

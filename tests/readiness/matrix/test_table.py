@@ -9,7 +9,7 @@ from tools import make_readiness_table
 
 from tests.readiness import samples
 from tests.sim.models.names import GUIDE_NAMES
-from torchferry.readiness.readiness import OperatorSupport
+from torchferry.readiness.model import OperatorSupport
 from torchferry.text import Language
 from torchferry.vendors.registry import vendor_names
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from torchferry.errors import RunError
-from torchferry.readiness.models.launching import capture_model
 from torchferry.readiness.models.request import ModelRequest
+from torchferry.readiness.runs import capture_model
 
 NET = """
 import os

@@ -22,12 +22,10 @@ from tests.readiness.samples import (
     whole_or_parts,
 )
 from torchferry.errors import OutputError, ReportError
-from torchferry.readiness.readiness import Readiness
+from torchferry.readiness.model import Readiness
 from torchferry.readiness.report import REPORTS
-from torchferry.readiness.report.modules import module_tree
 from torchferry.readiness.report.sheets import COLUMNS
-from torchferry.readiness.report.sources import read_lines, source_files
-from torchferry.readiness.report.tables import Overview
+from torchferry.readiness.report.tables import Overview, module_tree, read_lines, source_files
 from torchferry.report.formats import Options
 
 

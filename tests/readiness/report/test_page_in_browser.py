@@ -10,7 +10,7 @@ import pytest
 
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.readiness.samples import empty, hostile, large, sample
-from torchferry.readiness.readiness import Readiness
+from torchferry.readiness.model import Readiness
 from torchferry.readiness.report.html import to_html
 from torchferry.report.formats import Options
 

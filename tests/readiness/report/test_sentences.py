@@ -20,8 +20,7 @@ from tests.readiness.samples import (
     without_times,
 )
 from tests.report.texts import texts_of
-from torchferry.readiness.model import Phase, TensorSpec
-from torchferry.readiness.readiness import OperatorSupport, Remedy
+from torchferry.readiness.model import OperatorSupport, Phase, Remedy, TensorSpec
 from torchferry.readiness.report import sentences, words
 
 

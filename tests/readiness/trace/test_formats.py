@@ -11,8 +11,7 @@ import pytest
 
 from tests.readiness.trace.making import Events, calls, op, the, write
 from torchferry.errors import InputError
-from torchferry.readiness.model import Phase, TensorSpec
-from torchferry.readiness.readiness import NOTES
+from torchferry.readiness.model import NOTES, Phase, TensorSpec
 from torchferry.readiness.trace import read_trace
 
 LINEAR = [

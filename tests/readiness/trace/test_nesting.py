@@ -10,7 +10,7 @@ from tests.readiness.trace.making import calls, op, the, write
 from torchferry.operators.names import CHOOSE_BY_DEVICE
 from torchferry.readiness.model import Phase
 from torchferry.readiness.trace import read_trace
-from torchferry.readiness.trace.signatures import MOST_SIGNATURES
+from torchferry.readiness.trace.events import MOST_SIGNATURES
 
 FLOATS = ["float"]
 

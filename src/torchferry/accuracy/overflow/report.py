@@ -19,7 +19,7 @@ from torchferry.accuracy.overflow.model import (
     Standing,
     TensorFigures,
 )
-from torchferry.readiness.readiness import NOTES
+from torchferry.readiness.model import NOTES
 from torchferry.report.json import plain
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text

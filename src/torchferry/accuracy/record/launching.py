@@ -47,7 +47,7 @@ def build_for(place: Place, quiet: bool) -> str:
             f"PyTorch is not installed for {sys.executable}, with which the program runs; pip install torch, or call ferry "
             "from the program's own environment"
         )
-    from torchferry.building.progress import silent
+    from torchferry.building.build import silent
 
     try:
         build_device(place, silent if quiet else None)

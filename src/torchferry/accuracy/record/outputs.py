@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.files.aside import write_whole
-from torchferry.readiness.readiness import NOTES
+from torchferry.readiness.model import NOTES
 from torchferry.report.safe import one_line
 from torchferry.settings import decode, encode
 from torchferry.text import Text

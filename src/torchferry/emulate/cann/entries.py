@@ -1,7 +1,7 @@
 """Makes the C++ of the operator functions from their tables, when the emulated toolkit is built.
 
-`interfaces.tsv` has the C interface of each function, `limits.tsv` what it refuses; `operators/*.ops` say what the functions compute, in a small part of
-Python's syntax:
+`interfaces.tsv` has the C interface of each function, `limits.tsv` the dtypes and numbers of dimensions that it takes of
+its tensors; `operators/*.ops` say what the functions compute, in a small part of Python's syntax:
 
     def aclnnAdds(self, other, alpha, out):
         out[:] = add.Scalar(self, other, alpha)
@@ -20,17 +20,57 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchferry.emulate.cann.limits import LIMITS, ArgumentLimit, read_limits
 from torchferry.errors import BuildError
 
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER / "csrc" / "operators"
 TABLES = FOLDER / "operators"
 INTERFACES = FOLDER / "interfaces.tsv"
+LIMITS = FOLDER / "limits.tsv"
+_ANY = "*"
+
+
+@dataclass(frozen=True)
+class ArgumentLimit:
+    """What a function takes of one of its arguments."""
+
+    argument: str
+    dtypes: tuple[str, ...]  # as CANN's messages name them, without DT_; () for any
+    dims: tuple[int, int] | None  # at least, at most; None for any number
+
+    def __str__(self) -> str:
+        dims = _ANY if self.dims is None else f"{self.dims[0]}-{self.dims[1]}"
+        return f"{self.argument}:{','.join(self.dtypes) or _ANY}:{dims}"
+
+
+def read_limits(text: str) -> dict[str, tuple[ArgumentLimit, ...]]:
+    """Function -> limits of its arguments; what has none may have anything."""
+    found = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            function, _, limits = line.partition("\t")
+            found[function] = tuple(map(_limit, limits.split()))
+    return found
+
+
+def write_limits(limits: Mapping[str, Iterable[ArgumentLimit]]) -> str:
+    """The lines of the table."""
+    return "".join(f"{function}\t{' '.join(map(str, of))}\n" for function, of in sorted(limits.items()))
+
+
+def _limit(text: str) -> ArgumentLimit:
+    argument, dtypes, dims = text.split(":")
+    least, _, most = dims.partition("-")
+    return ArgumentLimit(
+        argument,
+        () if dtypes == _ANY else tuple(dtypes.split(",")),
+        None if dims == _ANY else (int(least), int(most)),
+    )
+
 
 # Kinds of arguments -> their types in C.
 _C_TYPES = {
@@ -186,16 +226,12 @@ def _entry(name: str, interface: Interface, limits: Limits, compute: str) -> str
 
 
 def _limit_table(name: str, limits: Limits) -> str:
-    if not limits:
-        return ""
-    rows = "".join(f"    {_limit_row(limit)},\n" for limit in limits)
-    return f"static constexpr Limit limits_{name}[] = {{\n{rows}}};\n"
-
-
-def _limit_row(limit: ArgumentLimit) -> str:
-    bits = " | ".join(f"cann::dtypes::{dtype}" for dtype in limit.dtypes) or "cann::dtypes::ANY"
-    least, most = limit.dims or (0, "cann::kAnyDims")
-    return f'{{"{limit.argument}", {bits}, {least}, {most}}}'
+    rows = ""
+    for limit in limits:
+        bits = " | ".join(f"cann::dtypes::{dtype}" for dtype in limit.dtypes) or "cann::dtypes::ANY"
+        least, most = limit.dims or (0, "cann::kAnyDims")
+        rows += f'    {{"{limit.argument}", {bits}, {least}, {most}}},\n'
+    return f"static constexpr Limit limits_{name}[] = {{\n{rows}}};\n" if rows else ""
 
 
 def _refusal(name: str, interface: Interface, limits: Limits) -> str:
@@ -203,17 +239,6 @@ def _refusal(name: str, interface: Interface, limits: Limits) -> str:
     places = {argument.name: i for i, argument in enumerate(interface)}
     checks = [f"refuses(limits_{name}[{i}], a{places[limit.argument]})" for i, limit in enumerate(limits)]
     return f"  if ({' || '.join(checks)}) {{\n    return cann::kInvalidParameter;\n  }}\n" if checks else ""
-
-
-def _named_operator(definition: ast.FunctionDef) -> str:
-    if not definition.name.startswith("old_"):
-        return ""
-    name = definition.name.removeprefix("old_")
-    attributes = ", ".join(f'"{one.arg}"' for one in definition.args.args[2:])
-    return (
-        f"\nstatic void named_{name}(Arguments& a) {{\n  helper_{definition.name}(a);\n}}\n"
-        f'static cann::NamedOperator known_{name}("{name}", named_{name}, {{{attributes}}});\n'
-    )
 
 
 def _as_value(kind: str, name: str) -> str:
@@ -295,7 +320,14 @@ class _TableWriter:
 
     def _helper(self, definition: ast.FunctionDef) -> str:
         text = f"\nIValue helper_{definition.name}(Arguments a) {{\n{self._written(definition)}  return IValue();\n}}\n"
-        return text + _named_operator(definition)
+        if not definition.name.startswith("old_"):
+            return text
+        name = definition.name.removeprefix("old_")
+        attributes = ", ".join(f'"{one.arg}"' for one in definition.args.args[2:])
+        return (
+            f"{text}\nstatic void named_{name}(Arguments& a) {{\n  helper_{definition.name}(a);\n}}\n"
+            f'static cann::NamedOperator known_{name}("{name}", named_{name}, {{{attributes}}});\n'
+        )
 
     def _written(self, definition: ast.FunctionDef) -> str:
         self._body = _Body(tuple(one.arg for one in definition.args.args))
@@ -348,7 +380,12 @@ class _TableWriter:
     def _condition(self, node: ast.If, depth: int) -> Iterator[str]:
         indent = "  " * depth
         # Names that are given in a branch are there behind it.
-        for name in dict.fromkeys(self._given_in(node)):
+        stored = [
+            inner.id
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and inner.id != "_"
+        ]
+        for name in dict.fromkeys(stored):
             if name not in self._body.locals and name not in self._body.parameters:
                 self._body.locals.add(name)
                 yield f"{indent}IValue v_{name};\n"
@@ -361,18 +398,9 @@ class _TableWriter:
                 yield from self._statement(statement, depth + 1)
         yield f"{indent}}}\n"
 
-    def _given_in(self, node: ast.If) -> Iterator[str]:
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and inner.id != "_":
-                yield inner.id
-
     def _loop(self, node: ast.For, depth: int) -> Iterator[str]:
         indent = "  " * depth
-        if (
-            isinstance(node.iter, ast.Call)
-            and isinstance(node.iter.func, ast.Name)
-            and node.iter.func.id == "zip"
-        ):
+        if isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "zip":
             lists, targets = node.iter.args, getattr(node.target, "elts", [])
         else:
             lists, targets = [node.iter], [node.target]

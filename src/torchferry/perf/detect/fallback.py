@@ -141,8 +141,7 @@ def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
     from torchferry.operators.native_functions import operator_facts
     from torchferry.readiness.advice import Adviser
     from torchferry.readiness.judge import vendor_table
-    from torchferry.readiness.model import OperatorSite, Phase, Signature, Use
-    from torchferry.readiness.readiness import OperatorSupport, Remedy
+    from torchferry.readiness.model import OperatorSite, OperatorSupport, Phase, Remedy, Signature, Use
 
     adviser = Adviser(vendor, vendor_table(vendor), operator_facts())
     for operator in operators:

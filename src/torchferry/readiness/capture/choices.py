@@ -12,7 +12,7 @@ from torch.utils import _python_dispatch
 
 from torchferry.observe.modes import active_mode
 from torchferry.observe.patching import Patches
-from torchferry.readiness.capture.host import HostTensors
+from torchferry.readiness.capture.choices import HostTensors
 from torchferry.readiness.capture.mode import CapturingMode
 
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")

@@ -306,9 +306,8 @@ class Smallest:
     outcome: CaseOutcome
     trials: int
     complete: bool  # False: the trials were used up before nothing could be made smaller
-    steady: bool = (
-        True  # False: the same case does not fail every time, and what was found may not be the smallest
-    )
+    # False: the same case does not fail every time, and what was found may not be the smallest
+    steady: bool = True
 
 
 def shrink(

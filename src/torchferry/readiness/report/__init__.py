@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from torchferry.readiness.readiness import Readiness
+from torchferry.readiness.model import Readiness
 from torchferry.report.formats import Reports
 
 REPORTS: Reports[Sequence[Readiness]] = Reports(

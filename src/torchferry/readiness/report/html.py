@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from torchferry import units
-from torchferry.readiness.model import TensorSpec, Use
-from torchferry.readiness.readiness import Advice, OperatorSupport, Readiness
+from torchferry.readiness.model import Advice, OperatorSupport, Readiness, TensorSpec, Use
 from torchferry.readiness.report import sentences, words
-from torchferry.readiness.report.modules import CalledOperator, ModuleNode, Tally, module_tree
-from torchferry.readiness.report.sources import SourceFile, SourceLine, source_files
-from torchferry.readiness.report.tables import OperatorSupportRow, Overview, label, worst
+from torchferry.readiness.report.tables import (
+    CalledOperator,
+    ModuleNode,
+    OperatorSupportRow,
+    Overview,
+    SourceFile,
+    SourceLine,
+    Tally,
+    label,
+    module_tree,
+    source_files,
+    worst,
+)
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,

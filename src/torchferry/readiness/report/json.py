@@ -33,8 +33,7 @@ from typing import Any, Generic, TypeVar
 
 from torchferry import __version__
 from torchferry.readiness.capture_json import REPORT_FORMAT, VERSION, to_document
-from torchferry.readiness.model import Use
-from torchferry.readiness.readiness import Advice, OperatorSupport, Readiness, UseJudgement
+from torchferry.readiness.model import Advice, OperatorSupport, Readiness, Use, UseJudgement
 from torchferry.readiness.report import sentences, words
 from torchferry.readiness.report.tables import Overview, use_key
 from torchferry.report.formats import Options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchferry import units
-from torchferry.readiness.readiness import Readiness
+from torchferry.readiness.model import Readiness
 from torchferry.readiness.report import sentences, words
 from torchferry.readiness.report.tables import Overview, Problem, label
 from torchferry.report.formats import Options

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from torchferry.readiness.model import Use
-from torchferry.readiness.readiness import OperatorSupport, UseJudgement
+from torchferry.readiness.model import OperatorSupport, Use, UseJudgement
 from torchferry.readiness.report.tables import Overview, worst
 
 MAX_DEPTH = 30  # below that, the rest of a path is one name

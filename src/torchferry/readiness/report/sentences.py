@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from torchferry import units
-from torchferry.readiness.model import Capture, Signature, Special, TensorSpec, Use, Value
-from torchferry.readiness.readiness import NOTES, OperatorSupport, Readiness, UseJudgement
+from torchferry.readiness.model import (
+    NOTES,
+    Capture,
+    OperatorSupport,
+    Readiness,
+    Signature,
+    Special,
+    TensorSpec,
+    Use,
+    UseJudgement,
+    Value,
+)
 from torchferry.readiness.report import words
 from torchferry.readiness.report.tables import label
 from torchferry.report.safe import one_line, shortened

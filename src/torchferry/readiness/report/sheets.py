@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from torchferry.readiness.model import Use
-from torchferry.readiness.readiness import Readiness, UseJudgement
+from torchferry.readiness.model import Readiness, Use, UseJudgement
 from torchferry.readiness.report import sentences, words
 from torchferry.readiness.report.tables import Overview, label, use_key
 from torchferry.report.csv import csv_lines

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.readiness.model import Use
-from torchferry.readiness.readiness import OperatorSupport
+from torchferry.readiness.model import OperatorSupport, Use
 from torchferry.readiness.report.tables import Overview, use_key, worst
 from torchferry.report.records import file_and_line
 
@@ -23,9 +22,8 @@ class SourceLine:
     number: int
     text: str  # "" where the file can't be read
     share: float = 0.0
-    supports: tuple[
-        OperatorSupport | None, ...
-    ] = ()  # the worst of each device; empty: the line calls nothing
+    # the worst of each device; empty: the line calls nothing
+    supports: tuple[OperatorSupport | None, ...] = ()
     operators: tuple[str, ...] = ()
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from torchferry.readiness.model import Capture, Use
-from torchferry.readiness.readiness import Advice, OperatorSupport, Readiness, UseJudgement
+from torchferry.readiness.model import Advice, Capture, OperatorSupport, Readiness, Use, UseJudgement
 from torchferry.text import Text
 
 _Item = TypeVar("_Item")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from torchferry import units
-from torchferry.readiness.readiness import OperatorSupport, Readiness
+from torchferry.readiness.model import OperatorSupport, Readiness
 from torchferry.readiness.report import sentences, words
 from torchferry.readiness.report.tables import OperatorSupportRow, Overview, Problem, label
 from torchferry.report.formats import Options

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.readiness.model import Phase
-from torchferry.readiness.readiness import OperatorSupport, Remedy
+from torchferry.readiness.model import OperatorSupport, Phase, Remedy
 from torchferry.report.records import BAD, DOUBT, GOOD, RISK, UNCLEAR, Grade
 from torchferry.text import Text
 

@@ -12,8 +12,7 @@ from torchferry.operators.names import CHOOSE_BY_DEVICE
 from torchferry.operators.native_functions import OperatorFacts, operator_facts
 from torchferry.operators.schemas import Schema, schemas
 from torchferry.readiness.model import Phase
-from torchferry.readiness.trace.events import OLD_PROFILER, EventRole, OperatorEvent
-from torchferry.readiness.trace.signatures import Signatures
+from torchferry.readiness.trace.events import OLD_PROFILER, EventRole, OperatorEvent, Signatures
 from torchferry.traces.names import (
     backward_step_of,
     is_optimizer_step,

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 from torchferry.errors import InputError
 from torchferry.readiness.model import TRACE, Capture, ModuleInfo, OperatorSite, Phase, Signature
 from torchferry.readiness.trace.calls import HostTimeline, ProfiledCall, Surroundings, counted, host_timeline
-from torchferry.readiness.trace.events import EventReader, EventRole, OperatorEvent
-from torchferry.readiness.trace.signatures import Folding, Signatures
-from torchferry.readiness.trace.table import read_table
+from torchferry.readiness.trace.events import EventReader, EventRole, Folding, OperatorEvent, Signatures
+from torchferry.readiness.trace.reader import read_table
 from torchferry.traces.chunks import Chunks, no_trace
 from torchferry.traces.decoding import Decoder
 from torchferry.traces.names import CUDA, flow_device, launching_device

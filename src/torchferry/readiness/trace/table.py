@@ -9,7 +9,7 @@ from torchferry.operators.names import CALLED_ELSEWHERE
 from torchferry.operators.schemas import schemas
 from torchferry.readiness.model import TRACE, Capture, OperatorSite, Phase
 from torchferry.readiness.trace.calls import CountLevel, level_of
-from torchferry.readiness.trace.signatures import Folding, Signatures, shapes_of
+from torchferry.readiness.trace.events import Folding, Signatures, shapes_of
 from torchferry.traces.chunks import no_trace
 from torchferry.traces.names import is_optimizer_step, is_profiler_step, note_of, operator_of
 from torchferry.traces.printed import NAME, Row, printed_nanoseconds, table_device, table_lines, table_rows

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from torchferry.emulate.cann.msprof import communication, tables, timeline
+from torchferry.emulate.cann.msprof import tables, timeline
 from torchferry.emulate.cann.msprof.records import NoProfileError, Profile, read_profile
 
 _ON_OFF = ("on", "off")
@@ -17,8 +17,13 @@ _TIME_TO_BE_SEEN = 0.5
 
 
 def main(arguments: list[str]) -> int:
-    """0, or 1 where there is nothing to read."""
-    args = _parser().parse_args(arguments)
+    """Do what the options say; 0, or 1 where there is nothing to read."""
+    # What follows --help is read by the plugin: "--type" there would mean that databases can be written, too.
+    parser = argparse.ArgumentParser(prog="msprof", description="The emulated CANN's profiles, as text.")
+    parser.add_argument("--export", choices=_ON_OFF, default="off", help="write tables and the timeline")
+    parser.add_argument("--analyze", choices=_ON_OFF, default="off", help="write the times of collectives")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="the PROF_... folder")
+    args = parser.parse_args(arguments)
     folder = Path(args.output)
     try:
         profile = read_profile(folder)
@@ -26,7 +31,7 @@ def main(arguments: list[str]) -> int:
             export(profile, folder / "mindstudio_profiler_output")
             time.sleep(_TIME_TO_BE_SEEN)
         if args.analyze == "on":
-            communication.write(profile, folder / "analyze")
+            tables.write_communication(profile, folder / "analyze")
     except (NoProfileError, OSError) as error:
         print(f"msprof: {error}", file=sys.stderr)
         return 1
@@ -41,12 +46,3 @@ def export(profile: Profile, output: Path) -> None:
     timeline.write(profile, output / f"msprof_{stamp}.json")
     for name, table in tables.all_tables(profile).items():
         table.write(output / f"{name}_{stamp}.csv")
-
-
-def _parser() -> argparse.ArgumentParser:
-    # What follows --help is read by the plugin: "--type" there would mean that databases can be written, too.
-    parser = argparse.ArgumentParser(prog="msprof", description="The emulated CANN's profiles, as text.")
-    parser.add_argument("--export", choices=_ON_OFF, default="off", help="write tables and the timeline")
-    parser.add_argument("--analyze", choices=_ON_OFF, default="off", help="write the times of collectives")
-    parser.add_argument("--output", required=True, metavar="FOLDER", help="the PROF_... folder")
-    return parser

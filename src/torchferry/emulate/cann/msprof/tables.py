@@ -1,17 +1,25 @@
-"""The tables of a profile, with the columns of the toolkit's."""
+"""The tables of a profile, with the columns of the toolkit's, and what its analysis says of collectives."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import pvariance
+from typing import Any
 
-from torchferry.emulate.cann.msprof.collectives import collective_of
-from torchferry.emulate.cann.msprof.kernels import KernelTensor
-from torchferry.emulate.cann.msprof.records import COMMUNICATION, KERNEL, MARKS, Profile, StreamTask
+from torchferry.emulate.cann.msprof.records import (
+    COMMUNICATION,
+    KERNEL,
+    MARKS,
+    Collective,
+    Profile,
+    StreamTask,
+    collective_of,
+)
 
 NO_MODEL = 4294967295
 UNKNOWN = "N/A"
@@ -39,19 +47,17 @@ class CsvTable:
 
 
 def all_tables(profile: Profile) -> dict[str, CsvTable]:
-    """File name -> table."""
-    return {
+    """The tables by the names of their files."""
+    tables = {
         "op_summary": op_summary(profile),
         "op_statistic": op_statistic(profile),
         "api_statistic": api_statistic(profile),
         "task_time": task_time(profile),
         "npu_mem": npu_mem(profile),
-        **(
-            {"communication_statistic": communication_statistic(profile)}
-            if _of(profile, COMMUNICATION)
-            else {}
-        ),
     }
+    if _of(profile, COMMUNICATION):
+        tables["communication_statistic"] = communication_statistic(profile)
+    return tables
 
 
 def op_summary(profile: Profile) -> CsvTable:
@@ -66,50 +72,34 @@ def op_summary(profile: Profile) -> CsvTable:
     for task in _of(profile, KERNEL, COMMUNICATION):
         before = last.get(task.device, task.start)
         last[task.device] = max(before, task.end)
-        times = (
-            f"{microseconds(task.start)}\t",
-            microseconds(task.duration),
-            microseconds(max(task.start - before, 0)),
-        )
-        rows.append(
-            [*_identity(task), *times, *_blocks(task), *(_texts_of_tensors(task) if shapes else ()), UNKNOWN]
-        )
+        waited = microseconds(max(task.start - before, 0))
+        times = (f"{microseconds(task.start)}\t", microseconds(task.duration), waited)
+        # one CPU computes all of a kernel: cores are not divided
+        blocks = (0, 0, UNKNOWN) if task.kind == COMMUNICATION else (1, 0, "NO")
+        tensors = _texts_of_tensors(task) if shapes else ()
+        rows.append([*_identity(task), *times, *blocks, *tensors, UNKNOWN])
     return CsvTable([*columns, *shapes, "Context ID"], rows)
 
 
 def _identity(task: StreamTask) -> Sequence[object]:
     if task.kind == COMMUNICATION:
-        collective = collective_of(task)
-        return (
-            task.device,
-            NO_MODEL,
-            UNKNOWN,
-            UNKNOWN,
-            collective.name,
-            collective.type,
-            UNKNOWN,
-            COMMUNICATION,
-        )
+        one = collective_of(task)
+        return task.device, NO_MODEL, UNKNOWN, UNKNOWN, one.name, one.type, UNKNOWN, COMMUNICATION
     kernel = task.kernel
     return task.device, NO_MODEL, task.number, task.stream, kernel.name, kernel.type, "dynamic", kernel.core
-
-
-def _blocks(task: StreamTask) -> Sequence[object]:
-    """One CPU computes all of it: cores are not divided."""
-    return (0, 0, UNKNOWN) if task.kind == COMMUNICATION else (1, 0, "NO")
 
 
 def _texts_of_tensors(task: StreamTask) -> list[str]:
     if task.kind == COMMUNICATION:
         return [UNKNOWN] * len(_OF_SHAPES)
-    ins, outs = task.tensors
-    return [text for tensors in (ins, outs) for text in _texts(tensors)]
-
-
-def _texts(tensors: Sequence[KernelTensor]) -> Iterator[str]:
-    yield f'"{";".join(tensor.shape for tensor in tensors)}"'  # quoted twice, as the toolkit's are
-    yield ";".join(tensor.dtype for tensor in tensors)
-    yield ";".join(tensor.format for tensor in tensors)
+    texts = []
+    for tensors in task.tensors:
+        texts += [
+            f'"{";".join(tensor.shape for tensor in tensors)}"',  # quoted twice, as the toolkit's are
+            ";".join(tensor.dtype for tensor in tensors),
+            ";".join(tensor.format for tensor in tensors),
+        ]
+    return texts
 
 
 def op_statistic(profile: Profile) -> CsvTable:
@@ -187,11 +177,9 @@ def task_time(profile: Profile) -> CsvTable:
     for task in profile.tasks:
         if task.kind in MARKS:
             continue
-        name, kind = (
-            (task.kernel.name, _TASK_KINDS[task.kernel.core])
-            if task.kind == KERNEL
-            else (UNKNOWN, task_type(task))
-        )
+        name, kind = UNKNOWN, task_type(task)
+        if task.kind == KERNEL:
+            name, kind = task.kernel.name, _TASK_KINDS[task.kernel.core]
         times = (microseconds(task.duration), f"{microseconds(task.start)}\t", f"{microseconds(task.end)}\t")
         rows.append([task.device, name, kind, task.stream, task.number, *times])
     return CsvTable(columns, rows)
@@ -219,3 +207,73 @@ def microseconds(nanoseconds: int) -> str:
 
 def _of(profile: Profile, *kinds: str) -> list[StreamTask]:
     return [task for task in profile.tasks if task.kind in kinds]
+
+
+# Processes of one machine share memory: the way that boards of one machine have, and all of it at once.
+_LINK = "HCCS"
+_OTHER_LINKS = ("RDMA", "PCIE", "SIO")
+_LARGE = 32e6  # bytes from which the toolkit calls a packet large, as it has it for this link
+
+
+def write_communication(profile: Profile, folder: Path) -> None:
+    """Write the times of collectives and what went over which link, as the toolkit's analysis does, if there are any."""
+    tasks = [task for task in profile.tasks if task.kind == COMMUNICATION]
+    if not tasks:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    done = [(task, collective_of(task)) for task in tasks]
+    times = {f"{one.name}@{one.group}": _times(task, one) for task, one in done}
+    links = {f"{one.name}@{one.group}": _links(task, one) for task, one in done}
+    (folder / "communication.json").write_text(json.dumps(times), "utf-8")
+    (folder / "communication_matrix.json").write_text(json.dumps(links), "utf-8")
+
+
+def _times(task: StreamTask, one: Collective) -> dict[str, Any]:
+    waited, moved = task.waited / 1e6, (task.duration - task.waited) / 1e6
+    size = one.bytes / 1e6
+    return {
+        "Communication Time Info": {
+            "Start Timestamp(us)": float(microseconds(task.start)),
+            "Elapse Time(ms)": task.duration / 1e6,
+            "Transit Time(ms)": moved,
+            "Wait Time(ms)": waited,
+            "Synchronization Time(ms)": waited,
+            "Idle Time(ms)": 0.0,
+            "Wait Time Ratio": _ratio(waited, waited + moved),
+            "Synchronization Time Ratio": _ratio(waited, waited + moved),
+        },
+        "Communication Bandwidth Info": {
+            **{link: _bandwidth(0.0, 0.0) for link in _OTHER_LINKS},
+            _LINK: _bandwidth(size, moved),
+            "SDMA": _bandwidth(size, moved),
+        },
+    }
+
+
+def _bandwidth(megabytes: float, milliseconds: float) -> dict[str, Any]:
+    return {
+        "Transit Size(MB)": megabytes,
+        "Transit Time(ms)": milliseconds,
+        "Bandwidth(GB/s)": _ratio(megabytes, milliseconds),
+        "Large Packet Ratio": float(megabytes * 1e6 > _LARGE),
+        "Size Distribution": {str(megabytes): [1, milliseconds]} if megabytes else {},
+    }
+
+
+def _links(task: StreamTask, one: Collective) -> dict[str, Any]:
+    """What goes to several ranks goes to each of them."""
+    moved = (task.duration - task.waited) / 1e6
+    size = one.bytes / 1e6
+    return {
+        f"{source}-{target}": {
+            "Transport Type": _LINK,
+            "Transit Time(ms)": moved,
+            "Transit Size(MB)": size,
+            "Bandwidth(GB/s)": _ratio(size, moved),
+        }
+        for source, target in one.links
+    }
+
+
+def _ratio(part: float, whole: float) -> float:
+    return round(part / whole, 4) if whole else 0.0

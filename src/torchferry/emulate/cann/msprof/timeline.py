@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchferry.emulate.cann.msprof.collectives import Collective, collective_of
 from torchferry.emulate.cann.msprof.records import (
     COMMUNICATION,
     COPY,
     HOST_RANGE,
     KERNEL,
     MARKS,
-    HostCall,
     Profile,
     StreamTask,
+    collective_of,
 )
 from torchferry.emulate.cann.msprof.tables import NO_MODEL, microseconds, task_type
 
@@ -34,14 +33,14 @@ _API_OF_KIND = {
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row of rows."""
+    """Rows of the timeline that stand together, which a viewer takes for a process."""
 
     name: str
     order: int
     device: int = -1  # -1: the host
 
     def number(self, process: int) -> int:
-        """Of its own, unlike all others of this profile and of those of other processes."""
+        """A number of its own, unlike all others of this profile and of those of other processes."""
         return (process << 10) | (self.order << 5) | max(self.device, 0)
 
     def heads(self, process: int, threads: Iterable[tuple[int, str]]) -> Iterator[Event]:
@@ -56,66 +55,42 @@ class RowGroup:
             yield _head("thread_sort_index", number, thread, {"sort_index": thread})
 
 
-def _host() -> RowGroup:
-    return RowGroup("CANN", 2)
-
-
-def _marks() -> RowGroup:
-    return RowGroup("MSTX", 1)
-
-
-def _hardware(device: int) -> RowGroup:
-    return RowGroup("Ascend Hardware", 8, device)
-
-
-def _groups(device: int) -> RowGroup:
-    return RowGroup("Communication", 10, device)
-
-
-def _overlap(device: int) -> RowGroup:
-    return RowGroup("Overlap Analysis", 11, device)
+_HOST = RowGroup("CANN", 2)
+_MARKS = RowGroup("MSTX", 1)
 
 
 def write(profile: Profile, path: Path) -> None:
-    """As one list of events."""
+    """Write the timeline as one list of events."""
     with path.open("w", encoding="utf-8") as file:
         json.dump(list(events(profile)), file)
 
 
 def events(profile: Profile) -> Iterator[Event]:
-    """All of them."""
+    """All events of the timeline, those of the host first."""
     yield from _host_events(profile)
     yield from _mark_events(profile)
     for device in profile.devices:
         tasks = [task for task in profile.tasks if task.device == device and task.kind not in MARKS]
-        yield from _stream_events(
-            profile.process, device, [task for task in tasks if task.kind != COMMUNICATION]
-        )
-        yield from _collective_events(
-            profile.process, device, [task for task in tasks if task.kind == COMMUNICATION]
-        )
+        collectives = [task for task in tasks if task.kind == COMMUNICATION]
+        others = [task for task in tasks if task.kind != COMMUNICATION]
+        yield from _stream_events(profile.process, device, others)
+        yield from _collective_events(profile.process, device, collectives)
         yield from _overlap_events(profile.process, device, tasks)
 
 
 def _host_events(profile: Profile) -> Iterator[Event]:
-    host = _host()
-    number = host.number(profile.process)
+    number = _HOST.number(profile.process)
     threads = {call.thread for call in profile.calls} | {task.thread for task in profile.tasks}
-    yield from host.heads(profile.process, ((thread, f"Thread {thread}") for thread in sorted(threads)))
+    yield from _HOST.heads(profile.process, ((thread, f"Thread {thread}") for thread in sorted(threads)))
     for call in profile.calls:
-        yield _span(f"AscendCL@{call.name}", number, call.thread, (call.start, call.end), _call_facts(call))
+        mode = "ACL_OP" if call.name.startswith("aclnn") else "ACL_RTS"
+        facts = _host_facts(call.thread, mode, "acl", call.name, "0", 0)
+        yield _span(f"AscendCL@{call.name}", number, call.thread, (call.start, call.end), facts)
     for task in profile.tasks:
         if task.kind in MARKS:
             continue
         level, name, item = _launch(task)
-        facts = {
-            "Thread Id": task.thread,
-            "Mode": name,
-            "level": level,
-            "id": name,
-            "item_id": item,
-            "connection_id": task.connection,
-        }
+        facts = _host_facts(task.thread, name, level, name, item, task.connection)
         title = f"{level.capitalize()}@{name}"
         yield _span(title, number, task.thread, (task.called, task.call_ended), facts)
         yield _arrow("s", task, number, task.thread, task.called)
@@ -126,12 +101,11 @@ def _mark_events(profile: Profile) -> Iterator[Event]:
     marked = [task for task in profile.tasks if task.kind in MARKS]
     if not marked:
         return
-    marks = _marks()
-    number = marks.number(profile.process)
+    number = _MARKS.number(profile.process)
     in_streams = [task for task in marked if task.kind != HOST_RANGE]
     rows = {task.thread: f"Thread {task.thread}" for task in marked}
     rows |= {_row_of_stream(task): f"NPU {task.device} Stream {task.stream}" for task in in_streams}
-    yield from marks.heads(profile.process, sorted(rows.items()))
+    yield from _MARKS.heads(profile.process, sorted(rows.items()))
     for task in marked:
         facts = {"connection_id": task.connection}
         yield _span(task.function, number, task.thread, (task.called, task.call_ended), facts)
@@ -147,15 +121,14 @@ def _row_of_stream(task: StreamTask) -> int:
     return -1 - (task.device << 16 | task.stream)
 
 
-def _call_facts(call: HostCall) -> dict[str, Any]:
-    mode = "ACL_OP" if call.name.startswith("aclnn") else "ACL_RTS"
+def _host_facts(thread: int, mode: str, level: str, name: str, item: str, connection: int) -> dict[str, Any]:
     return {
-        "Thread Id": call.thread,
+        "Thread Id": thread,
         "Mode": mode,
-        "level": "acl",
-        "id": call.name,
-        "item_id": "0",
-        "connection_id": 0,
+        "level": level,
+        "id": name,
+        "item_id": item,
+        "connection_id": connection,
     }
 
 
@@ -169,18 +142,12 @@ def _launch(task: StreamTask) -> tuple[str, str, str]:
 
 
 def _stream_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
-    hardware = _hardware(device)
+    hardware = RowGroup("Ascend Hardware", 8, device)
     number = hardware.number(process)
     streams = sorted({task.stream for task in tasks})
     yield from hardware.heads(process, ((stream, f"Stream {stream}") for stream in streams))
     for task in tasks:
-        name = (
-            task.kernel.name
-            if task.kind == KERNEL
-            else task.function
-            if task.kind == "MARKER"
-            else task_type(task)
-        )
+        name = task.kernel.name if task.kind == KERNEL else task_type(task)
         yield _span(name, number, task.stream, (task.start, task.end), _task_facts(task))
         yield _arrow("f", task, number, task.stream, task.start)
 
@@ -206,26 +173,23 @@ def _task_facts(task: StreamTask) -> dict[str, Any]:
 def _collective_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
     if not tasks:
         return
-    groups = _groups(device)
+    groups = RowGroup("Communication", 10, device)
     number = groups.number(process)
     done = [(task, collective_of(task)) for task in tasks]
     rows = {group: row for row, group in enumerate(dict.fromkeys(one.group for _, one in done))}
     yield from groups.heads(process, ((row, f"Group {group} Communication") for group, row in rows.items()))
     for task, one in done:
-        yield _span(one.name, number, rows[one.group], (task.start, task.end), _collective_facts(task, one))
+        facts = {
+            "connection_id": task.connection,
+            "model id": NO_MODEL,
+            "data_type": one.dtype,
+            "alg_type": "MESH",
+            "count": one.count,
+            "relay": "no",
+            "retry": "no",
+        }
+        yield _span(one.name, number, rows[one.group], (task.start, task.end), facts)
         yield _arrow("f", task, number, rows[one.group], task.start)
-
-
-def _collective_facts(task: StreamTask, one: Collective) -> dict[str, Any]:
-    return {
-        "connection_id": task.connection,
-        "model id": NO_MODEL,
-        "data_type": one.dtype,
-        "alg_type": "MESH",
-        "count": one.count,
-        "relay": "no",
-        "retry": "no",
-    }
 
 
 def _overlap_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
@@ -233,7 +197,7 @@ def _overlap_events(process: int, device: int, tasks: list[StreamTask]) -> Itera
     talking = _union((task.start, task.end) for task in tasks if task.kind == COMMUNICATION)
     busy = _union((*computing, *talking))
     whole = [(busy[0][0], busy[-1][1])] if busy else []
-    overlap = _overlap(device)
+    overlap = RowGroup("Overlap Analysis", 11, device)
     number = overlap.number(process)
     yield from overlap.heads(process, enumerate(_LINES))
     lines = (computing, talking, _without(talking, computing), _without(whole, busy))
