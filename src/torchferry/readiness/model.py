@@ -1,12 +1,13 @@
-"""What is known of the operators that a program called: which, with what, from where, how often. Imports no torch."""
+"""What a program called: operators, with what, from where, how often; and what a device does with it. Imports no torch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
+from torchferry.text import Text
 from torchferry.units import ITEM_SIZES
 
 TRACE = "trace"  # the origin of a capture that was read from a profiler's file
@@ -141,7 +142,7 @@ class Capture:
     processes: int = 1
     uses: tuple[Use, ...] = ()
     modules: tuple[ModuleInfo, ...] = ()
-    notes: tuple[str, ...] = field(default=())  # keys of readiness/notes.py: what could not be seen
+    notes: tuple[str, ...] = ()  # keys of NOTES: what could not be seen
 
     def judged(self) -> list[Use]:
         """The uses that a device must serve: not those of set-up and data loading, and no composite ones."""
@@ -163,3 +164,180 @@ def tensors_in(value: Value) -> Iterator[TensorSpec]:
     elif isinstance(value, tuple):
         for item in value:
             yield from tensors_in(item)
+
+
+class OperatorSupport(str, Enum):
+    """What the vendor's adapter does with an operator, as far as its table says. Best first."""
+
+    KERNEL = "kernel"  # the device has a kernel under this name, or under an equivalent one
+    STRUCTURED = "structured"  # the kernel of another overload computes it
+    COMPOSITE = "composite"  # PyTorch makes it of other operators, each judged for itself
+    LIMITED = "limited"  # there is a kernel, but not for this dtype, or with a limit
+    UNKNOWN = "unknown"  # the table does not speak of it
+    FALLBACK = "fallback"  # no kernel: the adapter computes it on the CPU
+    MISSING = "missing"  # no kernel: the adapter raises
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the device computes it."""
+        return self in (OperatorSupport.KERNEL, OperatorSupport.STRUCTURED, OperatorSupport.COMPOSITE)
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether a user has to do something, or to accept a cost."""
+        return self in (OperatorSupport.LIMITED, OperatorSupport.FALLBACK, OperatorSupport.MISSING)
+
+
+class Remedy(str, Enum):
+    """The kind of advice."""
+
+    COMPOSITION = "composition"  # other operators that compute the same; a test has run both
+    VENDOR_OPERATOR = "vendor_operator"  # the vendor has an operator of its own for it
+    OTHER_VERSION = "other_version"  # another version of the adapter has a kernel
+    OTHER_DTYPE = "other_dtype"
+    KEEP_ON_CPU = "keep_on_cpu"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a user can do about an operator."""
+
+    remedy: Remedy
+    text: Text
+    code: str = ""  # the replacement, as Python; "" where there is none to show
+    source: str = ""  # where it is documented
+
+
+@dataclass(frozen=True)
+class UseJudgement:
+    """One use of an operator, on one vendor's device."""
+
+    use: Use
+    support: OperatorSupport
+    reason: Text  # one sentence
+    moved_bytes: int = 0  # there and back, in all calls together, if it is computed on the CPU
+    advice: tuple[Advice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """A program on one vendor's device."""
+
+    capture: Capture
+    vendor: str
+    device_type: str
+    version: str  # of the adapter, whose table was asked
+    complete: bool  # whether the table lists all operators; if not, those that it does not list are unknown
+    judgements: tuple[UseJudgement, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The time of all operators that were judged."""
+        return sum(judgement.use.seconds for judgement in self.judgements)
+
+    @property
+    def ready_share(self) -> float:
+        """The share of operator time whose operators the device computes; of the calls where no time is known."""
+        weigh_time = self.seconds > 0
+        total = ready = 0.0
+        for judgement in self.judgements:
+            weight = judgement.use.seconds if weigh_time else judgement.use.calls
+            total += weight
+            ready += weight if judgement.support.is_ready else 0.0
+        return ready / total if total else 1.0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the device computes all operators."""
+        return all(judgement.support.is_ready for judgement in self.judgements)
+
+    @property
+    def moved_bytes(self) -> int:
+        """What operators that the device lacks move to the CPU and back."""
+        return sum(judgement.moved_bytes for judgement in self.judgements)
+
+    @property
+    def problems(self) -> list[UseJudgement]:
+        """What a user has to look at."""
+        return [judgement for judgement in self.judgements if judgement.support.is_problem]
+
+    def operators(self, *supports: OperatorSupport) -> list[str]:
+        """Each operator with one of these judgements once, that with the most time first."""
+        seconds: dict[str, float] = {}
+        for judgement in self.judgements:
+            if judgement.support in supports:
+                name = judgement.use.operator
+                seconds[name] = seconds.get(name, 0.0) + judgement.use.seconds
+        return sorted(seconds, key=lambda name: (-seconds[name], name))
+
+
+# What a capture could not see, in words; a capture holds the keys.
+
+NOTES: Mapping[str, Text] = {
+    "compiled": Text(
+        "code that torch.compile compiled is not seen inside: its operators are missing here; run once without it",
+        "torch.compile 编译过的代码内部不可见：其中的算子未列出；请关闭编译后再运行一次",
+    ),
+    "scripted": Text(
+        "inside TorchScript code modules and source lines are not known",
+        "TorchScript 代码内部的模块与源代码行未知",
+    ),
+    "no_shapes": Text(
+        "shapes and dtypes are not known: limits on dtypes and the cost of falling back can't be judged; record with "
+        "record_shapes=True",
+        "形状与数据类型未知：无法判断数据类型限制与回退代价；请用 record_shapes=True 采集",
+    ),
+    "no_overloads": Text(
+        "a trace does not tell overloads; they were chosen by the arguments where these leave no doubt",
+        "性能数据不区分算子重载；仅在参数足以确定时选定重载",
+    ),
+    "truncated": Text(
+        "the file is cut short or damaged: what could be read is counted, the rest is missing",
+        "文件不完整或已损坏：仅统计可读取的部分",
+    ),
+    "varied": Text(
+        "some calls come with very many shapes: the first ones are listed, the others are counted with the last of them",
+        "部分调用的形状非常多：只列出最先出现的形状，其余计入其中最后一个",
+    ),
+    "no_step": Text(
+        "no optimizer stepped before the end: the operators of its step are missing if the program trains",
+        "结束之前没有优化器执行更新：如果程序进行训练，则缺少更新步骤的算子",
+    ),
+    "ended_ill": Text(
+        "the program failed before its end, see its output: only what it had called until then is here",
+        "程序中途出错，见其输出：此处只有出错之前调用的算子",
+    ),
+    "higher_order": Text(
+        "operators that take functions (cond, while_loop, flex_attention) are not seen as such",
+        "以函数为参数的算子（cond、while_loop、flex_attention）本身未列出",
+    ),
+    "fake": Text(
+        "computed with shapes only: no time is known, operators are weighed by their calls",
+        "仅推导形状而未实际计算：没有耗时，算子按调用次数加权",
+    ),
+    "cpu_autocast": Text(
+        "autocast chose dtypes as it does on a CPU: the compiled part of the simulated device, which lets it choose as "
+        "on an accelerator, is not built here",
+        "autocast 按 CPU 的规则选择数据类型：能使其按加速卡规则选择的模拟设备编译部分在此处尚未构建",
+    ),
+    "function_lines": Text(
+        "the profiler records functions, not lines: places are the lines where the calling functions begin",
+        "性能数据只记录函数而非行：给出的位置是调用处所在函数的起始行",
+    ),
+    "module_types": Text(
+        "the profiler knows modules by their types, numbered, not by their names in the model",
+        "性能数据以编号的类型标识模块，而非模型中的名称",
+    ),
+    "no_places": Text(
+        "source lines are not known: record with with_stack=True",
+        "源代码行未知：请用 with_stack=True 采集",
+    ),
+    "flat": Text(
+        "a table does not tell which operator called which: what operators call inside is counted as well",
+        "表格不含调用关系：算子内部调用的算子也被计入",
+    ),
+    "short_names": Text(
+        "long names are cut short in a table; those that fit no operator, or several, are left out",
+        "表格中的长名称被截断；无法对应到唯一算子的行已略去",
+    ),
+}

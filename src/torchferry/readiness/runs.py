@@ -1,8 +1,10 @@
-"""Runs a user's program as a process of its own and gathers the operators that it calls. Imports no torch."""
+"""Runs a user's program or model as a process of its own and gathers the operators that it calls. Imports no torch."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,22 +12,27 @@ from pathlib import Path
 from torchferry.errors import RunError
 from torchferry.files.aside import temporary_folder
 from torchferry.launch.environment import environment_at
+from torchferry.launch.parts import UNCOMPILED
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
-from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
+from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
 from torchferry.readiness import capture_json
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 from torchferry.readiness.model import Capture, OperatorSite, Signature, Use
+from torchferry.readiness.models import child
+from torchferry.readiness.models.request import ModelRequest, checked
+from torchferry.sim.build import is_built
+from torchferry.units import signal_name
 
-# One capture from those of several processes.
+ENDED_ILL = "ended_ill"
+NO_STEP = "no_step"
 
 
 def merged(captures: Sequence[Capture]) -> Capture:
     """The processes that trained, added up; helpers that called an operator or two only where nobody trained."""
     trained = [capture for capture in captures if capture.steps] or list(captures)
-    first = trained[0]
     return replace(
-        first,
+        trained[0],
         steps=max(capture.steps for capture in trained),
         seconds=max(capture.seconds for capture in trained),
         processes=len(trained),
@@ -40,23 +47,12 @@ def _added(captures: Sequence[Capture]) -> tuple[Use, ...]:
         return captures[0].uses
     found: dict[tuple[Signature, OperatorSite], Use] = {}
     for use in (use for capture in captures for use in capture.uses):
-        key = (use.signature, use.site)
-        before = found.get(key)
-        found[key] = use if before is None else _sum(before, use)
+        one = found.get((use.signature, use.site))
+        if one is not None:
+            calls, seconds = one.calls + use.calls, one.seconds + use.seconds
+            use = replace(one, calls=calls, seconds=seconds, varied=one.varied or use.varied)
+        found[use.signature, use.site] = use
     return tuple(found.values())
-
-
-def _sum(one: Use, other: Use) -> Use:
-    return replace(
-        one,
-        calls=one.calls + other.calls,
-        seconds=one.seconds + other.seconds,
-        varied=one.varied or other.varied,
-    )
-
-
-ENDED_ILL = "ended_ill"
-NO_STEP = "no_step"
 
 
 def capture_program(
@@ -75,7 +71,8 @@ def capture_program(
         stdout = subprocess.DEVNULL if quiet else own_stderr()
         ending = run_supervised(program.command(), environment, stdout=stdout, seconds=timeout)
         stop_if_told(ending)
-        captures = _read(Path(folder))
+        files = sorted(Path(folder).glob(f"*{SUFFIX}"))
+        captures = [capture_json.load(file.read_text("utf-8"), file.name) for file in files]
     if not captures:
         raise RunError(_nothing_called(program, ending.exit_code, ending.out_of_time))
     capture = merged(captures)
@@ -96,6 +93,32 @@ def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
     return f"{program.target}: ended without calling an operator of PyTorch; is it the program that trains?"
 
 
-def _read(folder: Path) -> Sequence[Capture]:
-    files = sorted(folder.glob(f"*{SUFFIX}"))
-    return [capture_json.load(file.read_text("utf-8"), file.name) for file in files]
+def capture_model(request: ModelRequest, place: Place | None = None, timeout: float | None = None) -> Capture:
+    """Make the model and capture one step of it, on a device or else on the CPU; what it prints goes to stderr."""
+    if place is None:
+        # CUDA's names mean the CPU and autocast casts as CUDA's, if the library that does it is there
+        place = Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS)
+    else:
+        request = replace(request, device=place.device_type)
+    request = checked(request)
+    with temporary_folder() as folder:
+        command = [sys.executable, "-m", child.__name__, request.encode(), folder]
+        environment = environment_at(place, extra=UNCOMPILED)
+        ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout, is_ours=True)
+        stop_if_told(ending)
+        error, capture = Path(folder, child.ERROR), Path(folder, child.CAPTURE)
+        if error.exists():
+            raise RunError(error.read_text("utf-8"))
+        if not capture.exists():
+            raise RunError(f"--model {request.factory}: {_how_it_ended(ending)}")
+        return capture_json.load(capture.read_text("utf-8"), capture.name)
+
+
+def _how_it_ended(ending: Ending) -> str:
+    if ending.out_of_time:
+        return "it took longer than --timeout allows"
+    if ending.exit_code == 128 + signal.SIGKILL:
+        return "its process was killed, most likely for want of memory; a smaller --input, or --fake"
+    if ending.exit_code > 128:
+        return f"its process crashed with {signal_name(ending.exit_code - 128)}"
+    return f"its process ended with exit code {ending.exit_code}; what it printed is above"

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import torch
 
+from torchferry.observe.patching import Patches
+from torchferry.observe.program import before_hard_exit
 from torchferry.sim import native
 from torchferry.sim.summary import BEGAN, REPORTED, DeviceUse, OperatorCount, SimulatedProcess, write_part
 
@@ -27,21 +28,8 @@ def report_at_exit(folder: Path, counters: Callable[[], SimulatedProcess | None]
     with suppress(OSError):  # the launcher was killed, nobody will read it
         report = _PartReport(folder, counters or collect)
         atexit.register(report.write)
-        _before_hard_exit(report.write)
+        before_hard_exit(Patches(), report.write)
         os.register_at_fork(before=report.before_fork, after_in_child=report.after_fork)
-
-
-def _before_hard_exit(function: Callable[[], None]) -> None:
-    """`os._exit` is how forked processes of multiprocessing end."""
-    original: Callable[[int], NoReturn] = os._exit
-
-    def _exit(status: int) -> NoReturn:
-        try:
-            function()
-        finally:
-            original(status)
-
-    os._exit = _exit
 
 
 class _PartReport:

@@ -15,9 +15,9 @@ from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.errors import FerryError
 from torchferry.observe.patching import Patches
-from torchferry.observe.program import EarlyEnd, Entrance, around_loading, seed_all
+from torchferry.observe.program import EarlyEnd, Entrance, around_loading, before_every_end, seed_all
 from torchferry.observe.steps import StepCounter
-from torchferry.readiness.capture.program import before_every_end, keep_out_of_tracing
+from torchferry.readiness.capture.program import keep_out_of_tracing
 from torchferry.sim import simulated
 
 

@@ -23,11 +23,10 @@ from torch.autograd.profiler import record_function
 from torchferry.accuracy.record.program import device_in_use, rank_and_world
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
-from torchferry.observe.program import EarlyEnd, Entrance, seed_all
+from torchferry.observe.program import EarlyEnd, Entrance, before_every_end, seed_all
 from torchferry.observe.steps import StepCounter
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, tell
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
-from torchferry.readiness.capture.program import before_every_end
 from torchferry.sim import fallback_calls
 from torchferry.vendors.registry import get_vendor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def tensor_key(tensor: torch.Tensor) -> Key:
         shape = tuple(tensor.shape)
         stride = tensor.stride() if tensor.layout is torch.strided else None
         if type(tensor) not in _WITH_NUMBERS:
-            shape, stride = _plain_numbers(shape), stride and _plain_numbers(stride)
+            shape, stride = tuple(map(_plain_number, shape)), stride and tuple(map(_plain_number, stride))
         return (_TENSOR, tensor.dtype, shape, stride, tensor.layout, tensor.device.type)
     except RuntimeError:  # nested and wrapped tensors that have no such thing
         return (_TENSOR, tensor.dtype, (), None, tensor.layout, tensor.device.type)
@@ -64,28 +64,13 @@ def value_of(key: Any) -> Value:
         return key
     kind = key[0]
     if kind is _TENSOR:
-        return _spec(*key[1:])
+        dtype, shape, stride, layout, device = key[1:]
+        return TensorSpec(_short(dtype), shape, stride, _short(layout), device)
     if kind is _LIST:
         return tuple(map(value_of, key[1:]))
     if kind is _SPECIAL:
         return Special(key[1], key[2])
     return float("nan") if key[1] == "nan" else key[1]
-
-
-def _spec(
-    dtype: torch.dtype,
-    shape: Sequence[Any],
-    stride: Sequence[Any] | None,
-    layout: torch.layout,
-    device: str,
-) -> TensorSpec:
-    return TensorSpec(
-        dtype=_short(dtype),
-        shape=tuple(shape),
-        stride=None if stride is None else tuple(stride),
-        layout=_short(layout),
-        device=device,
-    )
 
 
 def _text(kind: str, value: Any) -> str:
@@ -115,10 +100,6 @@ def _plain_number(value: Any) -> Any:
     return hint if isinstance(hint, (int, float, bool)) else -1
 
 
-def _plain_numbers(values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(map(_plain_number, values))
-
-
 def tensors_among(values: Iterable[Any]) -> Iterator[torch.Tensor]:
     """The tensors of arguments or results, those of lists included."""
     for value in values:
@@ -144,13 +125,13 @@ class FoldedUse:
     varied: bool = False
 
     def add_time(self, nanoseconds: int) -> None:
-        """Of one call."""
+        """Count the time of one call."""
         self.nanoseconds += nanoseconds
         self.quickest = nanoseconds if self.quickest is None else min(self.quickest, nanoseconds)
 
     @property
     def seconds(self) -> float:
-        """Of all calls. The first one may pay for what the others find made: the quickest counts for each of them,
+        """The time of all calls. The first one may pay for what the others find made: the quickest counts for each of them,
         unless they differ."""
         steady = self.nanoseconds if self.varied else (self.quickest or 0) * self.calls
         return steady / 1e9
@@ -168,7 +149,7 @@ class PastCall:
 
 
 class Folded:
-    """The table of a process."""
+    """The calls of a process, added up."""
 
     def __init__(self) -> None:
         # operator and site -> arguments -> row. Two levels, so that the shapes at one site can be counted.

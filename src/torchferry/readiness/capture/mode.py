@@ -7,30 +7,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import torch
 
 from torchferry.observe.modes import LocatingMode, has_compiled
+from torchferry.observe.operators import SKIPPED_NAMESPACES, has_own_operators
 from torchferry.observe.where import BACKWARD, OPTIMIZER
 from torchferry.operators.names import CHOOSE_BY_DEVICE
-from torchferry.readiness.capture.folding import Folded, Key, PastCall, key_of, tensors_among
+from torchferry.readiness.capture.folding import Folded, PastCall, key_of, tensors_among
 from torchferry.readiness.capture.undecided import Undecided, owner_of, owner_of_all, set_owner
 from torchferry.readiness.model import ModuleInfo, OperatorSite, Phase, Use
-
-# How an operator is captured: as it is, or by the operators that it consists of.
-
-# These look whether a mode watches, and then go another way than without: their own consists of views and a copy.
-_DISTURBED = frozenset({"aten::repeat"})
-# The first that an operator has is what a device without a kernel of its own computes with.
-_COMPOSITE = (
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
-
 
 _set_excluded: Any = torch._C._SetExcludeDispatchKeyGuard
 _NUMBERS = (int, float, complex)
@@ -42,6 +31,14 @@ def _scalar_tensor(value: Any, **options: Any) -> torch.Tensor:
 
 # What PyTorch does on devices, where it has a short cut for the CPU.
 _ON_DEVICES: Mapping[str, Callable[..., Any]] = {"aten::scalar_tensor": _scalar_tensor}
+# These look whether a mode watches, and then go another way than without: their own consists of views and a copy.
+_DISTURBED = frozenset({"aten::repeat"})
+# The first that an operator has is what a device without a kernel of its own computes with.
+_COMPOSITE = (
+    "CompositeImplicitAutograd",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+)
 
 
 @cache
@@ -55,9 +52,7 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
         return _ON_DEVICES[name]
     if func.namespace != "aten" or name in CHOOSE_BY_DEVICE or name in _DISTURBED or _is_view(func):
         return None
-    if not torch._C._dispatch_has_kernel(
-        name
-    ):  # not the dispatcher's: how it asks subclasses for their sizes
+    if not torch._C._dispatch_has_kernel(name):  # how the dispatcher asks subclasses for their sizes
         return None
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if has_kernel(name, "CPU"):
@@ -104,24 +99,23 @@ def _only_tensors(func: Any) -> tuple[int, ...]:
 
 
 _FAKE = "FakeTensor"  # a class of tensors that computes by shapes alone: it stands for the plain one
-_SKIPPED_NAMESPACES = frozenset({"profiler", "prim", "torchferry_sim"})
 _FORKED = 0  # instead of a process: one that was forked, and has not called an operator yet
 _IN = "\0"  # between a model and a path in it
 _PHASES = {BACKWARD: Phase.BACKWARD, OPTIMIZER: Phase.OPTIMIZER}
 
 
 class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
-    """Adds up calls until it is switched off. `wait` waits for a device that computes by itself."""
+    """Adds up calls until it is switched off. `device` is the type of one that computes by itself; "": the CPU."""
 
     counts_fakes = False  # what a program computes with shapes alone, no device ever sees
 
-    def __init__(self, wait: Callable[[], None] | None = None) -> None:
+    def __init__(self, device: str = "") -> None:
         super().__init__()
         self.folded = Folded()
         self.notes: set[str] = set()
         self.is_loading_data = False
         self.making: Undecided | None = None  # of what is made from nothing now
-        self._wait = wait
+        self._wait = getattr(getattr(torch, device, None), "synchronize", None) if device else None
         self._process = os.getpid()
         self._thread = threading.local()
         self._lock = threading.RLock()  # a signal may end the process while it is held
@@ -138,15 +132,8 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
             self._lock = threading.RLock()
             self.folded = Folded()
 
-    def _joins(self) -> bool:
-        """Whether this process is a forked one that takes part; workers of a DataLoader do not."""
-        if self._process != _FORKED or is_data_worker():
-            return False
-        self._process = os.getpid()
-        return True
-
     def switch_off(self) -> None:
-        """Until now."""
+        """Add up no more calls."""
         super().switch_off()
         self._process = -1  # threads that still have the mode on their stack
         if has_compiled():
@@ -154,12 +141,14 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
 
     def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call, its composite parts one by one, and add it up."""
-        if os.getpid() != self._process and not self._joins():
+        if self._process == _FORKED and not is_data_worker():
+            self._process = os.getpid()
+        if os.getpid() != self._process:
             return func(*args, **kwargs)
-        if getattr(func, "namespace", "") in _SKIPPED_NAMESPACES:
+        if getattr(func, "namespace", "") in SKIPPED_NAMESPACES:
             return func(*args, **kwargs)
-        if types and any(map(_dispatches, types)):
-            return NotImplemented  # a tensor of another class: what its class calls instead is seen
+        if types and any(kind.__name__ != _FAKE and has_own_operators(kind) for kind in types):
+            return NotImplemented  # nested and distributed tensors: what their class calls instead is seen
         if not self.counts_fakes and any(map(_is_fake, tensors_among((*args, *kwargs.values())))):
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
@@ -167,7 +156,13 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         owner = False if self.is_loading_data else owner_of_all((*args, *kwargs.values()) if kwargs else args)
         if owner is True:
-            return self._make_on_host(func, args, kwargs)
+            self.is_loading_data = True
+            try:
+                result = self._add_up(func, None, args, kwargs)
+            finally:
+                self.is_loading_data = False
+            set_owner([result], True)
+            return result
         formula = None if any(call.func is func for call in self._calls()) else formula_of(func)
         if formula is not None and not all(map(_is_plain, tensors_among((*args, *kwargs.values())))):
             formula = None  # sparse, nested and quantized tensors have kernels of their own
@@ -175,19 +170,9 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         undecided = self.making if owner is None else owner or None
         if undecided is None:
             return self._add_up(func, watched, args, kwargs)
-        return self._make_undecided(func, watched, args, kwargs, undecided)
-
-    def _make_undecided(
-        self,
-        func: Any,
-        formula: Callable[..., Any] | None,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        undecided: Undecided,
-    ) -> Any:
         before, self.making = self.making, undecided  # the formula makes tensors as well
         try:
-            result = self._add_up(func, formula, args, kwargs, undecided)
+            result = self._add_up(func, watched, args, kwargs, undecided)
         finally:
             self.making = before
         set_owner([result], undecided)
@@ -222,7 +207,9 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         undecided: Undecided | None = None,
     ) -> Any:
         calls = self._calls()
-        arguments = _arguments_key(args, kwargs)  # before the call: it may resize them
+        # before the call: it may resize them
+        named = tuple((name, key_of(value)) for name, value in kwargs.items())
+        arguments = (tuple(map(key_of, args)), named)
         site = self._site(calls)
         with self._lock:
             row = self.folded.row(func, site, arguments, formula is not None)
@@ -238,7 +225,7 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
             if undecided is not None:
                 undecided.add(PastCall(func, site.inside, arguments, row, taken))
         if row.results is None:
-            row.results = _results_key(result)
+            row.results = tuple(map(key_of, result if isinstance(result, (list, tuple)) else [result]))
         if calls:
             calls[-1].inner += time.perf_counter_ns() - begin
         return result
@@ -253,15 +240,6 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         if self._wait is not None:
             self._wait()
-        return result
-
-    def _make_on_host(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self.is_loading_data = True
-        try:
-            result = self._add_up(func, None, args, kwargs)
-        finally:
-            self.is_loading_data = False
-        set_owner([result], True)
         return result
 
     def _watched(self, formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -326,13 +304,6 @@ def is_data_worker() -> bool:
     return torch.utils.data.get_worker_info() is not None
 
 
-def _dispatches(kind: Any) -> bool:
-    """Whether tensors of this class make other calls of each call, as nested and distributed ones do."""
-    if kind.__name__ == _FAKE:
-        return False
-    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
-
-
 def _is_fake(tensor: torch.Tensor) -> bool:
     return type(tensor).__name__ == _FAKE
 
@@ -355,18 +326,9 @@ def _as_work(use: Use) -> Use:
     return replace(use, site=replace(use.site, phase=Phase.FORWARD))
 
 
+@dataclass
 class _PendingCall:
     """A call that is being made."""
 
-    def __init__(self, func: Any) -> None:
-        self.func = func
-        self.inner = 0  # nanoseconds of the calls that it makes
-
-
-def _arguments_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Key:
-    return tuple(map(key_of, args)), tuple((name, key_of(value)) for name, value in kwargs.items())
-
-
-def _results_key(result: Any) -> tuple[Key, ...]:
-    results = result if isinstance(result, (list, tuple)) else [result]
-    return tuple(map(key_of, results))
+    func: Any
+    inner: int = 0  # nanoseconds of the calls that it makes

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -19,61 +16,13 @@ import torch
 from torchferry.files.aside import write_whole
 from torchferry.observe.modes import ObservingMode
 from torchferry.observe.patching import Patches
-from torchferry.observe.program import EarlyEnd, around_loading
+from torchferry.observe.program import EarlyEnd, around_loading, before_every_end
 from torchferry.observe.steps import StepCounter
 from torchferry.readiness import capture_json
 from torchferry.readiness.capture.choices import DeviceChoices
 from torchferry.readiness.capture.mode import CapturingMode, is_data_worker
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 from torchferry.readiness.model import Capture, Use
-
-# The ways in which a user's process may end, none of which may lose what was captured.
-
-
-def before_every_end(patches: Patches, function: Callable[[], None]) -> None:
-    """Call this at the end of the program, before `os._exit`, and when the process is told to end (SIGTERM, which a
-    program that takes too long gets), until the patches are taken back."""
-    atexit.register(function)
-    patches.add(lambda: atexit.unregister(function))
-    _before_hard_exit(patches, function)
-    _before_termination(patches, function)
-
-
-def _before_hard_exit(patches: Patches, function: Callable[[], None]) -> None:
-    original: Callable[[int], Any] = os._exit
-
-    def _exit(status: int) -> Any:
-        try:
-            function()
-        finally:
-            original(status)
-
-    patches.replace(os, "_exit", _exit)
-
-
-def _before_termination(patches: Patches, function: Callable[[], None]) -> None:
-    """Only where nobody else handles the signal; a program that sets a handler of its own ends in its own way."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return
-
-    def told(number: int, _frame: FrameType | None) -> None:
-        function()
-        leave()
-        os.kill(os.getpid(), number)
-
-    def leave() -> None:
-        in_main_thread = threading.current_thread() is threading.main_thread()  # no other may set handlers
-        if in_main_thread and signal.getsignal(signal.SIGTERM) is told:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    signal.signal(signal.SIGTERM, told)
-    patches.add(leave)
-    os.register_at_fork(after_in_child=leave)  # a child that hangs in a kernel must still be easy to end
-
-
-# Where a capture reaches besides the thread that it began in, and what it has to keep out of.
 
 
 class Sight(Protocol):
@@ -109,25 +58,22 @@ def reach_threads(
 
 def keep_out_of_tracing(patches: Patches, sight: Sight) -> None:
     """torch.jit.trace records wrong graphs while any mode is on. What it has made is seen when it runs."""
+
+    def unseen(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with sight.out_of_sight():
+                return function(*args, **kwargs)
+
+        return call
+
     for name in ("trace", "trace_module"):
-        patches.replace(torch.jit, name, _out_of_sight(sight, getattr(torch.jit, name)))
-
-
-def _out_of_sight(sight: Sight, function: Any) -> Any:
-    @functools.wraps(function)
-    def unseen(*args: Any, **kwargs: Any) -> Any:
-        with sight.out_of_sight():
-            return function(*args, **kwargs)
-
-    return unseen
-
-
-# Makes the CPU's libraries ready, so that their start does not count as the time of the first
-# operators.
+        patches.replace(torch.jit, name, unseen(getattr(torch.jit, name)))
 
 
 def warm_up() -> None:
-    """Start threads, and what convolutions and products of matrices need; draws no random numbers.
+    """Make the CPU's libraries ready, so that their start does not count as the time of the first operators: start
+    threads, and what convolutions and products of matrices need; draws no random numbers.
 
     Autograd's own threads are not started: a program that forks afterwards could not train in its children.
     """
@@ -153,7 +99,7 @@ class ProgramCapture:
 
     def __init__(self, settings: CaptureSettings) -> None:
         self._settings = settings
-        self._mode = CapturingMode(_wait_for(settings.device))
+        self._mode = CapturingMode(settings.device)
         self._counter = StepCounter(self._step_ended)
         self._process = os.getpid()
         self._began = time.monotonic()
@@ -161,12 +107,11 @@ class ProgramCapture:
         self._early_end = EarlyEnd()
         self._choices = DeviceChoices()
         self._patches = Patches()
-        self._counting = (
-            Patches()
-        )  # stays until the process ends: a program may catch what ends it, and go on
+        # stays until the process ends: a program may catch what ends it, and go on
+        self._counting = Patches()
 
     def begin(self) -> None:
-        """From now on, until enough steps are made or the process ends."""
+        """Capture from now on, until enough steps are made or the process ends."""
         patches = self._patches
         try:
             if not self._settings.device:
@@ -207,35 +152,25 @@ class ProgramCapture:
         self._patches.take_back()
         uses = tuple(use for use in self._mode.uses() if not _is_of_shapes_alone(use))
         if uses:
-            self._write(
-                Capture(
-                    program=self._settings.program,
-                    origin="program",
-                    device=self._settings.device or _CPU,
-                    torch=torch.__version__,
-                    steps=self._counter.updates,
-                    seconds=round(time.monotonic() - self._began, 6),
-                    uses=uses,
-                    modules=self._mode.modules(),
-                    notes=tuple(sorted(self._mode.notes)),
-                )
+            capture = Capture(
+                program=self._settings.program,
+                origin="program",
+                device=self._settings.device or _CPU,
+                torch=torch.__version__,
+                steps=self._counter.updates,
+                seconds=round(time.monotonic() - self._began, 6),
+                uses=uses,
+                modules=self._mode.modules(),
+                notes=tuple(sorted(self._mode.notes)),
             )
-
-    def _write(self, capture: Capture) -> None:
-        """Whole or not at all."""
-        path = Path(self._settings.folder) / f"{os.environ.get('RANK', '')}-{os.getpid()}{SUFFIX}"
-        write_whole(path, capture_json.dump(capture).encode())
+            path = Path(self._settings.folder) / f"{os.environ.get('RANK', '')}-{os.getpid()}{SUFFIX}"
+            write_whole(path, capture_json.dump(capture).encode())
 
 
 def _is_of_shapes_alone(use: Use) -> bool:
     """What a program computes on the meta device, or with fake tensors, no device ever sees."""
     specs = [*use.signature.inputs, *use.signature.outputs]
     return bool(specs) and all(spec.device == _META for spec in specs)
-
-
-def _wait_for(device: str) -> Callable[[], None] | None:
-    """What waits until a device has computed; None where the CPU computes."""
-    return getattr(getattr(torch, device, None), "synchronize", None) if device else None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ moves the tensor later, it meant the host; if it computes with it and a tensor o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -70,7 +70,7 @@ def owner_of(tensor: torch.Tensor) -> Owner:
 
 
 def is_the_hosts(tensor: torch.Tensor) -> bool:
-    """Whether it certainly would."""
+    """Whether a tensor would certainly be the host's."""
     return owner_of(tensor) is True
 
 
@@ -83,23 +83,18 @@ def set_owner(tensors: Iterable[Any], owner: Owner) -> None:
 def owner_of_all(values: Iterable[Any]) -> Owner | None:
     """Whose a call with these arguments is; None: there is no tensor among them. One tensor of the device makes it the
     device's, and decides the others."""
-    owners = list(_different(map(owner_of, tensors_among(values))))
+    owners: list[Owner] = []
+    for tensor in tensors_among(values):
+        owner = owner_of(tensor)
+        if owner not in owners:  # a list may have hundreds of tensors
+            owners.append(owner)
     undecided = [owner for owner in owners if isinstance(owner, Undecided)]
     if False in owners:
-        for owner in undecided:
-            owner.decide(are_the_hosts=False)
+        for each in undecided:
+            each.decide(are_the_hosts=False)
         return False
     if undecided:
-        for owner in undecided[1:]:
-            undecided[0].join(owner)
+        for each in undecided[1:]:
+            undecided[0].join(each)
         return undecided[0]
     return True if owners else None
-
-
-def _different(owners: Iterable[Owner]) -> Iterator[Owner]:
-    """Each once: a list may have hundreds of tensors."""
-    seen: list[Owner] = []
-    for owner in owners:
-        if owner not in seen:
-            seen.append(owner)
-            yield owner

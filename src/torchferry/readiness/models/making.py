@@ -76,14 +76,18 @@ class MostlyFakeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 result = self._in_fake(func, args, kwargs)
             except NEEDS_VALUES:  # which are there
                 return func(*args, **kwargs)
-            if _is_large(result):
+            if any(tensor.numel() > _MOST_REAL_ELEMENTS for tensor in _tensors(result)):
                 return result
         return func(*args, **kwargs)
 
     def _in_fake(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with self._fake:
             result = func(*args, **kwargs)
-            return _with_wide_statistics(result, args[1]) if func is _BATCH_NORM else result
+            if func is not _BATCH_NORM:
+                return result
+            # PyTorch's formula has mean and deviation in the dtype of the input, its kernels in that of the weights
+            dtype = result[0].dtype if args[1] is None else args[1].dtype
+            return (result[0], *(each.to(dtype) for each in result[1:]))
 
     def fake(self, value: Any) -> Any:
         """The same without its contents."""
@@ -122,18 +126,6 @@ class FakeCapturingMode(CapturingMode):  # type: ignore[no-untyped-call]
 def _tensors(value: Any) -> list[torch.Tensor]:
     return [each for each in tree_flatten(value)[0] if isinstance(each, torch.Tensor)]
 
-
-def _with_wide_statistics(result: Any, weight: torch.Tensor | None) -> Any:
-    """PyTorch's formula has mean and deviation in the dtype of the input, its kernels in that of the weights."""
-    dtype = result[0].dtype if weight is None else weight.dtype
-    return (result[0], *(each.to(dtype) for each in result[1:]))
-
-
-def _is_large(result: Any) -> bool:
-    return any(tensor.numel() > _MOST_REAL_ELEMENTS for tensor in _tensors(result))
-
-
-# What goes wrong in a user's model, in one line: what was done, what was raised, and in which line.
 
 _NOT_THE_USERS = tuple(
     os.path.join(os.path.dirname(package.__file__ or ""), "") for package in (torch, torchferry)

@@ -81,10 +81,10 @@ class ModelRequest:
     """A model, what it is called with, and what is done with it."""
 
     factory: str  # package.module:name or path/to/file.py:name: a class, a function or a model
-    inputs: tuple[str, ...] = ()  # as users write them, see inputs.py
+    inputs: tuple[str, ...] = ()  # as users write them
     init: str = ""  # keyword arguments of the factory: num_classes=10, pretrained=False
     backward: bool = False
-    loss: str = ""  # package:function, called with the output and the positional inputs; "": see losses.py
+    loss: str = ""  # package:function, called with the output and the positional inputs; "": the model's own
     optimizer: str = ""  # a class of torch.optim; "": none; only with backward
     amp: str = ""  # the dtype of autocast; "": without
     train: bool = False  # as the model is in training: dropout drops, BatchNorm uses the batch
@@ -156,17 +156,15 @@ def parse_init(text: str) -> dict[str, object]:
     try:
         call = ast.parse(f"_({text}\n)", mode="eval").body
         assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args
-        return {_name(keyword): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        found: dict[str, object] = {}
+        for keyword in call.keywords:
+            assert keyword.arg is not None  # **
+            found[keyword.arg] = ast.literal_eval(keyword.value)
+        return found
     except (SyntaxError, ValueError, AssertionError, MemoryError, RecursionError):
         raise InputError(
             f"--init {text}: write keyword arguments with plain values, as num_classes=10, pretrained=False"
         ) from None
-
-
-def _name(keyword: ast.keyword) -> str:
-    if keyword.arg is None:
-        raise ValueError("**")
-    return keyword.arg
 
 
 def _quoted(text: str) -> str:

@@ -21,7 +21,7 @@ from torchferry.readiness.capture.program import warm_up
 from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.model import Draw, TensorContents, TensorInput
 from torchferry.readiness.cases.writing import lines_for
-from torchferry.readiness.model import Capture, Special, Use
+from torchferry.readiness.model import Capture, Special
 from torchferry.readiness.models.making import (
     FakeCapturingMode,
     MostlyFakeMode,
@@ -108,12 +108,15 @@ def capture_here(request: ModelRequest) -> Capture:
     with fake or nullcontext(), taken_for_real() if fake else nullcontext():
         prepared = _prepare(request, fake)
         began = time.monotonic()
-        mode = FakeCapturingMode() if fake else CapturingMode(_wait_for(request.device))
+        mode = FakeCapturingMode() if fake else CapturingMode(request.device)
         with ExitStack() as stack:
             if not request.device:
                 stack.enter_context(as_on_device())
             stack.enter_context(mode.switched_on())
             steps = _ModelStep(request, prepared).run()
+        uses = mode.uses()
+        if fake:  # the time of shapes says nothing
+            uses = tuple(replace(use, seconds=0.0) for use in uses)
         return Capture(
             program=request.described,
             origin="model",
@@ -121,7 +124,7 @@ def capture_here(request: ModelRequest) -> Capture:
             torch=torch.__version__,
             steps=steps,
             seconds=0.0 if fake else round(time.monotonic() - began, 6),
-            uses=_without_time(mode.uses()) if fake else mode.uses(),
+            uses=uses,
             modules=mode.modules(),
             notes=tuple(sorted(mode.notes | _notes(request, prepared.model, steps))),
         )
@@ -161,7 +164,12 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _Prepared:
         warm_up()
     loss = find(request.loss, "--loss") if request.loss else None
     optimizer = _optimizer(request.optimizer, model) if request.backward else None
-    return _Prepared(model, args, kwargs, loss, optimizer, _scaler(request))
+    scaler = None
+    if request.backward and request.amp == "float16":
+        if not hasattr(torch.amp, "GradScaler"):
+            raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
+        scaler = torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
+    return _Prepared(model, args, kwargs, loss, optimizer, scaler)
 
 
 def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
@@ -177,23 +185,15 @@ def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
     return optimizer
 
 
-def _scaler(request: ModelRequest) -> Any:
-    if not request.backward or request.amp != "float16":
-        return None
-    if not hasattr(torch.amp, "GradScaler"):
-        raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
-    return torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
-
-
 class _ModelStep:
-    """The step itself."""
+    """A forward pass, and on request a backward pass and a step of the optimizer."""
 
     def __init__(self, request: ModelRequest, prepared: _Prepared) -> None:
         self._request = request
         self._on = prepared
 
     def run(self) -> int:
-        """Answers how many steps the optimizer made."""
+        """Make the step; answers how many the optimizer made."""
         request, model = self._request, self._on.model
         with (
             told_as("the forward pass", how_to_call_model(model), request.fake),
@@ -247,22 +247,11 @@ class _ModelStep:
         if self._on.scaler is None:
             optimizer.step()
             return 1
-        made = _counter_of_steps(optimizer)
+        steps: list[object] = []  # a scaler leaves one out when gradients have overflowed
+        optimizer.register_step_post_hook(lambda *given: steps.append(given))
         self._on.scaler.step(optimizer)
         self._on.scaler.update()
-        return made()
-
-
-def _counter_of_steps(optimizer: torch.optim.Optimizer) -> Callable[[], int]:
-    """Counts the steps from now on: a scaler leaves one out when gradients have overflowed."""
-    steps = 0
-
-    def count(*_anything: Any) -> None:
-        nonlocal steps
-        steps += 1
-
-    optimizer.register_step_post_hook(count)
-    return lambda: steps
+        return len(steps)
 
 
 def _notes(request: ModelRequest, model: torch.nn.Module, steps: int) -> set[str]:
@@ -273,11 +262,3 @@ def _notes(request: ModelRequest, model: torch.nn.Module, steps: int) -> set[str
         "cpu_autocast": bool(request.amp) and not request.device and variables.LAYER not in os.environ,
     }
     return {note for note, applies in found.items() if applies}
-
-
-def _without_time(uses: tuple[Use, ...]) -> tuple[Use, ...]:
-    return tuple(replace(use, seconds=0.0) for use in uses)
-
-
-def _wait_for(device: str) -> Callable[[], None] | None:
-    return getattr(getattr(torch, device), "synchronize", None) if device else None

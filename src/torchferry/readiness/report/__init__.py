@@ -9,7 +9,7 @@ REPORTS: Reports[Sequence[Readiness]] = Reports(
     {
         "text": f"{__name__}.text:to_text",
         "json": f"{__name__}.json:to_json",
-        "md": f"{__name__}.markdown:to_markdown",
+        "md": f"{__name__}.text:to_markdown",
         "csv": f"{__name__}.sheets:to_csv",
         "xlsx": f"{__name__}.sheets:to_xlsx",
         "html": f"{__name__}.html:to_html",

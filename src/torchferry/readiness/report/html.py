@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torchferry import units
 from torchferry.readiness.model import Advice, OperatorSupport, Readiness, TensorSpec, Use
-from torchferry.readiness.report import sentences, words
+from torchferry.readiness.report import words
 from torchferry.readiness.report.tables import (
     CalledOperator,
     ModuleNode,
@@ -49,6 +49,11 @@ from torchferry.text import Text
 
 _HEAT = ((0.99, "h4"), (0.95, "h3"), (0.8, "h2"), (0.5, "h1"), (0.0, "h0"))
 
+_RANKS: dict[OperatorSupport | None, int] = {
+    None: -1,
+    **{support: rank for rank, support in enumerate(OperatorSupport)},
+}
+
 Anchors = Mapping[str, str]  # a line of code, or an operator -> the id of what shows it
 
 
@@ -75,7 +80,7 @@ def heat(tally: Tally) -> str:
 
 def place_link(use: Use, anchors: Anchors) -> str:
     """The line of code, as a link to where the page shows it."""
-    place = code(sentences.place(use))
+    place = code(words.place(use))
     target = anchors.get(use.site.place)
     return f'<a href="#{target}">{place}</a>' if target else place
 
@@ -95,11 +100,10 @@ def modules_section(overview: Overview, anchors: Anchors) -> str:
     """The section; `anchors` are those of the operators."""
     root = module_tree(overview)
     heads = "".join(f'<span class="cell">{escaped(one_line(name))}</span>' for name in overview.labels)
-    weight = words.TIME if overview.is_timed else words.SHARE
     helping = words.HEAT_HELP if overview.is_timed else words.HEAT_HELP_CALLS
     head = (
         f'<div class="line head"><span class="what">{both(words.MODULE)}</span>'
-        f'<span class="part">{both(weight)}</span>{heads}</div>'
+        f'<span class="part">{both(words.weight(overview.is_timed))}</span>{heads}</div>'
     )
     tree = f'<div class="scroll"><div class="tree">{head}{_module(root, overview, anchors, 0)}</div></div>'
     return section(words.MODULES, quiet(helping) + tree_tools() + tree, "modules")
@@ -112,7 +116,9 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
     children = "".join(_module(child, overview, anchors, depth + 1) for child in node.children.values())
     own = sorted(node.operators.values(), key=lambda called: -sum(map(overview.weight, called.uses)))
     operators = "".join(_operator_of_module(called, overview, anchors) for called in own)
-    title = f' title="{escaped(_trouble(node))}"' if node.has_problem else ""
+    troubled = [one_line(name) for name in dict.fromkeys(_troubled(node))] if node.has_problem else []
+    more = ", …" if len(troubled) > words.MAX_ITEMS else ""
+    title = f' title="{escaped(", ".join(troubled[: words.MAX_ITEMS]) + more)}"' if troubled else ""
     return (
         f'<details{" open" if is_open else ""}><summary class="line"{title}><span class="what">{name}{kind}</span>'
         f"{_part(node.weight, overview)}{''.join(map(heat, node.tallies))}</summary>"
@@ -133,14 +139,8 @@ def _part(weight: float, overview: Overview) -> str:
     return f'<span class="part">{units.percent(overview.part(weight))}</span>'
 
 
-def _trouble(node: ModuleNode) -> str:
-    """What hovering shows: the operators that are a problem for any device, of the module and all below."""
-    found = dict.fromkeys(_troubled(node))
-    names = [one_line(name) for name in found]
-    return ", ".join(names[: sentences.MAX_ITEMS]) + (", …" if len(names) > sentences.MAX_ITEMS else "")
-
-
 def _troubled(node: ModuleNode) -> list[str]:
+    """The operators that are a problem for any device, of the module and all below."""
     own = [
         called.operator
         for called in node.operators.values()
@@ -157,7 +157,7 @@ MAX_USES = 25  # of one operator
 
 def operators_section(overview: Overview, operators: Anchors, lines: Anchors) -> str:
     """The section; the anchors are those of operators, and of lines of code."""
-    heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (_weight_word(overview), "number")]
+    heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (words.weight(overview.is_timed), "number")]
     heads += [(Text(*[one_line(name)] * 2), "support") for name in overview.labels]
     heads += [(words.DTYPES, "text"), (words.PHASE_COLUMN, "text")]
     bodies = "".join(
@@ -168,10 +168,6 @@ def operators_section(overview: Overview, operators: Anchors, lines: Anchors) ->
     shown = scrolled(sortable_head(heads) + bodies, "rules operators")
     count = len(overview.operators)
     return section(words.OPERATORS, _filters(overview) + shown + absent, "operators", count=count)
-
-
-def _weight_word(overview: Overview) -> Text:
-    return words.TIME if overview.is_timed else words.SHARE
 
 
 def _filters(overview: Overview) -> str:
@@ -200,8 +196,8 @@ def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: 
         f'<th scope="row">{code(each.operator)}</th>',
         f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
         f'<td class="number" data-value="{each.share:.9f}">{units.percent(each.share)}</td>',
-        *(f'<td data-value="{_rank(support)}">{support_badge(support)}</td>' for support in supports),
-        f"<td>{escaped(sentences.dtypes(each.uses))}</td>",
+        *(f'<td data-value="{_RANKS[support]}">{support_badge(support)}</td>' for support in supports),
+        f"<td>{escaped(words.dtypes(each.uses))}</td>",
         f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
     ]
     known = " ".join(support.value if support else "none" for support in supports)
@@ -212,17 +208,13 @@ def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: 
     )
 
 
-def _rank(support: OperatorSupport | None) -> int:
-    return list(OperatorSupport).index(support) if support else -1
-
-
 def _judgements(each: OperatorSupportRow, overview: Overview) -> str:
     """For each device the reasons, each once, and the advice."""
     items = []
     for name, judgements in zip(overview.labels, each.judgements, strict=True):
         reasons = dict.fromkeys((judgement.support, judgement.reason) for judgement in judgements)
         advice = dict.fromkeys(one for judgement in judgements for one in judgement.advice)
-        moved = sentences.moved(sum(judgement.moved_bytes for judgement in judgements), overview.capture)
+        moved = words.moved(sum(judgement.moved_bytes for judgement in judgements), overview.capture)
         said = "".join(f"<p>{support_badge(support)} {both(reason)}</p>" for support, reason in reasons)
         if moved:
             said += quiet(moved)
@@ -256,12 +248,12 @@ def _use(use: Use, lines: Anchors) -> str:
     return row(
         [
             inputs,
-            code(sentences.arguments(use.signature)),
+            code(words.arguments(use.signature)),
             "<br>".join(map(_tensor, use.signature.outputs)),
             f"{use.calls:,}",
             units.duration(use.seconds) if use.seconds else "",
             both(words.PHASE[use.site.phase]) + node,
-            code(sentences.module(use)),
+            code(words.module(use)),
             place_link(use, lines),
         ]
     )
@@ -269,9 +261,9 @@ def _use(use: Use, lines: Anchors) -> str:
 
 def _tensor(spec: TensorSpec) -> str:
     """The strides are shown where they are not those of a new tensor."""
-    plain = spec.stride is None or sentences.is_contiguous(spec)
-    stride = "" if plain else f' <span class="quiet">{escaped(sentences.stride(spec))}</span>'
-    return code(sentences.tensor(spec)) + stride
+    plain = spec.stride is None or words.is_contiguous(spec)
+    stride = "" if plain else f' <span class="quiet">{escaped(words.stride(spec))}</span>'
+    return code(words.tensor(spec)) + stride
 
 
 def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
@@ -279,8 +271,16 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
     overview = Overview(readinesses)
     operators = {each.operator: f"operator-{at}" for at, each in enumerate(overview.operators)}
     files = source_files(overview, options.folder)
-    lines = _line_anchors(files)
-    program = one_line(overview.capture.program)
+    lines = {
+        f"{file.name}:{line.number}": f"line-{at}-{line.number}"
+        for at, file in enumerate(files)
+        for line in file.lines
+        if line.operators
+    }
+    capture = overview.capture
+    run = [[both(name), escaped(str(value))] for name, value in words.facts(capture, len(overview.uses))]
+    run += [[both(words.NOTE), both(words.note(key))] for key in capture.notes]
+    program = one_line(capture.program)
     devices = ", ".join(one_line(each.vendor) for each in overview.readinesses)
     return whole_page(
         f"{program} → {devices}",
@@ -288,7 +288,7 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
             modules_section(overview, operators) if overview.uses else "",
             operators_section(overview, operators, lines) if overview.uses else "",
             _sources(files, lines) if files else "",
-            _run(overview),
+            section(words.SUMMARY, facts(run), "run"),
         ],
         language=options.language,
         heading=escaped(program) + ARROW + escaped(devices),
@@ -303,21 +303,12 @@ def _card(readiness: Readiness) -> str:
     """One device: the share in large, and the verdict."""
     support = worst(judgement.support for judgement in readiness.judgements)
     is_known = any(judgement.support is not OperatorSupport.UNKNOWN for judgement in readiness.judgements)
-    share = sentences.ready_percent(readiness) if is_known else "?" if readiness.judgements else "–"
+    share = words.ready_percent(readiness) if is_known else "?" if readiness.judgements else "–"
     tone = words.SUPPORT[support].kind if support else "info"
     return (
         f'<div class="device {tone}"><h2>{escaped(one_line(label(readiness)))}</h2><div class="big">{escaped(share)}</div>'
-        f"{both(sentences.said(readiness), 'p')}</div>"
+        f"{both(words.said(readiness), 'p')}</div>"
     )
-
-
-def _line_anchors(files: Sequence[SourceFile]) -> Anchors:
-    return {
-        f"{file.name}:{line.number}": f"line-{at}-{line.number}"
-        for at, file in enumerate(files)
-        for line in file.lines
-        if line.operators
-    }
 
 
 def _sources(files: Sequence[SourceFile], anchors: Anchors) -> str:
@@ -349,17 +340,10 @@ def _line(line: SourceLine, anchor: str) -> str:
         f'<i class="{words.SUPPORT[each].kind}">{words.SUPPORT[each].sign}</i>' if each else "<i> </i>"
         for each in line.supports
     )
-    operators = ", ".join(map(one_line, line.operators[: sentences.MAX_ITEMS]))
+    operators = ", ".join(map(one_line, line.operators[: words.MAX_ITEMS]))
     tone = words.SUPPORT[support].kind if support else ""
     return (
         f'<tr class="calls {tone}" id="{anchor}" title="{escaped(operators)}"><td>{line.number}</td>'
         f'<td class="number">{units.percent(line.share)}</td><td class="signs">{signs}'
         f'<span class="hush">{support_badge(support)}</span></td><td><code>{escaped(line.text)}</code></td></tr>'
     )
-
-
-def _run(overview: Overview) -> str:
-    capture = overview.capture
-    rows = [[both(name), escaped(str(value))] for name, value in sentences.facts(capture, len(overview.uses))]
-    rows += [[both(words.NOTE), both(sentences.note(key))] for key in capture.notes]
-    return section(words.SUMMARY, facts(rows), "run")

@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar
 from torchferry import __version__
 from torchferry.readiness.capture_json import REPORT_FORMAT, VERSION, to_document
 from torchferry.readiness.model import Advice, OperatorSupport, Readiness, Use, UseJudgement
-from torchferry.readiness.report import sentences, words
+from torchferry.readiness.report import words
 from torchferry.readiness.report.tables import Overview, use_key
 from torchferry.report.formats import Options
 from torchferry.report.json import picked, plain
@@ -56,10 +56,7 @@ class _NumberedEntries(Generic[_Entry]):
 
 def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
     """The report; see the module's description for the names."""
-    return json.dumps(_document(Overview(readinesses)), separators=(",", ":"), allow_nan=False) + "\n"
-
-
-def _document(overview: Overview) -> dict[str, Any]:
+    overview = Overview(readinesses)
     reasons: _NumberedEntries[Text] = _NumberedEntries()
     advice: _NumberedEntries[Advice] = _NumberedEntries()
     judged = [
@@ -68,7 +65,7 @@ def _document(overview: Overview) -> dict[str, Any]:
     ]
     places = {use_key(use): at for at, use in enumerate(overview.capture.uses)}
     listed = {use_key(use): at for at, use in enumerate(overview.uses)}
-    return {
+    document = {
         "format": REPORT_FORMAT,
         "version": VERSION,
         "torchferry": __version__,
@@ -94,16 +91,16 @@ def _document(overview: Overview) -> dict[str, Any]:
         "advice": plain(list(advice.entries)),
         "capture": to_document(overview.capture),
     }
+    return json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def _device(readiness: Readiness) -> dict[str, Any]:
-    fallbacks = [each for each in readiness.judgements if each.support is OperatorSupport.FALLBACK]
     return {
         **picked(readiness, "vendor", "device_type", "version", "complete"),
-        "verdict": plain(sentences.verdict(readiness)),
+        "verdict": plain(words.verdict(readiness)),
         "ready_share": readiness.ready_share,
-        "is_ready": sentences.is_all(readiness.judgements),
-        "moved_bytes": sum(each.moved_bytes for each in fallbacks),
+        "is_ready": readiness.is_ready,
+        "moved_bytes": readiness.moved_bytes,
         "operators": {support.value: readiness.operators(support) for support in OperatorSupport},
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchferry.readiness.model import Readiness, Use, UseJudgement
-from torchferry.readiness.report import sentences, words
+from torchferry.readiness.report import words
 from torchferry.readiness.report.tables import Overview, label, use_key
 from torchferry.report.csv import csv_lines
 from torchferry.report.findings.lists import ADVICE_COLUMNS
@@ -33,11 +33,11 @@ def call_cells(use: Use, overview: Overview, language: Language) -> list[tuple[s
     varied = f" ({words.VARIED.in_language(language)})" if use.varied else ""
     return [
         ("operator", words.OPERATOR, use.operator),
-        ("inputs", words.INPUTS, sentences.tensors(inputs, len(inputs)) + varied),
-        ("strides", words.STRIDES, ", ".join(map(sentences.stride, inputs))),
-        ("arguments", words.ARGUMENTS, sentences.arguments(use.signature)),
-        ("outputs", words.OUTPUTS, sentences.tensors(use.signature.outputs, len(use.signature.outputs))),
-        ("dtypes", words.DTYPES, sentences.dtypes([use])),
+        ("inputs", words.INPUTS, words.tensors(inputs, len(inputs)) + varied),
+        ("strides", words.STRIDES, ", ".join(map(words.stride, inputs))),
+        ("arguments", words.ARGUMENTS, words.arguments(use.signature)),
+        ("outputs", words.OUTPUTS, words.tensors(use.signature.outputs, len(use.signature.outputs))),
+        ("dtypes", words.DTYPES, words.dtypes([use])),
         ("calls", words.CALLS, use.calls),
         ("seconds", words.SECONDS, use.seconds),
         ("share", words.SHARE, round(overview.share([use]), 6)),
@@ -138,7 +138,7 @@ def _unsupported(overview: Overview, options: Options) -> Iterator[Row]:
                     "\n".join(filter(None, tips)),
                     label(readiness),
                     options.say(words.SUPPORT[problem.support].name),
-                    sentences.dtypes([use]),
+                    words.dtypes([use]),
                     use.calls,
                     overview.share_on(readiness, [judgement]),
                     use.site.module,
@@ -149,15 +149,15 @@ def _unsupported(overview: Overview, options: Options) -> Iterator[Row]:
 def _summary(overview: Overview, options: Options) -> Iterator[Row]:
     say = options.say
     for readiness in overview.readinesses:
-        yield [label(readiness), say(sentences.verdict(readiness))]
+        yield [label(readiness), say(words.verdict(readiness))]
     for readiness in overview.readinesses:
         for support, judgements in overview.by_support(readiness).items():
             operators = len({judgement.use.operator for judgement in judgements})
             yield [f"{label(readiness)}: {say(words.SUPPORT[support].name)}", operators]
-    for name, value in sentences.facts(overview.capture, len(overview.uses)):
+    for name, value in words.facts(overview.capture, len(overview.uses)):
         yield [say(name), value]
     for note in overview.capture.notes:
-        yield [say(words.NOTE), say(sentences.note(note))]
+        yield [say(words.NOTE), say(words.note(note))]
 
 
 def _operators_sheet(overview: Overview, options: Options) -> Sheet:
@@ -176,7 +176,7 @@ def _operators_sheet(overview: Overview, options: Options) -> Sheet:
             row.calls,
             row.seconds,
             round(row.share, 6),
-            sentences.dtypes(row.uses),
+            words.dtypes(row.uses),
             *(say(words.SUPPORT[support].name) if support else words.ABSENT for support in row.supports),
         ]
         for row in overview.operators

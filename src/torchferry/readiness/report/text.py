@@ -1,14 +1,15 @@
-"""Readiness for the terminal: the verdicts first, then what needs attention, what can be done, and a summary."""
+"""Readiness as text: for the terminal, the verdicts first, then what needs attention and what can be done; as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torchferry import units
 from torchferry.readiness.model import OperatorSupport, Readiness
-from torchferry.readiness.report import sentences, words
-from torchferry.readiness.report.tables import OperatorSupportRow, Overview, Problem, label
+from torchferry.readiness.report import words
+from torchferry.readiness.report.tables import OperatorSupportRow, Overview, Problem, label, worst
+from torchferry.report import markdown
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, visible
 from torchferry.report.terminal import Screen, Words, assembled, indented, plain, whole_line
@@ -36,19 +37,24 @@ class _ReadinessText:
         self._overview = overview
         self._words = Words(options, options.limit)
         self._say = self._words.say
-        self._whole_code = (
-            not options.terminal
-        )  # lines may be longer than the page: broken ones can't be copied
+        self._whole_code = not options.terminal  # longer than the page: broken lines can't be copied
 
     def verdicts(self) -> list[Styled]:
         """One line for each device."""
-        return [self._verdict(readiness) for readiness in self._overview.readinesses]
+        verdicts = []
+        for readiness in self._overview.readinesses:
+            said = self._say(words.verdict(readiness))
+            name = one_line(label(readiness))
+            worst_one = worst(judgement.support for judgement in readiness.judgements)
+            style = words.SUPPORT[worst_one].style if worst_one else ""
+            verdicts.append(assembled((name, "bold"), (said.removeprefix(name), style)))
+        return verdicts
 
     def parts(self, everything: bool) -> list[RenderableType]:
         """What to print below, from top to bottom."""
         overview = self._overview
         parts: list[RenderableType] = [
-            self._words.note(words.NOTE, sentences.note(key)) for key in overview.capture.notes
+            self._words.note(words.NOTE, words.note(key)) for key in overview.capture.notes
         ]
         if not overview.uses:
             return parts
@@ -60,16 +66,13 @@ class _ReadinessText:
             parts += self._problems(readiness)
         return [*parts, *self._summary()]
 
-    def _verdict(self, readiness: Readiness) -> Styled:
-        said = self._say(sentences.verdict(readiness))
-        name = one_line(label(readiness))
-        return assembled((name, "bold"), (said.removeprefix(name), _verdict_style(readiness)))
-
     def _matrix(self, title: Text, rows: Sequence[OperatorSupportRow]) -> list[RenderableType]:
         """Operators against devices."""
         if not rows:
             return []
-        table = self._words.table([words.OPERATOR], [words.CALLS, self._weight_word()], self._overview.labels)
+        table = self._words.table(
+            [words.OPERATOR], [words.CALLS, words.weight(self._overview.is_timed)], self._overview.labels
+        )
         for row in rows[: self._words.limit]:
             cells = [plain(one_line(row.operator)), plain(str(row.calls)), plain(units.percent(row.share))]
             table.add_row(*cells, *map(self._support, row.supports))
@@ -82,7 +85,7 @@ class _ReadinessText:
         several = len(self._overview.readinesses) > 1
         title = words.PROBLEMS_OF.format(vendor=label(readiness)) if several else words.PROBLEMS
         heads = [words.OPERATOR, words.SUPPORT_COLUMN]
-        table = self._words.table(heads, [words.CALLS, self._weight_word()], [words.WHERE])
+        table = self._words.table(heads, [words.CALLS, words.weight(self._overview.is_timed)], [words.WHERE])
         shown = problems[: self._words.limit]
         for problem in shown:
             table.add_row(*self._problem(problem))
@@ -90,15 +93,15 @@ class _ReadinessText:
 
     def _problem(self, problem: Problem) -> list[RenderableType]:
         first = problem.uses[0]
-        shapes = sentences.tensors(first.signature.inputs, MAX_TENSORS)
+        shapes = words.tensors(first.signature.inputs, MAX_TENSORS)
         others = len({use.signature for use in problem.uses}) - 1
         if others or any(use.varied for use in problem.uses):
             shapes += f" {self._say(words.VARIED)}"
         phases = dict.fromkeys(self._say(words.PHASE[use.site.phase]) for use in problem.uses)
         where = [
             ", ".join(phases),
-            self._say(sentences.several(map(sentences.module, problem.uses))),
-            self._say(sentences.several(map(sentences.place, problem.uses))),
+            self._say(words.several(map(words.module, problem.uses))),
+            self._say(words.several(map(words.place, problem.uses))),
         ]
         return [
             assembled((one_line(problem.operator), "bold"), (f"\n{shapes}" if shapes else "", "dim")),
@@ -124,7 +127,7 @@ class _ReadinessText:
     def _advice_lines(self, problem: Problem) -> tuple[tuple[str, bool], ...]:
         """Each with whether it is code."""
         lines = [(one_line(self._say(reason)), False) for reason in problem.reasons]
-        moved = sentences.moved(problem.moved_bytes, self._overview.capture)
+        moved = words.moved(problem.moved_bytes, self._overview.capture)
         lines += [(self._say(moved), False)] if moved else []
         for advice in problem.advice:
             lines.append((f"→ {one_line(self._say(advice.text))}", False))
@@ -151,17 +154,61 @@ class _ReadinessText:
             table.add_row(self._support(support), *cells, self._words.plain(grade.meaning))
         return self._words.titled(words.BY_SUPPORT, table, len(overview.operators), left_out=0)
 
-    def _weight_word(self) -> Text:
-        return words.TIME if self._overview.is_timed else words.SHARE
-
     def _support(self, support: OperatorSupport | None) -> Styled:
         if support is None:
             return plain(words.ABSENT, "dim")
         return self._words.plain(words.SUPPORT[support].name, words.SUPPORT[support].style)
 
 
-def _verdict_style(readiness: Readiness) -> str:
-    supports = {judgement.support for judgement in readiness.judgements}
-    return next(
-        (words.SUPPORT[support].style for support in reversed(OperatorSupport) if support in supports), ""
+def to_markdown(readinesses: Sequence[Readiness], options: Options) -> str:
+    """Verdicts, what needs attention, and all operators, to read or to paste into an issue."""
+    return "\n".join(_markdown_lines(Overview(readinesses), options)) + "\n"
+
+
+def _markdown_lines(overview: Overview, options: Options) -> Iterator[str]:
+    say = options.say
+    yield f"# {say(words.TITLE)}: {markdown.escape(overview.capture.program)}"
+    yield ""
+    for readiness in overview.readinesses:
+        yield f"- {markdown.escape(say(words.verdict(readiness)))}"
+    for note in overview.capture.notes:
+        yield f"- {markdown.escape(say(words.note(note)))}"
+    heads = (words.OPERATOR, words.SUPPORT_COLUMN, words.CALLS, words.SHARE, words.INPUTS, words.PLACE)
+    for readiness in overview.readinesses:
+        problems = overview.problems(readiness)
+        if problems:
+            title = words.PROBLEMS_OF.format(vendor=label(readiness))
+            yield from ("", f"## {markdown.escape(say(title))}", "")
+            columns = list(map(say, (*heads, words.REASON, words.ADVICE)))
+            rows = (_markdown_problem(problem, options) for problem in problems)
+            yield from markdown.table(columns, rows, (2, 3))
+    if overview.operators:
+        yield from ("", f"## {say(words.OPERATORS)}", "")
+        columns = [say(words.OPERATOR), say(words.CALLS), say(words.SHARE)]
+        rows = (
+            [
+                markdown.code(row.operator),
+                str(row.calls),
+                units.percent(row.share),
+                *(say(words.SUPPORT[each].name) if each else words.ABSENT for each in row.supports),
+            ]
+            for row in overview.operators
+        )
+        yield from markdown.table([*columns, *map(markdown.escape, overview.labels)], rows, (1, 2))
+
+
+def _markdown_problem(problem: Problem, options: Options) -> list[str]:
+    say, escape = options.say, markdown.escape
+    advice = (
+        " ".join(filter(None, (escape(say(each.text)), markdown.code(each.code)))) for each in problem.advice
     )
+    return [
+        markdown.code(problem.operator),
+        say(words.SUPPORT[problem.support].name),
+        str(problem.calls),
+        units.percent(problem.share),
+        markdown.code(words.tensors(problem.uses[0].signature.inputs)),
+        escape(say(words.several(map(words.place, problem.uses)))),
+        " ".join(escape(say(reason)) for reason in problem.reasons),
+        "<br>".join(advice),
+    ]
