@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry import __version__
 from torchferry.cli import main as ferry
+from torchferry.errors import InputError, OutputError
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
-from torchferry.report.findings import words
-from torchferry.report.findings.lists import make_lists
+from torchferry.report.findings import lists, words
 from torchferry.report.findings.summary import WORST_FIRST, in_order, summarize
 from torchferry.report.safe import one_line
-from torchferry.text import Language, Text
+from torchferry.text import Language, Text, user_language
 
 if TYPE_CHECKING:
-    from torchferry.conversion.settings import PassSettings
     from torchferry.conversion.write import Replace
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does."
@@ -108,22 +106,37 @@ def _convert(args: argparse.Namespace) -> int:
     from torchferry.cli.output import note
     from torchferry.conversion.custom.json_format import load_custom_rules
     from torchferry.conversion.discover import check_input
-    from torchferry.report.findings import lists
-    from torchferry.text import user_language
+    from torchferry.conversion.settings import Distributed, PassSettings
 
     root = check_input(args.input)
-    _check_main(args, root)
-    out = _output(args, root)
+    settings = PassSettings()
+    if args.main is not None:
+        if not args.main.is_file():
+            raise InputError(f"{args.main}: no such file; -m names the script that starts the training")
+        if not args.main.resolve().is_relative_to(root.resolve()):
+            raise InputError(f"{args.main}: is not in {root}; -m names a script of the input")
+        folder = (root.parent if root.is_file() else root).resolve()
+        main = args.main.resolve().relative_to(folder).as_posix()
+        settings = PassSettings(Distributed(main, args.target_model or ""))
+    source = Path(os.path.abspath(root))
+    folder = source.parent if source.is_file() else source
+    if not folder.name:
+        raise InputError(f"{folder}: has no name to put _msft after; give the folder of your scripts")
+    out = Path(os.path.abspath(args.output)) / f"{folder.name}_msft"
     custom = load_custom_rules(args.rule, other=".json") if args.rule else None
-    plan = dropin.make_plan("ascend", _opt_ins(args), custom, _settings(args, root))
-    replace = _may_replace(out)
-    source = os.path.abspath(root)
+    opt_ins = {
+        "specify_device": args.specify_device,
+        "similar": args.similar,
+        "distributed": args.main is not None,
+    }
+    chosen = frozenset(name for name, is_chosen in opt_ins.items() if is_chosen)
+    plan = dropin.make_plan("ascend", chosen, custom, settings)
     outcome = dropin.convert(
         root,
         out,
         plan,
-        lambda report: make_files(report, source, _chosen(args), user_language()),
-        replace,
+        lambda report: make_files(report, str(source), _shown_options(args), user_language()),
+        _may_replace(out),
     )
     dropin.say(
         f"converted scripts: {out}",
@@ -138,33 +151,10 @@ def _convert(args: argparse.Namespace) -> int:
     return dropin.finish(outcome, str(out / LOG))
 
 
-def _check_main(args: argparse.Namespace, root: Path) -> None:
-    from torchferry.errors import InputError
-
-    if args.main is None:
-        return
-    if not args.main.is_file():
-        raise InputError(f"{args.main}: no such file; -m names the script that starts the training")
-    if not args.main.resolve().is_relative_to(root.resolve()):
-        raise InputError(f"{args.main}: is not in {root}; -m names a script of the input")
-
-
-def _output(args: argparse.Namespace, root: Path) -> Path:
-    """DIR/xxx_msft, where xxx is the name of the folder that holds the scripts."""
-    from torchferry.errors import InputError
-
-    source = Path(os.path.abspath(root))
-    folder = source.parent if source.is_file() else source
-    if not folder.name:
-        raise InputError(f"{folder}: has no name to put _msft after; give the folder of your scripts")
-    return Path(os.path.abspath(args.output)) / f"{folder.name}_msft"
-
-
 def _may_replace(out: Path) -> Replace:
     """Ask on a terminal; elsewhere only what an earlier run has made may go."""
     from torchferry.conversion.discover import is_converted_copy
     from torchferry.conversion.write import Replace
-    from torchferry.errors import OutputError
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or not (out.is_dir() and any(out.iterdir())):
         return Replace.OURS
@@ -175,26 +165,7 @@ def _may_replace(out: Path) -> Replace:
     return Replace.ANYTHING
 
 
-def _opt_ins(args: argparse.Namespace) -> frozenset[str]:
-    chosen = {
-        "specify_device": args.specify_device,
-        "similar": args.similar,
-        "distributed": args.main is not None,
-    }
-    return frozenset(name for name, is_chosen in chosen.items() if is_chosen)
-
-
-def _settings(args: argparse.Namespace, root: Path) -> PassSettings:
-    from torchferry.conversion.settings import Distributed, PassSettings
-
-    if args.main is None:
-        return PassSettings()
-    folder = (root.parent if root.is_file() else root).resolve()
-    main = args.main.resolve().relative_to(folder).as_posix()
-    return PassSettings(Distributed(main, args.target_model or ""))
-
-
-def _chosen(args: argparse.Namespace) -> list[str]:
+def _shown_options(args: argparse.Namespace) -> list[str]:
     """The options as the log shows them."""
     shown = ["--specify-device"] if args.specify_device else []
     if args.similar:
@@ -207,13 +178,8 @@ def _chosen(args: argparse.Namespace) -> list[str]:
     return shown
 
 
-if __name__ == "__main__":  # python -m torchferry.cli.ms_fmk_transplt
-    sys.exit(main())
-
-
-# The files that Ascend's ms_fmk_transplt leaves: the log, and the lists.
-#
-# They carry no time: two runs over the same project write the same bytes.
+# The files that Ascend's ms_fmk_transplt leaves: the log, and the lists. They carry no time: two runs over the same project
+# write the same bytes.
 
 LOG = "msFmkTranspltlog.txt"
 
@@ -233,12 +199,9 @@ _LEVELS = {Kind.UNSUPPORTED: "ERROR", Kind.TODO: "WARNING", Kind.UNKNOWN: "WARNI
 
 def make_files(report: Report, source: str, options: list[str], language: Language) -> dict[str, bytes]:
     """The log and the lists, by name."""
-    return {LOG: _log(report, source, options, language), **make_lists(report, language)}
-
-
-def _log(report: Report, source: str, options: list[str], language: Language) -> bytes:
-    lines = [one_line(line) for line in _log_lines(report, source, options, language)]
-    return ("\n".join(lines) + "\n").encode("utf-8")
+    lines = map(one_line, _log_lines(report, source, options, language))
+    log = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    return {LOG: log, **lists.make_lists(report, language)}
 
 
 def _log_lines(report: Report, source: str, options: list[str], language: Language) -> Iterator[str]:
@@ -247,21 +210,22 @@ def _log_lines(report: Report, source: str, options: list[str], language: Langua
 
     yield info(_STARTED, version=__version__, source=source, vendor=report.vendor)
     yield info(_OPTIONS, options=" ".join(options) or _NO_OPTIONS.in_language(language))
-    counts = summarize(report).by_file
+    summary = summarize(report)
     for record in report.files:
         status = words.STATUS[record.status].in_language(language)
         if record.status is FileStatus.FAILED:
             failed = _FAILED.format(path=record.path, status=status, reason=record.reason)
             yield f"[ERROR] {failed.in_language(language)}"
         else:
-            said = _counts(Counter(counts.get(record.path, {})), language)
+            counts = summary.by_file.get(record.path, {})
+            found = ((words.KIND[kind].name, counts.get(kind, 0)) for kind in WORST_FIRST)
+            said = ", ".join(f"{name.in_language(language)} {count}" for name, count in found if count)
             yield info(_FILE, path=record.path, status=status, counts=said)
     for finding in in_order(report.findings):
         if finding.kind in _LEVELS:
             kind = words.KIND[finding.kind].name.in_language(language)
             message = finding.message.in_language(language)
             yield f"[{_LEVELS[finding.kind]}] {finding.path}:{finding.line}: {kind}: {finding.before}: {message}"
-    summary = summarize(report)
     yield info(
         _DONE,
         seen=summary.files_seen,
@@ -272,9 +236,5 @@ def _log_lines(report: Report, source: str, options: list[str], language: Langua
     )
 
 
-def _counts(counts: Counter[Kind], language: Language) -> str:
-    return ", ".join(
-        f"{words.KIND[kind].name.in_language(language)} {counts[kind]}"
-        for kind in WORST_FIRST
-        if counts[kind]
-    )
+if __name__ == "__main__":  # python -m torchferry.cli.ms_fmk_transplt
+    sys.exit(main())
