@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.cli import main as ferry
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings import words
 from torchferry.report.findings.summary import in_order
 from torchferry.report.safe import one_line
-from torchferry.text import Language, Text
+from torchferry.text import Language, Text, user_language
 
 _DESCRIPTION = "Convert CUDA PyTorch scripts to Cambricon MLU, as torch_gpu2mlu.py does."
 _EPILOG = """\
@@ -57,11 +57,14 @@ def _convert(given: Path) -> int:
     from torchferry.cli import dropin
     from torchferry.conversion.discover import check_input
     from torchferry.conversion.write import Replace
-    from torchferry.text import user_language
+    from torchferry.errors import InputError
 
     root = check_input(given)
     source = Path(os.path.abspath(root))
-    out = _output(source)
+    name = source.stem if source.is_file() else source.name
+    if not name:
+        raise InputError(f"{source}: has no name to put _mlu after; give the folder of your scripts")
+    out = source.parent / f"{name}_mlu"
     outcome = dropin.convert(
         root,
         out,
@@ -75,20 +78,6 @@ def _convert(given: Path) -> int:
         f"Migration Report: {out / 'report.md'}",
     )
     return dropin.finish(outcome, str(out / "report.md"))
-
-
-def _output(source: Path) -> Path:
-    """X_mlu beside X; for a single file, a folder named after it."""
-    from torchferry.errors import InputError
-
-    name = source.stem if source.is_file() else source.name
-    if not name:
-        raise InputError(f"{source}: has no name to put _mlu after; give the folder of your scripts")
-    return source.parent / f"{name}_mlu"
-
-
-if __name__ == "__main__":  # python -m torchferry.cli.torch_gpu2mlu
-    sys.exit(main())
 
 
 # report.md in the table format of Cambricon's torch_gpu2mlu, and after it what was not changed.
@@ -107,21 +96,21 @@ _NUMBER = Text("No.", "序号")
 
 def render(report: Report, language: Language) -> bytes:
     """The whole report.md."""
-    lines = [*_changes(report), "", *_left(report, language)]
+    changes = ((file, change) for file in report.files for change in _changed_lines(file))
+    lines = [
+        # The words of the vendor's tool, which are English in its Chinese guide too.
+        "# Cambricon PyTorch Model Migration Report",
+        "## Cambricon PyTorch Changes",
+        "| No. |  File  |  Description  |",
+        "| --- | --- | --- |",
+        *(
+            f"| {number} | {escape(file.path)}:{line} | {description} |"
+            for number, (file, (line, description)) in enumerate(changes, 1)
+        ),
+        "",
+        *_left(report, language),
+    ]
     return ("\n".join(lines) + "\n").encode("utf-8")
-
-
-def _changes(report: Report) -> Iterator[str]:
-    # The words of the vendor's tool, which are English in its Chinese guide too.
-    yield "# Cambricon PyTorch Model Migration Report"
-    yield "## Cambricon PyTorch Changes"
-    yield "| No. |  File  |  Description  |"
-    yield "| --- | --- | --- |"
-    number = 0
-    for record in report.files:
-        for line, description in _changed_lines(record):
-            number += 1
-            yield f"| {number} | {escape(record.path)}:{line} | {description} |"
 
 
 def _changed_lines(record: FileRecord) -> Iterator[tuple[int, str]]:
@@ -153,14 +142,16 @@ def _left(report: Report, language: Language) -> Iterator[str]:
     for number, finding in enumerate(findings, start=1):
         place = f"{escape(finding.path)}:{finding.line}"
         kind = words.STATUS[FileStatus.FAILED] if finding.path in failed else words.KIND[finding.kind].name
-        yield f"| {number} | {place} | {kind.in_language(language)} | {_reason(finding, language)} |"
-
-
-def _reason(finding: Finding, language: Language) -> str:
-    message = escape(finding.message.in_language(language))
-    return f'"{escape(finding.before.strip())}": {message}' if finding.before.strip() else message
+        message = escape(finding.message.in_language(language))
+        if finding.before.strip():
+            message = f'"{escape(finding.before.strip())}": {message}'
+        yield f"| {number} | {place} | {kind.in_language(language)} | {message} |"
 
 
 def escape(text: str) -> str:
     """Text for a table cell, on one line."""
     return _SPECIAL.sub(r"\\\g<0>", one_line(text))
+
+
+if __name__ == "__main__":  # python -m torchferry.cli.torch_gpu2mlu
+    sys.exit(main())
