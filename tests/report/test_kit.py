@@ -114,7 +114,8 @@ def test_several_tables_stand_below_each_other_in_csv() -> None:
     columns = (Column(Text("name", "名称")),)
     tables = tuple(Table(Text(title, title), columns, ((Cell("x"),),)) for title in ("One: 1", "Two" * 20))
     page = Page(Text("T", "T"), (), tables)
-    reports: Reports[Page] = Reports(page="torchferry.report.page:itself")
+    renderers = {name: f"torchferry.report.page:to_{name}" for name in ("csv", "xlsx")}
+    reports: Reports[Page] = Reports(renderers)
     rows = list(csv.reader(io.StringIO(reports.render(page, "csv").decode("utf-8-sig"))))
     assert rows == [["One: 1"], ["name"], ["x"], [], ["Two" * 20], ["name"], ["x"]]
     book = openpyxl.load_workbook(io.BytesIO(reports.render(page, "xlsx")))

@@ -19,7 +19,7 @@ def csv_lines(rows: Iterable[Sequence[Cell]], *, mark: bool = True) -> Iterator[
         yield BYTE_ORDER_MARK
     for row in rows:
         output = io.StringIO()
-        csv.writer(output).writerow([_cell(cell) for cell in row])
+        csv.writer(output).writerow(map(_cell, row))
         yield output.getvalue()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 _CONTEXT = 3
@@ -48,17 +47,14 @@ def _lines(data: bytes) -> list[bytes]:
 
 def _hunk(group: list[tuple[str, int, int, int, int]], old: list[bytes], new: list[bytes]) -> bytes:
     first, last = group[0], group[-1]
-    ranges = (_range(first[1], last[2]), _range(first[3], last[4]))
-    return b"@@ -%s +%s @@\n" % ranges + b"".join(_rows(group, old, new))
-
-
-def _rows(group: list[tuple[str, int, int, int, int]], old: list[bytes], new: list[bytes]) -> Iterator[bytes]:
+    rows = [b"@@ -%s +%s @@\n" % (_range(first[1], last[2]), _range(first[3], last[4]))]
     for tag, old_start, old_end, new_start, new_end in group:
         if tag == "equal":
-            yield from (_row(b" ", line) for line in old[old_start:old_end])
-            continue
-        yield from (_row(b"-", line) for line in old[old_start:old_end])
-        yield from (_row(b"+", line) for line in new[new_start:new_end])
+            rows += [_row(b" ", line) for line in old[old_start:old_end]]
+        else:
+            rows += [_row(b"-", line) for line in old[old_start:old_end]]
+            rows += [_row(b"+", line) for line in new[new_start:new_end]]
+    return b"".join(rows)
 
 
 def _row(mark: bytes, line: bytes) -> bytes:
@@ -73,10 +69,9 @@ def _range(start: int, end: int) -> bytes:
 def _name(name: bytes) -> bytes:
     """A file name as git writes it: quoted if unusual; a tab ends one that holds a space."""
     if _UNUSUAL.search(name):
-        return b'"' + _UNUSUAL.sub(_escape, name) + b'"'
+
+        def escape(match: re.Match[bytes]) -> bytes:
+            return _SHORT.get(match.group()) or b"\\%03o" % ord(match.group())
+
+        return b'"' + _UNUSUAL.sub(escape, name) + b'"'
     return name + b"\t" if b" " in name else name
-
-
-def _escape(match: re.Match[bytes]) -> bytes:
-    character = match.group()
-    return _SHORT.get(character) or b"\\%03o" % ord(character)

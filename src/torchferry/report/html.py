@@ -12,7 +12,7 @@ from itertools import count
 from typing import TypeVar
 
 from torchferry import __version__
-from torchferry.report.page import Column, Field, Table, html_cell
+from torchferry.report.page import Field, Table, html_cell
 from torchferry.report.records import Grade
 from torchferry.report.safe import one_line, visible
 from torchferry.text import Language, Text
@@ -269,7 +269,11 @@ def pager() -> str:
 def long_table(name: str, found: Table, search: Text, sorted_by: int) -> str:
     """A table as data that a script sorts, filters and divides into pages; without it, its beginning. `sorted_by` is the
     column that the rows are in the order of, the greatest first."""
-    kinds = [_kind(column, [fields[at] for fields in found.rows]) for at, column in enumerate(found.columns)]
+    columns = zip(*found.rows, strict=True) if found.rows else ((),) * len(found.columns)
+    kinds = [
+        column.kind or ("both" if any(isinstance(field, Text) for field in fields) else "text")
+        for column, fields in zip(found.columns, columns, strict=True)
+    ]
     head = "".join(
         f'<th scope="col" data-kind="{kind}"{" aria-sort=descending" if at == sorted_by else ""}>{both(column.head)}</th>'
         for at, (kind, column) in enumerate(zip(kinds, found.columns, strict=True))
@@ -290,11 +294,6 @@ def long_table(name: str, found: Table, search: Text, sorted_by: int) -> str:
     content = scrolled(f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>", "rules sorted")
     data = data_for_script([list(map(_packed, fields)) for fields in found.rows])
     return f'<div class="long" id="{name}">{tools}{content}{pager()}{left}{data}</div>'
-
-
-def _kind(column: Column, fields: Iterable[Field]) -> str:
-    """What the script makes of the fields."""
-    return column.kind or ("both" if any(isinstance(field, Text) for field in fields) else "text")
 
 
 def _packed(field: Field) -> object:

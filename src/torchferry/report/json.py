@@ -26,20 +26,16 @@ def plain(value: Any, not_finite: NotFinite = NULL) -> Any:
         if math.isfinite(value):
             return value
         return not_finite[0 if math.isnan(value) else 1 if value > 0 else 2]
-    if isinstance(value, (Mapping, Enum, Path)) or not isinstance(value, Iterable):
-        return _object(value, not_finite)
-    if hasattr(value, "_asdict"):
-        return {name: plain(each, not_finite) for name, each in value._asdict().items()}
-    return [plain(each, not_finite) for each in value]
-
-
-def _object(value: Any, not_finite: NotFinite) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
         return {plain(key): plain(each, not_finite) for key, each in value.items()}
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name), not_finite) for each in fields(value)}
+        return picked(value, *(each.name for each in fields(value)), not_finite=not_finite)
+    if hasattr(value, "_asdict"):  # a named tuple, as Text
+        return plain(value._asdict(), not_finite)
+    if isinstance(value, Iterable) and not isinstance(value, Path):
+        return [plain(each, not_finite) for each in value]
     return value.item() if hasattr(value, "item") else printable(str(value))
 
 

@@ -69,6 +69,11 @@ class Column:
         """Whether it holds numbers."""
         return self.is_number or self.kind in FIGURES
 
+    @property
+    def sheet_width(self) -> int:
+        """How wide the column of a sheet is."""
+        return self.width or (14 if self.is_right else 24 if self.is_whole else 60)
+
     def cell(self, field: Field) -> Cell:
         """What the column makes of a field; nothing of what is not known."""
         if isinstance(field, Cell):
@@ -170,22 +175,16 @@ def drawn(table: Table, words: Words, longest: int = 0) -> RenderableType:
 
 def to_markdown(page: Page, options: Options) -> str:
     """To read or to paste into an issue."""
-    return "\n".join(_markdown_lines(page, options)) + "\n"
-
-
-def _markdown_lines(page: Page, options: Options) -> Iterator[str]:
     from torchferry.report.markdown import escape
 
-    yield f"# {escape(options.say(page.title))}"
-    yield ""
-    for verdict, _ in page.verdicts:
-        yield f"- {escape(options.say(verdict))}"
+    lines = [f"# {escape(options.say(page.title))}", ""]
+    lines += [f"- {escape(options.say(verdict))}" for verdict, _ in page.verdicts]
     for table in page.filled:
-        yield from ("", f"## {escape(options.say(table.title))}", "", *markdown_table(table, options))
+        lines += ["", f"## {escape(options.say(table.title))}", "", *markdown_table(table, options)]
     if page.notes:
-        yield ""
-    for note in page.notes:
-        yield f"- {escape(options.say(NOTE))}: {escape(options.say(note))}"
+        lines.append("")
+    lines += [f"- {escape(options.say(NOTE))}: {escape(options.say(note))}" for note in page.notes]
+    return "\n".join(lines) + "\n"
 
 
 def markdown_table(found: Table, options: Options, longest: int = 0) -> Iterator[str]:
@@ -227,13 +226,9 @@ def to_xlsx(page: Page, options: Options) -> bytes:
     for number, table in enumerate(page.filled, 1):
         title = options.say(table.title).translate(_NOT_IN_SHEET_NAMES)
         name = title if len(title) <= _SHEET_NAME else f"{title[: _SHEET_NAME - 4]} {number}"
-        columns = [(options.say(column.head), _width(column)) for column in table.columns]
+        columns = [(options.say(column.head), column.sheet_width) for column in table.columns]
         sheets.append(Sheet(name, columns, _values(table, options)))
     return workbook(sheets)
-
-
-def _width(column: Column) -> int:
-    return column.width or (14 if column.is_right else 24 if column.is_whole else 60)
 
 
 def _values(table: Table, options: Options) -> list[list[str | int | float]]:
