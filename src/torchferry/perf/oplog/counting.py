@@ -56,7 +56,7 @@ class Forms:
         self._prefix = log.summary_prefix.encode()
 
     def header(self, line: bytes) -> LineHeader:
-        """Of a line."""
+        """What a line begins with."""
         found = self._header.search(line, 0, _HEAD)
         return _NO_HEADER if found is None else LineHeader(*found.group(*LineHeader._fields))
 
@@ -168,22 +168,18 @@ def hits(file: Path, marks: Sequence[bytes], progress: Progress | None = None) -
 
 
 def _in_block(data: bytes, end: int, marks: Sequence[bytes]) -> Iterator[Hit]:
-    places = sorted(
-        (place, number) for number, mark in enumerate(marks) for place in _places(data, end, mark)
-    )
-    for place, number in places:
+    places = []
+    for number, mark in enumerate(marks):
+        place = data.find(mark, 0, end)
+        while place >= 0:
+            places.append((place, number))
+            place = data.find(mark, place + len(mark), end)
+    for place, number in sorted(places):
         start = data.rfind(b"\n", 0, place) + 1
         stop = data.find(b"\n", place)
         line = data[start : end if stop < 0 else stop]
         if len(line) <= LONGEST:
             yield Hit(number, place - start + len(marks[number]), line.rstrip(b"\r"))
-
-
-def _places(data: bytes, end: int, mark: bytes) -> Iterator[int]:
-    place = data.find(mark, 0, end)
-    while place >= 0:
-        yield place
-        place = data.find(mark, place + len(mark), end)
 
 
 _CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:[.]\d+)?)?")
@@ -432,9 +428,7 @@ class Counter:
         details = self._forms.details(seen.text)
         return LoggedSignature(
             seen.text,
-            details.inputs,
-            details.outputs,
-            details.attributes,
+            *details,
             seen.calls,
             seen.compiles,
             seen.cut,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from torchferry.errors import InputError
@@ -50,9 +51,13 @@ def read_oplog(
 ) -> OpLog:
     """Read logs, and folders of logs, of one run."""
     files, unread = log_files(list(paths), log.skipped_folders)
-    sizes = {file: _size(file) for file in files}
+    sizes = dict.fromkeys(files, 0)
+    for file in files:
+        with suppress(OSError):
+            sizes[file] = file.stat().st_size
     progress = None if show is None else _adding(show, sum(sizes.values()))
-    marks = _marks(log)
+    texts = [*log.operator, log.compile, *([log.miss] if log.miss else [])]
+    marks = Marks(tuple(text.encode() for text in texts), len(log.operator), len(log.operator) + 1)
     counter = Counter(Forms(log), marks)
     for file in files:
         try:
@@ -92,18 +97,6 @@ def _adding(show: Show, total: int) -> Progress:
         show(done, total)
 
     return add
-
-
-def _marks(log: HostLog) -> Marks:
-    texts = [*log.operator, log.compile, *([log.miss] if log.miss else [])]
-    return Marks(tuple(text.encode() for text in texts), len(log.operator), len(log.operator) + 1)
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
 
 
 def _nothing_found(

@@ -1,17 +1,15 @@
-"""What host logs tell, for programs: JSON, CSV, and the summary that the vendor's guide asks for."""
+"""What host logs tell: verdicts and tables for people, JSON, CSV, and the summary that the vendor's guide asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.perf.oplog.model import Basis, Compile, LoggedSignature, LoggedTensor, Operator, OpLog
+from torchferry.perf.oplog.model import Basis, LoggedSignature, LoggedTensor, OpLog
 from torchferry.report.formats import Options, Reports
+from torchferry.report.json import picked, plain
 from torchferry.report.page import Cell, Column, Page, Table
-from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Text
 from torchferry.units import duration
-
-# The verdicts and tables about host logs, for people.
 
 _OPERATORS = 30
 SIGNATURES = 5  # of an operator that is compiled again and again
@@ -127,46 +125,39 @@ def _tables(log: OpLog, limit: int | None) -> Iterator[Table]:
     yield Table(
         _BY_OPERATOR,
         (_OPERATOR, _CALLS, _SHAPES, _SIGNATURES, _COMPILES, _LATE, _TIME, _MISSES),
-        tuple(_operator_row(row) for row in shown),
+        tuple(
+            (
+                Cell(row.type, is_code=True),
+                *(Cell(f"{count:,}") for count in (row.calls, row.shapes, len(row.signatures), row.compiles)),
+                Cell(f"{row.recompiles:,}", "red" if row.recompiles else ""),
+                Cell(duration(row.compile_seconds) if row.compile_seconds else ""),
+                Cell(f"{row.misses:,}"),
+            )
+            for row in shown
+        ),
         len(log.operators) - len(shown),
     )
     yield Table(_CONVERTED, (_OPERATOR, _CHANGE, _CALLS), tuple(_conversion_rows(log)))
-
-
-def _operator_row(row: Operator) -> tuple[Cell, ...]:
-    return (
-        Cell(row.type, is_code=True),
-        Cell(f"{row.calls:,}"),
-        Cell(f"{row.shapes:,}"),
-        Cell(f"{len(row.signatures):,}"),
-        Cell(f"{row.compiles:,}"),
-        Cell(f"{row.recompiles:,}", "red" if row.recompiles else ""),
-        Cell(duration(row.compile_seconds) if row.compile_seconds else ""),
-        Cell(f"{row.misses:,}"),
-    )
 
 
 def _conversion_rows(log: OpLog) -> Iterator[tuple[Cell, ...]]:
     changes: dict[tuple[str, str], int] = {}
     for operator in log.conversions:
         for signature in operator.signatures:
-            key = (operator.type, _change(signature))
+            change = ""
+            if signature.inputs and signature.outputs:
+                before, after = signature.inputs[0], signature.outputs[0]
+                change = f"{before.dtype} {before.storage} → {after.dtype} {after.storage}"
+            key = (operator.type, change)
             changes[key] = changes.get(key, 0) + signature.calls
     greatest = sorted(changes.items(), key=lambda item: -item[1])
     for (kind, change), calls in greatest[:10]:
         yield Cell(kind, is_code=True), Cell(change, is_code=True), Cell(f"{calls:,}")
 
 
-def _change(signature: LoggedSignature) -> str:
-    if not signature.inputs or not signature.outputs:
-        return ""
-    before, after = signature.inputs[0], signature.outputs[0]
-    return f"{before.dtype} {before.storage} → {after.dtype} {after.storage}"
-
-
 def _inputs(signature: LoggedSignature) -> str:
-    shown = [tensor_text(tensor) for tensor in signature.inputs[:_TENSORS]]
-    return "; ".join([*shown, *(["…"] if len(signature.inputs) > _TENSORS else [])])
+    more = ["…"] if len(signature.inputs) > _TENSORS else []
+    return "; ".join([*map(tensor_text, signature.inputs[:_TENSORS]), *more])
 
 
 def tensor_text(tensor: LoggedTensor) -> str:
@@ -190,63 +181,33 @@ def to_json(log: OpLog, options: Options) -> str:
     """Everything; what the log does not say is null."""
     import json
 
-    return json.dumps(_log(log), indent=2, ensure_ascii=True) + "\n"
-
-
-def _log(log: OpLog) -> dict[str, object]:
-    return {
+    content = {
         "format": "torchferry-oplog",
         "version": 1,
-        "vendor": log.vendor,
-        "sources": [printable(source) for source in log.sources],
+        **picked(log, "vendor", "sources"),
         "bytes": log.bytes_read,
-        "calls": log.calls,
-        "compiles": log.compiles,
-        "compile_seconds": log.compile_seconds,
-        "misses": log.misses,
-        "basis": log.basis.value,
-        "basis_text": in_both_languages(log.basis_text),
-        "recompiles": [_compile(entry) for entry in log.recompiles],
-        "processes": [entry._asdict() for entry in log.processes],
-        "operators": [_operator(entry) for entry in log.operators],
-        "unread": {printable(file): reason for file, reason in log.unread.items()},
-        "notes": [in_both_languages(note) for note in log.notes],
+        **picked(log, "calls", "compiles", "compile_seconds", "misses", "basis", "basis_text"),
+        "recompiles": [
+            {**entry._asdict(), "signature": entry.signature and entry.signature.inputs}
+            for entry in log.recompiles
+        ],
+        "processes": log.processes,
+        "operators": [
+            {
+                **picked(
+                    row, "type", "calls", "shapes", "compiles", "compile_seconds", "recompiles", "misses"
+                ),
+                **picked(row, "is_conversion", "uncounted"),
+                "signatures": [
+                    picked(each, "inputs", "outputs", "attributes", "calls", "compiles", "cut")
+                    for each in row.signatures
+                ],
+            }
+            for row in log.operators
+        ],
+        **picked(log, "unread", "notes"),
     }
-
-
-def _compile(entry: Compile) -> dict[str, object]:
-    inputs = None if entry.signature is None else [_tensor(tensor) for tensor in entry.signature.inputs]
-    return {**entry._asdict(), "operator": printable(entry.operator), "signature": inputs}
-
-
-def _operator(row: Operator) -> dict[str, object]:
-    return {
-        "type": printable(row.type),
-        "calls": row.calls,
-        "shapes": row.shapes,
-        "compiles": row.compiles,
-        "compile_seconds": row.compile_seconds,
-        "recompiles": row.recompiles,
-        "misses": row.misses,
-        "is_conversion": row.is_conversion,
-        "uncounted": row.uncounted,
-        "signatures": [_signature(signature) for signature in row.signatures],
-    }
-
-
-def _signature(signature: LoggedSignature) -> dict[str, object]:
-    return {
-        "inputs": [_tensor(tensor) for tensor in signature.inputs],
-        "outputs": [_tensor(tensor) for tensor in signature.outputs],
-        "attributes": printable(signature.attributes),
-        "calls": signature.calls,
-        "compiles": signature.compiles,
-        "cut": signature.cut,
-    }
-
-
-def _tensor(tensor: LoggedTensor) -> dict[str, object]:
-    return {**tensor._asdict(), "shape": list(tensor.shape)}
+    return json.dumps(plain(content), indent=2) + "\n"
 
 
 def to_csv(log: OpLog, options: Options) -> Iterator[str]:

@@ -136,8 +136,8 @@ def findings_section(analysis: Analysis) -> str:
         _card(number, diagnosis, bool(analysis.timeline))
         for number, diagnosis in enumerate(analysis.diagnoses, 1)
     )
-    nothing = "" if cards else quiet(words.NO_FINDINGS)
-    return section(words.FINDINGS, nothing + cards, "findings")
+    nothing = "" if cards else quiet(Text("No detector found anything.", "没有检测器发现问题。"))
+    return section(Text("Findings", "发现"), nothing + cards, "findings")
 
 
 def _card(number: int, diagnosis: Diagnosis, has_timeline: bool) -> str:
@@ -223,12 +223,12 @@ def _long_section(found: Table, name: str, anchor: str, sorted_by: int) -> str:
 # The timeline: the bars as data, which the script draws.
 
 _BUTTONS = (
-    ("in", words.ZOOM_IN, "+"),
-    ("out", words.ZOOM_OUT, "−"),
-    ("earlier", words.EARLIER, "←"),
-    ("later", words.LATER, "→"),
-    ("step", words.WHOLE_STEP, ""),
-    ("all", words.WHOLE, ""),
+    ("in", Text("Zoom in", "放大"), "+"),
+    ("out", Text("Zoom out", "缩小"), "−"),
+    ("earlier", Text("Earlier", "向前"), "←"),
+    ("later", Text("Later", "向后"), "→"),
+    ("step", Text("The step", "整步"), ""),
+    ("all", Text("Everything", "全部"), ""),
 )
 
 
@@ -283,7 +283,11 @@ def _data(analysis: Analysis) -> dict[str, Any]:
         "kinds": [[kind, *words.SPAN_KIND[kind]] for kind in kinds],
         "spans": spans,
         "step": _shown(analysis),
-        "words": {"step": words.STEP, "steps": words.STEPS, "short": words.SHORT_ONES},
+        "words": {
+            "step": words.STEP,
+            "steps": words.STEPS,
+            "short": Text("{count} short ones", "{count} 个短条"),
+        },
     }
 
 
@@ -313,7 +317,7 @@ def memory_section(analysis: Analysis) -> str:
         for device, points in analysis.memory.items()
         if any(point.allocated for point in points)
     )
-    return section(words.MEMORY, drawn, "memory") if drawn else ""
+    return section(Text("Memory", "内存"), drawn, "memory") if drawn else ""
 
 
 def _memory_figure(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
@@ -415,11 +419,11 @@ def _heading(report: RunsReport, name: str) -> str:
 def _about(analysis: Analysis) -> str:
     """Where the figures come from, what was looked for and what could not be."""
     rows = [
-        *((words.FILE, _plain(source)) for source in analysis.sources),
-        (words.PROGRAM, _plain(" ".join(analysis.command))),
-        (words.DEVICE, sentences.device(analysis)),
-        (words.TORCH, _plain(analysis.torch)),
-        (words.CHECKED, _plain(", ".join(analysis.checked))),
+        *((Text("File", "文件"), _plain(source)) for source in analysis.sources),
+        (Text("Program", "程序"), _plain(" ".join(analysis.command))),
+        (Text("Device", "设备"), sentences.device(analysis)),
+        (Text("PyTorch", "PyTorch"), _plain(analysis.torch)),
+        (Text("Checked", "已检查"), _plain(", ".join(analysis.checked))),
         *(
             (words.NOT_CHECKED, Text(f"{name}: {why.en}", f"{name}：{why.zh}"))
             for name, why in sentences.unchecked_by_reason(analysis)
@@ -427,7 +431,9 @@ def _about(analysis: Analysis) -> str:
         *((words.NOTE, note) for note in analysis.notes),
     ]
     return section(
-        words.RUN, facts([both(name), both(_one_line(value))] for name, value in rows if value.en), "about"
+        Text("The run", "本次运行"),
+        facts([both(name), both(_one_line(value))] for name, value in rows if value.en),
+        "about",
     )
 
 

@@ -145,7 +145,7 @@ def steps(analysis: Analysis) -> Text | None:
 def device(analysis: Analysis) -> Text:
     """npu Ascend910B; and whether it is a simulated one."""
     if analysis.simulated and analysis.device in _UNNAMED:
-        return words.A_SIMULATED_DEVICE
+        return Text("a simulated device: times are this machine's", "模拟设备：时间为本机的时间")
     named = " ".join(filter(None, [analysis.device, analysis.device_name]))
     return words.SIMULATED.format(device=named) if analysis.simulated else Text(named, named)
 
@@ -176,8 +176,14 @@ def parts(analysis: Analysis) -> list[tuple[TimePart, Text, float, float]]:
 
 def unchecked(analysis: Analysis) -> list[tuple[str, Text]]:
     """The detectors that did not look, and why."""
-    lacking = [(name, words.NEEDS.format(what=what)) for name, what in analysis.unchecked.items()]
-    return lacking + [(name, words.BROKE_DOWN.format(error=error)) for name, error in analysis.failed.items()]
+    lacking = [
+        (name, Text("needs {what}", "需要{what}").format(what=what))
+        for name, what in analysis.unchecked.items()
+    ]
+    return lacking + [
+        (name, Text("broke down: {error}", "出错：{error}").format(error=error))
+        for name, error in analysis.failed.items()
+    ]
 
 
 def unchecked_by_reason(analysis: Analysis) -> list[tuple[str, Text]]:

@@ -11,15 +11,15 @@ from torchferry.perf.report import sentences, words
 from torchferry.report.page import Column, Field, Table
 from torchferry.text import Text
 
-_PLACE = Column(words.PLACE, kind="code")
-_OPERATOR = Column(words.OPERATOR, kind="code")
-_SHAPES = Column(words.SHAPES)
-_COUNT = Column(words.COUNT, kind="count")
-_CALLS = Column(words.CALLS, kind="count")
-_TIME = Column(words.TIME, kind="time")
-_SHARE = Column(words.SHARE, kind="share")
-_MORE = Column(words.MORE, kind="more")
-_RATIO = Column(words.RATIO, kind="ratio")
+_PLACE = Column(Text("Place", "位置"), kind="code")
+_OPERATOR = Column(Text("Operator", "算子"), kind="code")
+_SHAPES = Column(Text("Shapes", "形状"))
+_COUNT = Column(Text("Count", "次数"), kind="count")
+_CALLS = Column(Text("Calls", "调用次数"), kind="count")
+_TIME = Column(Text("Time", "时间"), kind="time")
+_SHARE = Column(Text("Share", "占比"), kind="share")
+_MORE = Column(Text("More per step", "每步多出"), kind="more")
+_RATIO = Column(Text("Ratio", "比值"), kind="ratio")
 
 
 def ranks(analyses: Sequence[Analysis]) -> Table:
@@ -27,11 +27,11 @@ def ranks(analyses: Sequence[Analysis]) -> Table:
     present = [part for part in TimePart if any(each.parts.get(part) for each in analyses)]
     names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
     columns = (
-        Column(words.RANK),
+        Column(Text("Rank", "rank")),
         Column(words.STEP, kind="time"),
-        Column(words.WORKS, kind="time"),
+        Column(Text("Works", "自身工作"), kind="time"),
         *(Column(names[part], kind="share") for part in present),
-        Column(words.MAIN_FINDING),
+        Column(Text("Main finding", "主要发现")),
     )
     rows = [
         (
@@ -43,7 +43,7 @@ def ranks(analyses: Sequence[Analysis]) -> Table:
         )
         for position, each in enumerate(analyses)
     ]
-    return Table(words.RANKS, columns, rows)
+    return Table(Text("Ranks", "各 rank"), columns, rows)
 
 
 def parts(analysis: Analysis) -> Table:
@@ -55,7 +55,7 @@ def parts(analysis: Analysis) -> Table:
 
 def evidence(diagnosis: Diagnosis) -> Table:
     """What a detector saw."""
-    columns = (Column(words.WHAT, kind="code"), Column(words.DETAIL), _PLACE, _COUNT, _TIME, _SHARE)
+    columns = (Column(words.WHAT, kind="code"), Column(Text("Detail", "详情")), _PLACE, _COUNT, _TIME, _SHARE)
     rows = [
         (
             each.what,
@@ -74,8 +74,15 @@ def operators(analysis: Analysis, *, rooflines: bool = False) -> Table:
     """Operators by name, shapes and types; with the share of what the device could do, if that is known and asked for."""
     has_device = not analysis.is_host_only
     has_roofline = rooflines and any(each.roofline is not None for each in analysis.operators)
-    columns = [_OPERATOR, _SHAPES, Column(words.DTYPES), _PLACE, _CALLS, Column(words.HOST_TIME, kind="time")]
-    columns += [Column(words.DEVICE_TIME, kind="time")] * has_device
+    columns = [
+        _OPERATOR,
+        _SHAPES,
+        Column(Text("Types", "类型")),
+        _PLACE,
+        _CALLS,
+        Column(Text("Host time", "主机时间"), kind="time"),
+    ]
+    columns += [Column(Text("Device time", "设备时间"), kind="time")] * has_device
     rows = [
         (
             each.operator,
@@ -90,16 +97,16 @@ def operators(analysis: Analysis, *, rooflines: bool = False) -> Table:
         )
         for each in analysis.operators
     ]
-    columns += [_SHARE, *[Column(words.ROOFLINE, kind="share")] * has_roofline]
-    return Table(words.OPERATORS, tuple(columns), rows)
+    columns += [_SHARE, *[Column(Text("Of roofline", "屋顶线占比"), kind="share")] * has_roofline]
+    return Table(Text("Operators", "算子"), tuple(columns), rows)
 
 
 def kernels(analysis: Analysis) -> Table:
     """What the device did, by name."""
     columns = (
-        Column(words.KERNEL, kind="code"),
-        Column(words.KIND),
-        Column(words.LAUNCHED_BY, kind="code"),
+        Column(Text("Name", "名称"), kind="code"),
+        Column(Text("Kind", "类别")),
+        Column(Text("Launched by", "下发算子"), kind="code"),
         _CALLS,
         _TIME,
     )
@@ -107,7 +114,7 @@ def kernels(analysis: Analysis) -> Table:
         (each.name, words.SPAN_KIND[each.kind], each.operator, each.calls, each.seconds)
         for each in analysis.kernels
     ]
-    return Table(words.KERNELS, columns, rows)
+    return Table(Text("Work of the device", "设备任务"), columns, rows)
 
 
 # Two runs side by side.
@@ -117,7 +124,7 @@ def compared_parts(comparison: RunComparison) -> Table:
     """What the time of a step goes to in both."""
     names = sentences.part_names(comparison)
     columns = (
-        Column(words.PER_STEP),
+        Column(Text("per step", "每步")),
         Column(words.BASELINE, kind="time"),
         Column(words.COMPARED, kind="time"),
         _MORE,
@@ -129,9 +136,15 @@ def compared_parts(comparison: RunComparison) -> Table:
 def pairs_of(comparison: RunComparison) -> list[tuple[str, Text, Sequence[OperatorPair]]]:
     """The lists of operators that are not empty, with their names for programs and for people."""
     found = [
-        ("pairs", words.PAIRS, comparison.pairs),
-        ("only-compared", words.ONLY_COMPARED, comparison.only_compared),
-        ("only-baseline", words.ONLY_BASELINE, comparison.only_baseline),
+        (
+            "pairs",
+            Text(
+                "Operators in both runs, what costs most more first", "两次运行都有的算子，多耗时最多的在前"
+            ),
+            comparison.pairs,
+        ),
+        ("only-compared", Text("In this run only", "仅在本次运行中"), comparison.only_compared),
+        ("only-baseline", Text("In the baseline only", "仅在基线中"), comparison.only_baseline),
     ]
     return [each for each in found if each[2]]
 
@@ -170,7 +183,7 @@ def pairs_in_detail(title: Text, found: Sequence[OperatorPair]) -> Table:
         _SHAPES,
         Column(words.HOW),
         _PLACE,
-        Column(words.CALLS_OF_BASELINE, kind="count"),
+        Column(Text("Calls, baseline", "基线调用次数"), kind="count"),
         _CALLS,
         Column(words.BASELINE, kind="time"),
         Column(words.COMPARED, kind="time"),

@@ -14,10 +14,12 @@ from typing import IO
 import numpy as np
 
 from torchferry.errors import InputError
+from torchferry.text import Text
 from torchferry.traces.chunks import GZIP
 from torchferry.traces.columns import INVALID, Ints, nanoseconds
 
 ABSENT = -1
+DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
 _ROWS = 1 << 9  # that are held as text at a time: few, as Python walks over all that it holds again and again
 _UNIT = re.compile(r"\s*\((\w+)\)\s*$")
 _WHOLE = re.compile(r"\s*(-?[0-9]{1,18})(?:\.[0-9]*)?\s*$")
@@ -26,58 +28,51 @@ _BYTES = {"byte": 1, "bytes": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 <
 _LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
 
 
-class Heads:
-    """Which column holds what: `Start Time(us)` is the start time, in microseconds."""
-
-    def __init__(self, path: Path, cells: Sequence[str]) -> None:
-        self.path = path
-        self.cells = [cell.strip() for cell in cells]
-        self.width = len(cells)
-        self._columns: dict[str, tuple[int, str]] = {}
-        for number, cell in enumerate(self.cells):
-            unit = _UNIT.search(cell)
-            name = _UNIT.sub("", cell).lower().replace("_", " ")
-            self._columns.setdefault(name, (number, unit[1].lower() if unit else ""))
-
-    def column(self, *names: str) -> int:
-        """The number of the first of some columns that is there; -1: none."""
-        return next((self._columns[name][0] for name in names if name in self._columns), ABSENT)
-
-    def unit(self, *names: str) -> str:
-        """Of that column; "" where the head does not say."""
-        return next((self._columns[name][1] for name in names if name in self._columns), "")
-
-    def has(self, *names: str) -> bool:
-        """Whether there is any of these columns."""
-        return self.column(*names) != ABSENT
+Names = tuple[str, ...]  # of one column, in the tables of all years
 
 
 class CsvFile:
-    """Iterates over batches of columns, as texts; counts the rows that have too few cells and leaves them out."""
+    """Iterates over batches of rows; counts the rows that have too few cells and leaves them out.
+
+    `Start Time(us)` is the column "start time", in microseconds.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damaged = 0
         self.is_cut_short = False
-        self.heads = Heads(path, next(self._lines(), []))
+        heads = next(self._lines(), [])
+        self._width = len(heads)
+        self._columns: dict[str, tuple[int, str]] = {}  # their number, and their unit
+        for number, cell in enumerate(map(str.strip, heads)):
+            unit = _UNIT.search(cell)
+            name = _UNIT.sub("", cell).lower().replace("_", " ")
+            self._columns.setdefault(name, (number, unit[1].lower() if unit else ""))
 
-    def require(self, what: str, columns: Mapping[str, tuple[str, ...]]) -> None:
+    def column(self, names: Names) -> tuple[int, str]:
+        """The number of a column and its unit, "" where the head does not say; -1: it is not there."""
+        return next((self._columns[name] for name in names if name in self._columns), (ABSENT, ""))
+
+    def has(self, *columns: Names) -> bool:
+        """Whether all of some columns are there."""
+        return all(self.column(names)[0] != ABSENT for names in columns)
+
+    def require(self, what: str, columns: Mapping[str, Names]) -> None:
         """InputError unless each of some columns is there under one of its names."""
-        lacking = [shown for shown, names in columns.items() if not self.heads.has(*names)]
+        lacking = [shown for shown, names in columns.items() if not self.has(names)]
         if lacking:
             raise InputError(
                 f"{str(self.path)!r} is no {what}: it has no column {' and no column '.join(map(repr, lacking))}"
             )
 
-    def __iter__(self) -> Iterator[list[tuple[str, ...]]]:
-        lines = self._lines()
+    def __iter__(self) -> Iterator[Batch]:
+        lines, width = self._lines(), self._width
         next(lines, None)
-        width = self.heads.width
         while batch := list(islice(lines, _ROWS)):
-            whole = [row if len(row) == width else row[:width] for row in batch if len(row) >= width]
+            whole = [row[:width] for row in batch if len(row) >= width]
             self.damaged += sum(1 for row in batch if 0 < len(row) < width)
             if whole:
-                yield list(zip(*whole, strict=True))
+                yield Batch(self, list(zip(*whole, strict=True)))
 
     def _lines(self) -> Iterator[list[str]]:
         try:
@@ -96,6 +91,37 @@ class CsvFile:
         if compressed:
             return gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace", newline="")
         return self.path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+class Batch:
+    """Some rows of a table, by the names of their columns."""
+
+    def __init__(self, file: CsvFile, cells: list[tuple[str, ...]]) -> None:
+        self._file = file
+        self._cells = cells
+
+    def __len__(self) -> int:
+        return len(self._cells[0])
+
+    def texts(self, names: Names) -> tuple[str, ...]:
+        """A column as it stands; "" where it is not there."""
+        number, _ = self._file.column(names)
+        return ("",) * len(self) if number == ABSENT else self._cells[number]
+
+    def times(self, names: Names) -> Ints:
+        """Nanoseconds; INVALID where there is no time."""
+        number, unit = self._file.column(names)
+        return np.full(len(self), INVALID) if number == ABSENT else times(self._cells[number], unit)
+
+    def sizes(self, names: Names) -> Ints:
+        """Bytes; -1 where there is no size."""
+        number, unit = self._file.column(names)
+        return np.full(len(self), ABSENT) if number == ABSENT else sizes(self._cells[number], unit)
+
+    def numbers(self, names: Names) -> Ints:
+        """Whole numbers; -1 where there is none."""
+        number, _ = self._file.column(names)
+        return np.full(len(self), ABSENT) if number == ABSENT else whole_numbers(self._cells[number])
 
 
 def times(cells: Sequence[str], unit: str) -> Ints:

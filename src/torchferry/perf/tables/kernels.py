@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.perf.tables.columns import ABSENT, CsvFile, times, whole_numbers
+from torchferry.perf.tables.columns import ABSENT, DAMAGED, Batch, CsvFile
 from torchferry.text import Text
 from torchferry.traces.columns import INVALID, EventKind, Flags, Interned, Ints
 from torchferry.traces.intervals import Intervals
@@ -33,7 +33,6 @@ _SHAPES = (
     ("output formats",),
 )
 _NOT_KNOWN = ("N/A", "NA", "nan", "")
-_DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
 _CUT_SHORT = Text(
     "{file} ends in the middle: it was read up to its last whole row.",
     "{file} 在中途结束：已读到最后一个完整的行。",
@@ -163,13 +162,12 @@ class KernelTable:
 
 def is_kernel_table(file: CsvFile) -> bool:
     """By its heads."""
-    heads = file.heads
-    return heads.has(*NAME) and heads.has(*DURATION) and (heads.has(*CORE) or heads.has(*START))
+    return file.has(NAME, DURATION) and (file.has(CORE) or file.has(START))
 
 
 def is_kernel_statistic(file: CsvFile) -> bool:
     """By its heads: types of kernels, added up."""
-    return file.heads.has(*TYPE) and file.heads.has(*COUNT) and file.heads.has(*TOTAL)
+    return file.has(TYPE, COUNT, TOTAL)
 
 
 def read_kernels(path: Path) -> KernelTable:
@@ -186,7 +184,7 @@ def read_kernels(path: Path) -> KernelTable:
     damaged = file.damaged + int((~valid).sum())
     notes = [_CUT_SHORT.format(file=path.name)] if file.is_cut_short else []
     if damaged:
-        notes.append(_DAMAGED.format(file=path.name, count=damaged))
+        notes.append(DAMAGED.format(file=path.name, count=damaged))
     kept = {key: column[valid] for key, column in joined.items()}
     if not valid.any():
         raise InputError(f"{str(path)!r} holds no kernel with a duration")
@@ -205,58 +203,36 @@ class _ColumnReader:
     def __init__(self, file: CsvFile) -> None:
         self.texts = Interned()
         self.signatures = Interned()
-        self._heads = file.heads
         self._cells = _SpelledCells(self.texts)
+        self._name = NAME if file.has(NAME) else TYPE
+        self._duration = DURATION if file.has(DURATION) else TOTAL
+        self._has_counts = file.has(COUNT)
 
-    def columns(self, batch: list[tuple[str, ...]]) -> dict[str, Any]:
-        rows = len(batch[0])
+    def columns(self, batch: Batch) -> dict[str, Ints]:
+        texts = {"name": self._name, "type": TYPE, "core": CORE, "state": STATE}
+        ones = np.ones(len(batch), np.int64)
         return {
-            "name": self._texts(batch, NAME if self._heads.has(*NAME) else TYPE),
-            "type": self._texts(batch, TYPE),
-            "core": self._texts(batch, CORE),
-            "state": self._texts(batch, STATE),
-            "signature": self._signatures(batch, rows),
-            "start": self._times(batch, START, INVALID),
-            "duration": self._times(batch, DURATION if self._heads.has(*DURATION) else TOTAL, INVALID),
-            "step": self._numbers(batch, ("step id", "step")),
-            "stream": self._numbers(batch, ("stream id",)),
-            "calls": self._calls(batch, rows),
+            **{key: self._numbered(batch.texts(names)) for key, names in texts.items()},
+            "signature": self._signatures(batch),
+            "start": batch.times(START),
+            "duration": batch.times(self._duration),
+            "step": batch.numbers(("step id", "step")),
+            "stream": batch.numbers(("stream id",)),
+            "calls": batch.numbers(COUNT).clip(min=0) if self._has_counts else ones,
         }
 
-    def _texts(self, batch: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
-        column = self._heads.column(*names)
-        if column == ABSENT:
-            return np.full(len(batch[0]), self.texts[""], np.int64)
-        return np.array([self._cells[cell] for cell in batch[column]], np.int64)
+    def _numbered(self, cells: tuple[str, ...]) -> Ints:
+        return np.array([self._cells[cell] for cell in cells], np.int64)
 
-    def _signatures(self, batch: list[tuple[str, ...]], rows: int) -> Ints:
-        nothing = ("",) * rows
-        numbers = [self._heads.column(*names) for names in _SHAPES]
-        cells = [nothing if number == ABSENT else batch[number] for number in numbers]
+    def _signatures(self, batch: Batch) -> Ints:
         seen: dict[tuple[str, ...], int] = {}
         found = []
-        for key in zip(*cells, strict=True):
+        for key in zip(*map(batch.texts, _SHAPES), strict=True):
             number = seen.get(key, ABSENT)
             if number == ABSENT:
                 number = seen[key] = self.signatures[tuple(map(_known, key))]
             found.append(number)
         return np.array(found, np.int64)
-
-    def _times(self, batch: list[tuple[str, ...]], names: tuple[str, ...], otherwise: int) -> Ints:
-        column = self._heads.column(*names)
-        if column == ABSENT:
-            return np.full(len(batch[0]), otherwise, np.int64)
-        return times(batch[column], self._heads.unit(*names))
-
-    def _calls(self, batch: list[tuple[str, ...]], rows: int) -> Ints:
-        column = self._heads.column(*COUNT)
-        return np.ones(rows, np.int64) if column == ABSENT else whole_numbers(batch[column]).clip(min=0)
-
-    def _numbers(self, batch: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
-        column = self._heads.column(*names)
-        if column == ABSENT:
-            return np.full(len(batch[0]), ABSENT, np.int64)
-        return whole_numbers(batch[column])
 
 
 class _SpelledCells(dict[str, int]):

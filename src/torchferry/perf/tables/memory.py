@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.perf.tables.columns import ABSENT, CsvFile, sizes, times
+from torchferry.perf.tables.columns import DAMAGED, CsvFile
 from torchferry.text import Text
 from torchferry.traces.columns import INVALID, Flags, Interned, Ints
 from torchferry.traces.model import DeviceMemoryEvents
@@ -26,7 +26,6 @@ _ALLOCATED = ("total allocated",)
 _RESERVED = ("total reserved",)
 # The framework's and the graph engine's memory together, or what of it there is; the whole process's last.
 _COMPONENTS = ("PTA+GE", "PTA", "GE", "APP", "")
-_DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
 
 
 class OperatorMemory(NamedTuple):
@@ -39,6 +38,10 @@ class OperatorMemory(NamedTuple):
     kept: int  # bytes that were not given back
 
 
+def _none() -> Ints:
+    return np.empty(0, np.int64)
+
+
 @dataclass
 class MemoryTable:
     """Times are nanoseconds of the tables' own clock."""
@@ -46,12 +49,10 @@ class MemoryTable:
     paths: tuple[str, ...]
     curves: dict[str, DeviceMemoryEvents]  # by device: "npu:0"
     operators: list[str] = field(default_factory=list)
-    operator: Ints = field(
-        default_factory=lambda: np.empty(0, np.int64)
-    )  # in `operators`; one row per allocation
-    size: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # bytes
-    start: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    end: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # INVALID: it was not given back
+    operator: Ints = field(default_factory=_none)  # in `operators`; one row per allocation
+    size: Ints = field(default_factory=_none)  # bytes
+    start: Ints = field(default_factory=_none)
+    end: Ints = field(default_factory=_none)  # INVALID: it was not given back
     notes: list[Text] = field(default_factory=list)
 
     @property
@@ -102,12 +103,12 @@ class MemoryTable:
 
 def is_operator_memory(file: CsvFile) -> bool:
     """By its heads."""
-    return file.heads.has(*_SIZE) and file.heads.has(*_TIME)
+    return file.has(_SIZE, _TIME)
 
 
 def is_memory_record(file: CsvFile) -> bool:
     """By its heads."""
-    return file.heads.has(*_STAMP) and file.heads.has(*_ALLOCATED)
+    return file.has(_STAMP, _ALLOCATED)
 
 
 def read_memory(operator_memory: Path | None = None, memory_record: Path | None = None) -> MemoryTable:
@@ -120,7 +121,7 @@ def read_memory(operator_memory: Path | None = None, memory_record: Path | None 
         table.curves = curves or table.curves
         table.paths = (*table.paths, str(memory_record))
         if damaged:
-            table.notes.append(_DAMAGED.format(file=memory_record.name, count=damaged))
+            table.notes.append(DAMAGED.format(file=memory_record.name, count=damaged))
     if not len(table.start) and not table.curves:
         raise InputError(
             f"{', '.join(map(repr, table.paths))}: no memory was recorded; profile with profile_memory=True"
@@ -137,20 +138,19 @@ def _read_operators(path: Path) -> MemoryTable:
     operators, devices = Interned(), Interned()
     parts: list[list[Ints]] = []
     for batch in file:
-        cells = _BatchCells(file, batch)
-        start = cells.times(_TIME)
-        end = cells.times(_RELEASED)
-        if not file.heads.has(*_RELEASED):
-            duration = cells.times(_DURATION)
+        start = batch.times(_TIME)
+        end = batch.times(_RELEASED)
+        if not file.has(_RELEASED):
+            duration = batch.times(_DURATION)
             end = np.where(duration == INVALID, INVALID, start + duration)
         parts.append(
             [
-                np.array([operators[cell.strip()] for cell in cells.texts(_NAME)], np.int64),
-                np.array([devices[_device(cell)] for cell in cells.texts(_DEVICE)], np.int64),
-                cells.sizes(_SIZE),
+                np.array([operators[cell.strip()] for cell in batch.texts(_NAME)], np.int64),
+                np.array([devices[cell.strip().lower()] for cell in batch.texts(_DEVICE)], np.int64),
+                batch.sizes(_SIZE),
                 start,
                 end,
-                *(cells.sizes((f"{moment} {what[0]}",)) for moment in ("allocation", "release")
+                *(batch.sizes((f"{moment} {what[0]}",)) for moment in ("allocation", "release")
                   for what in (_ALLOCATED, _RESERVED)),
             ]
         )  # fmt: skip
@@ -166,7 +166,7 @@ def _read_operators(path: Path) -> MemoryTable:
         size,
         start,
         end,
-        [_DAMAGED.format(file=path.name, count=damaged)] if damaged else [],
+        [DAMAGED.format(file=path.name, count=damaged)] if damaged else [],
     )
 
 
@@ -200,11 +200,11 @@ def _read_record(path: Path) -> tuple[dict[str, DeviceMemoryEvents], int]:
     parts: dict[tuple[str, str], list[Ints]] = {}
     damaged = 0
     for batch in file:
-        cells = _BatchCells(file, batch)
-        table = np.stack([cells.times(_STAMP), cells.sizes(_ALLOCATED), cells.sizes(_RESERVED)], axis=1)
+        table = np.stack([batch.times(_STAMP), batch.sizes(_ALLOCATED), batch.sizes(_RESERVED)], axis=1)
         keys = Interned()
-        pairs = zip(cells.texts(_DEVICE), cells.texts(_COMPONENT), strict=True)
-        key = np.array([keys[_device(device), component.strip()] for device, component in pairs], np.int64)
+        pairs = zip(batch.texts(_DEVICE), batch.texts(_COMPONENT), strict=True)
+        named = [(device.strip().lower(), component.strip()) for device, component in pairs]
+        key = np.array([keys[each] for each in named], np.int64)
         valid = table[:, 0] != INVALID
         damaged += int((~valid).sum())
         for name, number in keys.items():
@@ -223,26 +223,3 @@ def _curve(tables: dict[tuple[str, str], Ints], device: str) -> DeviceMemoryEven
     return DeviceMemoryEvents(
         table[:, 0], np.diff(table[:, 1], prepend=table[:1, 1]), table[:, 1], table[:, 2]
     )
-
-
-class _BatchCells:
-    """A batch of rows by the names of their columns."""
-
-    def __init__(self, file: CsvFile, batch: list[tuple[str, ...]]) -> None:
-        self._heads = file.heads
-        self._batch = batch
-
-    def texts(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        column = self._heads.column(*names)
-        return ("",) * len(self._batch[0]) if column == ABSENT else self._batch[column]
-
-    def times(self, names: tuple[str, ...]) -> Ints:
-        return times(self.texts(names), self._heads.unit(*names))
-
-    def sizes(self, names: tuple[str, ...]) -> Ints:
-        return sizes(self.texts(names), self._heads.unit(*names))
-
-
-def _device(cell: str) -> str:
-    """npu:0 of NPU:0."""
-    return cell.strip().lower()

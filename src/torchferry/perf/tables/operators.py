@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from torchferry.errors import InputError
 from torchferry.perf.model import OperatorRow
-from torchferry.perf.tables.columns import CsvFile, Heads, times, whole_numbers
+from torchferry.perf.tables.columns import CsvFile
 from torchferry.perf.tables.kernels import COUNT, TOTAL, TYPE, is_kernel_statistic
 from torchferry.traces.columns import Ints
 from torchferry.traces.printed import printed_nanoseconds, table_device, table_lines, table_rows, text_pieces
@@ -32,7 +34,7 @@ class OperatorTable:
 
 def is_operator_details(file: CsvFile) -> bool:
     """By its heads."""
-    return file.heads.has(*_NAME) and file.heads.has(*_HOST) and file.heads.has(*_DEVICE)
+    return file.has(_NAME, _HOST, _DEVICE)
 
 
 def read_operators(path: Path) -> OperatorTable:
@@ -72,19 +74,13 @@ def read_printed(path: Path) -> OperatorTable:
 def _details(file: CsvFile) -> list[OperatorRow]:
     """One row per call; times are without what it called."""
     found: list[OperatorRow] = []
-    heads = file.heads
     for batch in file:
-        nothing = ("",) * len(batch[0])
-        cells = [
-            batch[number] if (number := heads.column(*names)) >= 0 else nothing for names in (_NAME, _SHAPES)
-        ]
-        host, device = (
-            times(batch[heads.column(*names)], heads.unit(*names)).clip(min=0).tolist()
-            for names in (_HOST, _DEVICE)
-        )
+        host, device = (batch.times(names).clip(min=0).tolist() for names in (_HOST, _DEVICE))
         found.extend(
             OperatorRow(name.strip(), shapes.strip().strip('"'), "", 1, on_host / 1e9, on_device / 1e9)
-            for name, shapes, on_host, on_device in zip(*cells, host, device, strict=True)
+            for name, shapes, on_host, on_device in zip(
+                batch.texts(_NAME), batch.texts(_SHAPES), host, device, strict=True
+            )
         )
     return found
 
@@ -92,14 +88,12 @@ def _details(file: CsvFile) -> list[OperatorRow]:
 def _statistic(file: CsvFile) -> list[OperatorRow]:
     """One row per type of kernel and core."""
     found: list[OperatorRow] = []
-    heads = file.heads
     for batch in file:
-        seconds = (times(batch[heads.column(*TOTAL)], heads.unit(*TOTAL)).clip(min=0) / 1e9).tolist()
-        counts = whole_numbers(batch[heads.column(*COUNT)]).clip(min=0).tolist()
-        names = batch[heads.column(*TYPE)]
+        seconds = (batch.times(TOTAL).clip(min=0) / 1e9).tolist()
+        counts = batch.numbers(COUNT).clip(min=0).tolist()
         found.extend(
             OperatorRow(name.strip(), "", "", count, 0.0, total)
-            for name, count, total in zip(names, counts, seconds, strict=True)
+            for name, count, total in zip(batch.texts(TYPE), counts, seconds, strict=True)
         )
     return found
 
@@ -150,7 +144,7 @@ class StepTable(NamedTuple):
 
 def is_step_table(file: CsvFile) -> bool:
     """By its heads."""
-    return file.heads.has(*_COMPUTING) and file.heads.has(*_FREE)
+    return file.has(_COMPUTING, _FREE)
 
 
 def read_steps(path: Path) -> StepTable:
@@ -160,16 +154,8 @@ def read_steps(path: Path) -> StepTable:
     batches = list(file)
     if not batches:
         raise InputError(f"{str(path)!r} holds no steps")
-    cells = [sum(column, ()) for column in zip(*batches, strict=True)]
-    steps = cells[number] if (number := file.heads.column(*_STEP)) >= 0 else ("",) * len(cells[0])
-    return StepTable(
-        str(path),
-        whole_numbers(steps),
-        *(_times(file.heads, cells, names) for names in (_COMPUTING, _COMMUNICATION, _FREE)),
-    )
-
-
-def _times(heads: Heads, cells: list[tuple[str, ...]], names: tuple[str, ...]) -> Ints:
-    column = heads.column(*names)
-    texts = cells[column] if column >= 0 else ("0",) * len(cells[0])
-    return times(texts, "").clip(min=0)
+    columns = [[batch.numbers(_STEP) for batch in batches]]
+    columns += [
+        [batch.times(names).clip(min=0) for batch in batches] for names in (_COMPUTING, _COMMUNICATION, _FREE)
+    ]
+    return StepTable(str(path), *map(np.concatenate, columns))
