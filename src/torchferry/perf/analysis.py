@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import compute_time
+from torchferry.perf.detect.events import operators_in_window
+from torchferry.perf.detect.evidence import compute_time, work_time
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import (
     Analysis,
@@ -20,7 +21,7 @@ from torchferry.perf.model import (
     TimePart,
 )
 from torchferry.perf.roofline import peaks_of, reached, work_of
-from torchferry.perf.run import Run, usual_step
+from torchferry.perf.run import DEVICE_PARTS, Run, divided, usual_step
 from torchferry.perf.tables.kernels import KernelGroup, KernelTable
 from torchferry.perf.tables.operators import OperatorTable, StepTable
 from torchferry.perf.timeline import timeline
@@ -32,10 +33,10 @@ from torchferry.traces.model import DeviceMemoryEvents, Trace
 MOST_ROWS = 2000  # of a table; a program with more has shapes that change from step to step
 
 
-def operator_rows(trace: Trace, device_name: str = "") -> tuple[list[OperatorRow], int]:
-    """Those of the window, the greatest first; and how many were left out."""
+def operator_rows(trace: Trace, device_name: str) -> tuple[list[OperatorRow], int]:
+    """The operators of the window, the greatest first; and how many were left out."""
     host = trace.host
-    rows = np.flatnonzero((host.kind == EventKind.OPERATOR) & trace.in_window(host))
+    rows = operators_in_window(trace)
     signatures, examples = _alike(trace)
     alike = signatures[host.signature[rows]]  # the last is that of -1: not recorded
     keys, first, group = np.unique(
@@ -43,11 +44,7 @@ def operator_rows(trace: Trace, device_name: str = "") -> tuple[list[OperatorRow
     )
     calls = np.bincount(group, minlength=len(keys))
     own = np.bincount(group, weights=trace.own_time[rows], minlength=len(keys))
-    device = (
-        own
-        if trace.is_host_only
-        else np.bincount(group, weights=trace.device_time[rows], minlength=len(keys))
-    )
+    device = np.bincount(group, weights=work_time(trace)[rows], minlength=len(keys))
     order = np.lexsort((-own, -device))
     kept = order[:MOST_ROWS]
     names, numbers = host.name[rows[first[kept]]].tolist(), alike[first[kept]].tolist()
@@ -77,7 +74,7 @@ def operator_rows(trace: Trace, device_name: str = "") -> tuple[list[OperatorRow
 def _rooflines(trace: Trace, device_name: str, rows: Ints, first: Ints, group: Ints) -> Any:
     """For each group of rows what it reaches of what the device can do; None: not known."""
     found = np.full(len(first), None, object)
-    peaks = None if trace.is_host_only else peaks_of(device_name or trace.device_name)
+    peaks = None if trace.is_host_only else peaks_of(device_name)
     if peaks is None:
         return found
     time = compute_time(trace)[rows]
@@ -161,9 +158,9 @@ def _of_operators(table: OperatorTable, known: dict[str, Any]) -> dict[str, Any]
     on_device = sum(row.device_seconds for row in table.rows)
     seconds = on_device or sum(row.host_seconds for row in table.rows)
     facts: dict[str, Any] = {"operators": tuple(table.rows[:MOST_ROWS]), "is_host_only": not on_device}
-    return (
-        facts if "seconds" in known else {**facts, "seconds": seconds, "parts": {TimePart.COMPUTE: seconds}}
-    )
+    if "seconds" not in known:
+        facts.update(seconds=seconds, parts={TimePart.COMPUTE: seconds})
+    return facts
 
 
 def _of_steps(table: StepTable) -> dict[str, Any]:
@@ -183,38 +180,23 @@ def _of_steps(table: StepTable) -> dict[str, Any]:
 def _of_kernels(table: KernelTable) -> dict[str, Any]:
     """Operators are the table's types: MatMulV2, TransData."""
     parts = _parts(table)
-    groups = table.groups
     return {
         "seconds": sum(parts.values()),
         "parts": parts,
-        "operators": tuple(_operators(groups))[:MOST_ROWS],
+        "operators": tuple(_operators(table.groups))[:MOST_ROWS],
         "kernels": tuple(_kernels(table))[:MOST_ROWS],
     }
 
 
 def _parts(table: KernelTable) -> dict[TimePart, float]:
-    """Of the time from the first kernel to the last; where the table has no times, of the kernels' own."""
+    """Parts of the time from the first kernel to the last; where the table has no times, of the kernels' own."""
     first, last = table.span
     if last <= first:
         sums = np.bincount(table.kind, weights=table.duration, minlength=len(EventKind)) / 1e9
-        return {
-            TimePart.COMPUTE: float(sums[EventKind.COMPUTE]),
-            TimePart.COMMUNICATION: float(sums[EventKind.COMMUNICATION]),
-            TimePart.COPY: float(sums[EventKind.COPY]),
-            TimePart.MOVE: float(sums[EventKind.MOVE] + sums[EventKind.FILL]),
-        }
-    left = Intervals(np.array([first]), np.array([last]))
-    found: dict[TimePart, float] = {}
-    for part, kinds in (
-        (TimePart.COMPUTE, (EventKind.COMPUTE,)),
-        (TimePart.COMMUNICATION, (EventKind.COMMUNICATION,)),
-        (TimePart.COPY, (EventKind.COPY,)),
-        (TimePart.MOVE, (EventKind.MOVE, EventKind.FILL)),
-    ):
-        moments = table.busy(*kinds)
-        found[part] = (moments & left).total / 1e9
-        left = left - moments
-    return {**found, TimePart.OTHER: left.total / 1e9}
+        return {part: float(sum(sums[kind] for kind in kinds)) for part, kinds in DEVICE_PARTS.items()}
+    busy = {part: table.busy(*kinds) for part, kinds in DEVICE_PARTS.items()}
+    parts = divided(Intervals(np.array([first]), np.array([last])), busy)
+    return {part: moments.total / 1e9 for part, moments in parts.items()}
 
 
 def _operators(groups: Iterable[KernelGroup]) -> list[OperatorRow]:
@@ -249,14 +231,17 @@ def _kernels(table: KernelTable) -> list[KernelRow]:
 MOST_POINTS = 1000
 
 
-def has_totals(memory: DeviceMemoryEvents) -> bool:
+def _has_totals(memory: DeviceMemoryEvents) -> bool:
     """Whether it is known how much was allocated, and not only by how much that changed."""
     return bool((memory.allocated >= 0).any())
 
 
 def memory_curve(memory: DeviceMemoryEvents) -> tuple[MemoryPoint, ...]:
     """The points; memory that was not recorded is 0."""
-    allocated = np.maximum(memory.allocated, 0) if has_totals(memory) else _running(memory)
+    allocated = np.maximum(memory.allocated, 0)
+    if not _has_totals(memory):  # what was there before is not known either: the lowest is taken for 0
+        sums: Ints = np.cumsum(memory.changed_by)
+        allocated = sums - min(int(sums.min(initial=0)), 0)
     rows = _thinned(allocated)
     reserved = np.maximum(memory.reserved, 0)
     return tuple(
@@ -265,12 +250,6 @@ def memory_curve(memory: DeviceMemoryEvents) -> tuple[MemoryPoint, ...]:
             memory.start[rows].tolist(), allocated[rows].tolist(), reserved[rows].tolist(), strict=True
         )
     )
-
-
-def _running(memory: DeviceMemoryEvents) -> Ints:
-    """From the changes alone: what was there before is not known, so that the lowest is taken for 0."""
-    sums: Ints = np.cumsum(memory.changed_by)
-    return sums - min(int(sums.min()), 0) if len(sums) else sums
 
 
 def _thinned(values: Ints) -> Ints:
@@ -313,8 +292,6 @@ _KERNELS = Text("table of the device's work", "设备任务表")
 
 
 class _DetectorFindings(NamedTuple):
-    """What the detectors say."""
-
     diagnoses: list[Diagnosis]
     checked: list[str]
     unchecked: dict[str, Text]
@@ -322,7 +299,7 @@ class _DetectorFindings(NamedTuple):
 
 
 def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysis:
-    """`wanted` tells which detectors, by their ids, are to look."""
+    """Everything of a run; `wanted` tells which detectors, by their ids, are to look."""
     from torchferry.perf.detect.registry import DETECTORS
 
     found = _detected(run, [detector for detector in DETECTORS if wanted(detector.id)])
@@ -337,7 +314,10 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
         "simulated": bool(run.profile.get("simulated")) or (run.trace is not None and run.trace.is_simulated),
         "command": tuple(map(str, run.profile.get("command") or ())),
         "memory": _memory(run, notes),
-        **_of_profile(run),
+        "device_name": run.device_name,
+        "torch": run.torch,
+        "rank": run.rank,
+        "memory_limit": run.memory_limit,
     }
     if run.trace is not None:
         facts.update(_of_trace(run, run.trace, found.diagnoses, notes))
@@ -368,27 +348,16 @@ def _detected(run: Run, detectors: Collection[Detector]) -> _DetectorFindings:
     return found
 
 
-def _of_profile(run: Run) -> dict[str, Any]:
-    """What `ferry profile` wrote down beside the trace."""
-    profile, mine = run.profile, run.rank_facts
-    rank, limit = mine.get("rank"), mine.get("memory_limit")
-    return {
-        "device_name": str(profile.get("device_name") or ""),
-        "torch": str(profile.get("torch") or ""),
-        "rank": rank if isinstance(rank, int) else None,
-        "memory_limit": limit if isinstance(limit, int) else 0,
-    }
-
-
 def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Text]) -> dict[str, Any]:
-    known = _of_profile(run)
-    operators, more_operators = operator_rows(trace, known["device_name"])
+    operators, more_operators = operator_rows(trace, run.device_name)
     kernels, more_kernels = kernel_rows(trace)
     bars = timeline(
         trace, (each.example for found in diagnoses for each in found.evidence if each.example is not None)
     )
     notes += trace.notes
-    notes += _slowed_down(run)
+    usual = usual_step(run)
+    if usual is not None and usual.profiled > NOTABLY_SLOWER * usual.unprofiled:
+        notes.append(_SLOWED_DOWN.format(profiled=usual.profiled * 1e3, unprofiled=usual.unprofiled * 1e3))
     if not len(trace.steps):
         notes.append(_NO_STEPS)
     elif trace.steps.basis == "optimizer":
@@ -397,10 +366,6 @@ def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Te
         if count:
             notes.append(_LEFT_OUT.format(table=table, count=count))
     return {
-        "device_name": known["device_name"] or trace.device_name,
-        "torch": known["torch"] or trace.torch,
-        "rank": trace.rank if known["rank"] is None else known["rank"],
-        "memory_limit": known["memory_limit"] or trace.memory_limit,
         "steps": _steps(run, trace),
         "seconds": trace.seconds,
         "parts": {part: moments.total / 1e9 for part, moments in run.parts.items()},
@@ -411,13 +376,6 @@ def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Te
         "timeline_left_out": bars.left_out,
         "is_host_only": trace.is_host_only,
     }
-
-
-def _slowed_down(run: Run) -> Iterator[Text]:
-    """Whoever profiles should know what that does to the times."""
-    usual = usual_step(run)
-    if usual is not None and usual.profiled > NOTABLY_SLOWER * usual.unprofiled:
-        yield _SLOWED_DOWN.format(profiled=usual.profiled * 1e3, unprofiled=usual.unprofiled * 1e3)
 
 
 def _steps(run: Run, trace: Trace) -> tuple[StepTime, ...]:
@@ -440,7 +398,7 @@ def _memory(run: Run, notes: list[Text]) -> dict[str, tuple[MemoryPoint, ...]]:
     if run.memory is not None:
         curves.update(run.memory.curves)
     known = {device: curve for device, curve in curves.items() if len(curve.start)}
-    if not all(map(has_totals, known.values())):
+    if not all(map(_has_totals, known.values())):
         notes.append(_CHANGES_ALONE)
     return {
         device: memory_curve(known[device])

@@ -55,7 +55,7 @@ def _detector_ids(given: Sequence[str], known: Sequence[str]) -> set[str]:
 def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
     if rank is None:
         return runs
-    numbers = {at: _rank(run, at) for at, run in enumerate(runs)}
+    numbers = {at: _number(run, at) for at, run in enumerate(runs)}
     found = [runs[at] for at, number in numbers.items() if number == rank]
     if not found:
         known = ", ".join(map(str, sorted(numbers.values())))
@@ -63,9 +63,8 @@ def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
     return found
 
 
-def _rank(run: Run, position: int) -> int:
-    number = run.rank_facts.get("rank", run.trace.rank if run.trace else None)
-    return number if isinstance(number, int) else position
+def _number(run: Run, position: int) -> int:
+    return position if run.rank is None else run.rank
 
 
 def _with_ranks(
@@ -81,8 +80,8 @@ def _with_ranks(
 
 def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[RunComparison]:
     """Each rank with its like; one of the baseline with all, if it has but one."""
-    others = {_rank(run, at): run for at, run in enumerate(baseline)}
+    others = {_number(run, at): run for at, run in enumerate(baseline)}
     for at, run in enumerate(runs):
-        other = baseline[0] if len(baseline) == 1 else others.get(_rank(run, at))
+        other = baseline[0] if len(baseline) == 1 else others.get(_number(run, at))
         if other is not None:
             yield compare(run, other)

@@ -204,7 +204,7 @@ class _TraceIdentity(NamedTuple):
 
 def check_one_run(runs: Sequence[Run]) -> None:
     """InputError if there are two that can't be processes of the same run."""
-    traced = [(run.profile, _seen(run, run.trace)) for run in runs if run.trace is not None]
+    traced = [(run.profile, _identity(run, run.trace)) for run in runs if run.trace is not None]
     for (profile, first), (other_profile, second) in combinations(traced, 2):
         if profile and profile is other_profile:  # the record of the run says that they belong together
             continue
@@ -232,16 +232,12 @@ def check_joined(run: Run) -> None:
             )
 
 
-def _seen(run: Run, trace: Trace) -> _TraceIdentity:
-    rank = run.rank_facts.get("rank", trace.rank)
-    return _TraceIdentity(
-        trace.path,
-        run.device,
-        rank if isinstance(rank, int) else None,
-        _process(trace),
-        str(trace.about.get("trace_id", "")),
-        _span(trace),
-    )
+def _identity(run: Run, trace: Trace) -> _TraceIdentity:
+    # The process that calls most operators.
+    threads = np.bincount(trace.host.thread)
+    process = trace.threads[int(threads.argmax())].process if len(threads) else ""
+    trace_id = str(trace.about.get("trace_id", ""))
+    return _TraceIdentity(trace.path, run.device, run.rank, process, trace_id, _span(trace))
 
 
 def _apart(first: _TraceIdentity, second: _TraceIdentity) -> str:
@@ -271,13 +267,6 @@ def _span(trace: Trace) -> tuple[int, int]:
     base = trace.about.get("baseTimeNanoseconds")
     origin = trace.origin + (base if isinstance(base, int) else 0)
     return origin + trace.span[0], origin + trace.span[1]
-
-
-def _process(trace: Trace) -> str:
-    """Of most operators."""
-    if not len(trace.host):
-        return ""
-    return trace.threads[int(np.bincount(trace.host.thread).argmax())].process
 
 
 def _table_spans(run: Run) -> list[tuple[str, int, int]]:
@@ -488,7 +477,7 @@ def _holds_logs(folder: Path) -> bool:
 def _check_bare(runs: Sequence[Run]) -> None:
     """Tables without a trace do not tell which run they are of: only ranks of one folder go together."""
     bare = [run for run in runs if run.trace is None]
-    ranks = {_known_rank(run) for run in runs}
+    ranks = {run.rank for run in runs}
     if bare and len(runs) > 1 and (None in ranks or len(ranks) < len(runs)):
         other = next(run for run in runs if run is not bare[0])
         raise InputError(
@@ -528,10 +517,5 @@ def _vendor_named(name: str) -> Vendor | None:
     return get_vendor(name) if name in vendor_names() else None
 
 
-def _known_rank(run: Run) -> int | None:
-    rank = run.rank_facts.get("rank", run.trace.rank if run.trace is not None else None)
-    return rank if isinstance(rank, int) else None
-
-
 def _order(run: Run) -> int:
-    return _known_rank(run) or 0
+    return run.rank or 0

@@ -63,28 +63,21 @@ def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
     share = (slowest.work - mean) / slowest.step if slowest.step else 0.0
     if share < LEAST_SHARE:
         return
-    yield Diagnosis(
-        ID,
-        _TITLE,
-        _SUMMARY.format(rank=slowest.number, slowest=slowest.work * 1e3, mean=mean * 1e3, share=share),
-        share,
-        (_remedy(slowest, ranks),),
-        tuple(_evidence(rank) for rank in sorted(ranks, key=lambda rank: -rank.work)),
-        gain=share,
-        gain_basis=_BASIS,
-    )
+    summary = _SUMMARY.format(rank=slowest.number, slowest=slowest.work * 1e3, mean=mean * 1e3, share=share)
+    remedies = (_remedy(slowest, ranks),)
+    evidence = tuple(_evidence(rank) for rank in sorted(ranks, key=lambda rank: -rank.work))
+    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
 
 
 def _rank(run: Run, at: int) -> _RankRun | None:
     trace = run.trace
     if trace is None or not trace.window.total:
         return None
-    number = run.rank_facts.get("rank", trace.rank)
     steps = max(len(trace.steps), 1)
     parts = {part: moments.total / 1e9 / steps for part, moments in run.parts.items()}
     step = trace.seconds / steps
     work = step - parts.get(TimePart.COMMUNICATION, 0.0)
-    return _RankRun(number if isinstance(number, int) else at, run.sources[0], step, work, parts)
+    return _RankRun(at if run.rank is None else run.rank, run.sources[0], step, work, parts)
 
 
 def _wait_for_each_other(ranks: list[_RankRun]) -> bool:
@@ -104,16 +97,10 @@ def _remedy(slowest: _RankRun, ranks: list[_RankRun]) -> Text:
 
 
 def _evidence(rank: _RankRun) -> Evidence:
-    said = [(name, f"{rank.parts.get(part, 0.0) * 1e3:.1f} ms") for part, name in _PARTS.items()]
+    times = [(name, f"{rank.parts.get(part, 0.0) * 1e3:.1f} ms") for part, name in _PARTS.items()]
     detail = Text(
-        ", ".join(f"{name.en} {time}" for name, time in said),
-        "，".join(f"{name.zh} {time}" for name, time in said),
+        ", ".join(f"{name.en} {time}" for name, time in times),
+        "，".join(f"{name.zh} {time}" for name, time in times),
     )
-    return Evidence(
-        _RANK.format(number=rank.number),
-        detail,
-        rank.source,
-        1,
-        rank.work,
-        rank.work / rank.step if rank.step else 0.0,
-    )
+    share = rank.work / rank.step if rank.step else 0.0
+    return Evidence(_RANK.format(number=rank.number), detail, rank.source, 1, rank.work, share)

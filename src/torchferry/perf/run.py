@@ -19,6 +19,13 @@ from torchferry.traces.intervals import Intervals
 from torchferry.traces.model import Trace
 from torchferry.vendors.model import Vendor
 
+# What the device does, by the kinds of its work.
+DEVICE_PARTS = {
+    TimePart.COMPUTE: (EventKind.COMPUTE,),
+    TimePart.COMMUNICATION: (EventKind.COMMUNICATION,),
+    TimePart.COPY: (EventKind.COPY,),
+    TimePart.MOVE: (EventKind.MOVE, EventKind.FILL),
+}
 LOADER_MARK = "enumerate(DataLoader)"
 HOST_BACKENDS = ("gloo:", "mpi:")  # of torch.distributed: how the marks around their work begin
 
@@ -49,6 +56,29 @@ class Run:
             return self.trace.device_type
         return self.vendor.device_type if self.vendor else ""
 
+    @property
+    def device_name(self) -> str:
+        """What its vendor calls the device; "": not known."""
+        return str(self.profile.get("device_name") or (self.trace.device_name if self.trace else ""))
+
+    @property
+    def torch(self) -> str:
+        """The version of PyTorch; "": not known."""
+        return str(self.profile.get("torch") or (self.trace.torch if self.trace else ""))
+
+    @property
+    def rank(self) -> int | None:
+        """The number of the process; None: it is not said."""
+        rank = self.rank_facts.get("rank", self.trace.rank if self.trace else None)
+        return rank if isinstance(rank, int) else None
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes of the device's memory; 0: not known."""
+        limit = self.rank_facts.get("memory_limit")
+        known = limit if isinstance(limit, int) and limit > 0 else 0
+        return known or (self.trace.memory_limit if self.trace else 0)
+
     @cached_property
     def parts(self) -> dict[TimePart, Intervals]:
         """What the time of the trace's window went to; each moment once."""
@@ -71,29 +101,26 @@ def _parts(trace: Trace) -> dict[TimePart, Intervals]:
     loader = trace.moments(loader_waits(trace))
     operators = trace.moments(trace.host.where(EventKind.OPERATOR))
     if trace.is_host_only:
-        talking = trace.moments(communication_calls(trace))
-        candidates = [
-            (TimePart.LOADER, loader),
-            (TimePart.COMPUTE, operators),
-            (TimePart.COMMUNICATION, talking),
-        ]
+        communication = trace.moments(communication_calls(trace))
+        parts = {
+            TimePart.LOADER: loader,
+            TimePart.COMPUTE: operators,
+            TimePart.COMMUNICATION: communication,
+        }
     else:
-        on_host = operators | trace.moments(trace.runtime) | trace.moments(trace.python)
-        candidates = [
-            (TimePart.COMPUTE, trace.busy(EventKind.COMPUTE)),
-            (TimePart.COMMUNICATION, trace.busy(EventKind.COMMUNICATION)),
-            (TimePart.COPY, trace.busy(EventKind.COPY)),
-            (TimePart.MOVE, trace.busy(EventKind.MOVE, EventKind.FILL)),
-            (TimePart.LOADER, loader),
-            (TimePart.HOST, on_host),
-        ]
-    left = trace.window
+        parts = {part: trace.busy(*kinds) for part, kinds in DEVICE_PARTS.items()}
+        parts[TimePart.LOADER] = loader
+        parts[TimePart.HOST] = operators | trace.moments(trace.runtime) | trace.moments(trace.python)
+    return divided(trace.window, parts)
+
+
+def divided(time: Intervals, parts: dict[TimePart, Intervals]) -> dict[TimePart, Intervals]:
+    """What a time goes to: each moment once, to the first part that it is in, or to none of them (OTHER)."""
     found: dict[TimePart, Intervals] = {}
-    for part, moments in candidates:
-        found[part] = moments & left
-        left = left - moments
-    found[TimePart.OTHER] = left
-    return found
+    for part, moments in parts.items():
+        found[part] = moments & time
+        time = time - moments
+    return {**found, TimePart.OTHER: time}
 
 
 # What the profiler itself adds to the times that it shows.

@@ -278,19 +278,17 @@ def _is_worth_telling(matched: Matched) -> bool:
 
 
 def _side(run: Run, work: RunWork) -> Side:
-    trace = run.trace
-    steps = (
-        len(trace.steps) if trace is not None else len(run.kernels.steps if run.kernels is not None else ())
+    steps = len(
+        run.trace.steps if run.trace is not None else run.kernels.steps if run.kernels is not None else ()
     )
     count = max(steps, 1)
     seconds, parts = _times(run)
-    rank = run.rank_facts.get("rank", trace.rank if trace is not None else None)
     return Side(
         run.sources,
         run.device,
-        str(run.profile.get("device_name") or (trace.device_name if trace is not None else "")),
-        str(run.profile.get("torch") or (trace.torch if trace is not None else "")),
-        rank if isinstance(rank, int) else None,
+        run.device_name,
+        run.torch,
+        run.rank,
         work.measure,
         count,
         steps > 0,

@@ -52,13 +52,12 @@ class DeviceMemory(NamedTuple):
 
 def memory_of(run: Run) -> DeviceMemory:
     """Of the process's device, from whatever tells it."""
-    facts = run.rank_facts
-    peaks = [_whole(facts.get("memory_peak")), run.memory.peak if run.memory is not None else 0]
+    told = run.rank_facts.get("memory_peak")
+    peaks = [told if isinstance(told, int) else 0, run.memory.peak if run.memory is not None else 0]
     fullest = _fullest(run.trace)
     if fullest is not None:
         peaks.append(int(fullest.allocated.max()))
-    limit = _whole(facts.get("memory_limit")) or (run.trace.memory_limit if run.trace is not None else 0)
-    return DeviceMemory(max(peaks), limit)
+    return DeviceMemory(max(peaks), run.memory_limit)
 
 
 def lacks(run: Run) -> Text | None:
@@ -108,10 +107,6 @@ def _operator_at(trace: Trace, moment: int) -> int:
 def _fullest(trace: Trace | None) -> DeviceMemoryEvents | None:
     curves = [curve for device, curve in trace.memory.items() if device != "cpu"] if trace else []
     return max(curves, key=lambda curve: int(curve.allocated.max()), default=None)
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 DETECTOR = Detector(ID, lacks, detect)

@@ -93,8 +93,7 @@ def lacks(run: Run) -> Text | None:
 
 def detect(run: Run) -> Iterator[Diagnosis]:
     """Compares times with the least that the shapes allow."""
-    device = str(run.profile.get("device_name") or (run.trace.device_name if run.trace is not None else ""))
-    peaks = peaks_of(device)
+    peaks = peaks_of(run.device_name)
     candidates = list(_candidates(run))
     found = list(_beside_peaks(candidates, peaks) if peaks else _beside_others(candidates))
     gain = sum(each.saved for each in found)
@@ -103,7 +102,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     share = sum(each.evidence.share for each in found)
     parts = [each.reached for each in found]
     summary = (_KNOWN if peaks else _UNKNOWN).format(
-        count=len(found), share=share, reached=_range(min(parts), max(parts)), device=device
+        count=len(found), share=share, reached=_range(min(parts), max(parts)), device=run.device_name
     )
     shown = sorted(found, key=lambda each: -each.saved)[:MOST]
     evidence = tuple(each.evidence for each in shown)
