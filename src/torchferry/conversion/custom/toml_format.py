@@ -125,19 +125,9 @@ DEFAULT_ID = "USER3"
 
 _TEXT, _TEXTS, _TABLE = "a string", "a list of strings", "a table"
 _KEYS: Mapping[str, str] = {
-    "match": _TEXT,
-    "rename": _TEXT,
-    "import": _TABLE,
-    "arguments": _TABLE,
-    "signature": _TEXT,
-    "wrap": _TEXT,
-    "needs": _TEXTS,
-    "vendors": _TEXTS,
-    "kind": _TEXT,
-    "message": _TEXT,
-    "message_zh": _TEXT,
-    "id": _TEXT,
-}
+    "match": _TEXT, "rename": _TEXT, "import": _TABLE, "arguments": _TABLE, "signature": _TEXT, "wrap": _TEXT,
+    "needs": _TEXTS, "vendors": _TEXTS, "kind": _TEXT, "message": _TEXT, "message_zh": _TEXT, "id": _TEXT,
+}  # fmt: skip
 _ARGUMENT_KEYS: Mapping[str, str] = {
     "add": "a table of strings",
     "remove": "a list of names or positions",

@@ -21,39 +21,12 @@ _MONITOR = Text(
 )
 
 _LIBRARIES = (
-    "triton",
-    "flash_attn",
-    "flash_attn_interface",
-    "flash_attn_2_cuda",
-    "xformers",
-    "bitsandbytes",
-    "nvidia.dali",
-    "tensorrt",
-    "torch_tensorrt",
-    "torch2trt",
-    "cupy",
-    "cupyx",
-    "numba.cuda",
-    "pycuda",
-    "skcuda",
-    "cuda.cudart",
-    "cuda.nvrtc",
-    "cuda.bindings",
-    "torch._C._nvtx",
-    "cudf",
-    "cuml",
-    "transformer_engine",
-    "deep_gemm",
-    "amp_C",
-    "fused_layer_norm_cuda",
-    "causal_conv1d",
-    "mamba_ssm",
-    "spconv",
-    "MinkowskiEngine",
-    "torch_scatter",
-    "torch_sparse",
-    "torch_cluster",
-)
+    "triton", "flash_attn", "flash_attn_interface", "flash_attn_2_cuda", "xformers", "bitsandbytes",
+    "nvidia.dali", "tensorrt", "torch_tensorrt", "torch2trt", "cupy", "cupyx", "numba.cuda", "pycuda",
+    "skcuda", "cuda.cudart", "cuda.nvrtc", "cuda.bindings", "torch._C._nvtx", "cudf", "cuml",
+    "transformer_engine", "deep_gemm", "amp_C", "fused_layer_norm_cuda", "causal_conv1d", "mamba_ssm",
+    "spconv", "MinkowskiEngine", "torch_scatter", "torch_sparse", "torch_cluster",
+)  # fmt: skip
 _MONITORS = ("pynvml", "py3nvml", "nvidia_smi", "GPUtil", "gpustat", "nvitop")
 _PACKAGES = tuple(sorted({name.partition(".")[0] for name in (*_LIBRARIES, *_MONITORS)} - {"torch"}))
 # Words by which a library is found in strings; everything else about libraries starts from import statements.

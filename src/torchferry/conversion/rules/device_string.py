@@ -38,7 +38,15 @@ _PIECES = Text(
 _PLAIN = re.compile(r"cuda(?::\d+)?\Z")
 _TEMPLATE = re.compile(r"cuda:(?:%[sdi]|\{[^{}]*\})?\Z")
 
-_FIRST = (0,)
+_TAKE_A_DEVICE_FIRST = (
+    "torch.device", "torch.set_default_device", "torch.autocast", "torch.amp.autocast",
+    "torch.amp.autocast_mode.autocast", "torch.amp.is_autocast_available", "torch.amp.GradScaler",
+    "torch.amp.grad_scaler.GradScaler", "torch.get_device_module", "torch.Generator", "torch.Stream",
+    "torch.Event", "torch.is_autocast_enabled", "torch.set_autocast_enabled", "torch.get_autocast_dtype",
+    "torch.set_autocast_dtype", "torch.distributed.init_device_mesh",
+    "torch.distributed.device_mesh.init_device_mesh", "torch.distributed.DeviceMesh",
+    "torch.distributed.device_mesh.DeviceMesh", "torch.distributed.get_default_backend_for_device",
+)  # fmt: skip
 DEVICES = Vocabulary(
     noun=Text("device type", "设备类型"),
     name=re.compile(
@@ -48,39 +56,10 @@ DEVICES = Vocabulary(
     siblings=frozenset(
         {"cpu", "mps", "xpu", "npu", "mlu", "hpu", "meta", "xla", "tpu", "ipu", "hip", "rocm", "auto"}
     ),
-    functions={
-        "torch.device": _FIRST,
-        "torch.set_default_device": _FIRST,
-        "torch.autocast": _FIRST,
-        "torch.amp.autocast": _FIRST,
-        "torch.amp.autocast_mode.autocast": _FIRST,
-        "torch.amp.is_autocast_available": _FIRST,
-        "torch.amp.GradScaler": _FIRST,
-        "torch.amp.grad_scaler.GradScaler": _FIRST,
-        "torch.get_device_module": _FIRST,
-        "torch.Generator": _FIRST,
-        "torch.Stream": _FIRST,
-        "torch.Event": _FIRST,
-        "torch.is_autocast_enabled": _FIRST,
-        "torch.set_autocast_enabled": _FIRST,
-        "torch.get_autocast_dtype": _FIRST,
-        "torch.set_autocast_dtype": _FIRST,
-        "torch.load": (1,),
-        "torch.jit.load": (1,),
-        "torch.distributed.init_device_mesh": _FIRST,
-        "torch.distributed.device_mesh.init_device_mesh": _FIRST,
-        "torch.distributed.DeviceMesh": _FIRST,
-        "torch.distributed.device_mesh.DeviceMesh": _FIRST,
-        "torch.distributed.get_default_backend_for_device": _FIRST,
-    },
-    methods={
-        "to": _FIRST,
-        "autocast": _FIRST,
-        "GradScaler": _FIRST,
-        "init_device_mesh": _FIRST,
-        "pin_memory": _FIRST,
-        "to_empty": _FIRST,
-    },
+    functions={**dict.fromkeys(_TAKE_A_DEVICE_FIRST, (0,)), "torch.load": (1,), "torch.jit.load": (1,)},
+    methods=dict.fromkeys(
+        ("to", "autocast", "GradScaler", "init_device_mesh", "pin_memory", "to_empty"), (0,)
+    ),
     default=RoleVerdict.UNCLEAR,
     target_word=lambda target: target.device.word,
 )

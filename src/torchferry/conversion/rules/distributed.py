@@ -10,22 +10,9 @@ from torchferry.text import Text
 
 # A file that the rewrite touches holds one of these words.
 TRIGGERS = (
-    "cuda",
-    "DataLoader",
-    "DataParallel",
-    "backward(",
-    "state_dict",
-    "torch.save",
-    "SummaryWriter",
-    "__main__",
-    "tqdm",
-    "wandb",
-    "mkdir",
-    "makedirs",
-    "shutil",
-    "savefig",
-    "save_image",
-)
+    "cuda", "DataLoader", "DataParallel", "backward(", "state_dict", "torch.save", "SummaryWriter",
+    "__main__", "tqdm", "wandb", "mkdir", "makedirs", "shutil", "savefig", "save_image",
+)  # fmt: skip
 
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:

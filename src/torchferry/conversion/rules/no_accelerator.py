@@ -27,22 +27,15 @@ _NOTHING = re.compile(
     r"|synchronize)\Z"
 )
 _VALUES = {
-    "current_device": "0",
-    "get_device_capability": "(0, 0)",
+    **dict.fromkeys(("max_memory_allocated", "max_memory_cached", "max_memory_reserved"), "0"),
+    **dict.fromkeys(("memory_allocated", "memory_cached", "memory_reserved"), "0"),
+    **dict.fromkeys(("current_device", "initial_seed", "utilization"), "0"),
+    **dict.fromkeys(("get_device_capability", "mem_get_info"), "(0, 0)"),
     "get_device_name": '"CPU"',
     "get_rng_state": "None",
     "get_rng_state_all": "[]",
-    "initial_seed": "0",
-    "max_memory_allocated": "0",
-    "max_memory_cached": "0",
-    "max_memory_reserved": "0",
-    "mem_get_info": "(0, 0)",
-    "memory_allocated": "0",
-    "memory_cached": "0",
-    "memory_reserved": "0",
     "memory_stats": "{}",
     "memory_summary": '""',
-    "utilization": "0",
 }
 _NEEDS_ONE = frozenset(
     {"Event", "Stream", "current_stream", "default_stream", "device", "device_of", "get_device_properties"}

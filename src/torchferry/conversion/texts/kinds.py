@@ -19,22 +19,14 @@ Converter = Callable[[DecodedText, str, FileJob], Conversion]
 # The modules, and the functions in them, that convert a file; imported when there is one, as most projects have few.
 _SHELL = "shell.convert_shell"
 _YAML = "configs.convert_yaml"
-_INI = "configs.convert_ini"
 _MAKE = "dockerfile.convert_makefile"
 _NOTEBOOK = "notebook.convert_notebook"
 _BY_SUFFIX = {
-    ".sh": _SHELL,
-    ".bash": _SHELL,
-    ".zsh": _SHELL,
-    ".slurm": _SHELL,
-    ".sbatch": _SHELL,
-    ".env": _SHELL,
-    ".yaml": _YAML,
-    ".yml": _YAML,
+    **dict.fromkeys((".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".env"), _SHELL),
+    **dict.fromkeys((".yaml", ".yml"), _YAML),
     ".json": "configs.convert_json",
     ".toml": "configs.convert_toml",
-    ".cfg": _INI,
-    ".ini": _INI,
+    **dict.fromkeys((".cfg", ".ini"), "configs.convert_ini"),
     ".mk": _MAKE,
     ".ipynb": _NOTEBOOK,
 }
@@ -44,22 +36,11 @@ _MAKEFILE = re.compile(r"(?i)(?:gnu)?makefile\Z")
 _REQUIREMENTS = re.compile(r"(?i)(?:^|/)(?:requirements|constraints)(?:[^/]*|/.*)\.(?:txt|in)\Z")
 _SHELL_SCRIPT = re.compile(rb"#![^\n]*\b(?:sh|bash|zsh|dash)\b")
 # A text without any of these says nothing of CUDA.
-_GPU_WORDS = (b"gpu", b"GPU")
+_GPU = re.compile(rb"gpu|GPU")
 _WORDS = (
-    *(
-        b"cuda",
-        b"CUDA",
-        b"nccl",
-        b"NCCL",
-        b"nvidia",
-        b"NVIDIA",
-        b"distributed.launch",
-        b"nvcc",
-        b"nvprof",
-        b"nsys",
-    ),
-    *(b"flash-attn", b"flash_attn", b"xformers", b"bitsandbytes", b"pynvml", b"apex"),
-)
+    b"cuda", b"CUDA", b"nccl", b"NCCL", b"nvidia", b"NVIDIA", b"distributed.launch", b"nvcc", b"nvprof",
+    b"nsys", b"flash-attn", b"flash_attn", b"xformers", b"bitsandbytes", b"pynvml", b"apex",
+)  # fmt: skip
 # In YAML, GPUs that are neither a key nor a word of a program are prose, as in the tables of model zoos: 8x V100 GPUs.
 _GPUS_IN_YAML = re.compile(rb"gpu|GPU\w*[\"']?[ \t]*[:=]|[_-]GPU|\+cu\d")
 
@@ -99,8 +80,10 @@ def _where(path: str, name: str, data: bytes) -> str:
     known = _BY_SUFFIX.get(suffix, "")
     if known == _NOTEBOOK:
         return known  # its code may need conversion without any of the words
-    if not _speaks_of_cuda(data, known == _YAML):
-        return ""
+    if not any(word in data for word in _WORDS):
+        speaks_of_gpus = _GPUS_IN_YAML.search(data) if known == _YAML else _GPU.search(data)
+        if not speaks_of_gpus:
+            return ""
     if _DOCKERFILE.match(name):
         return "dockerfile.convert_dockerfile"
     if _MAKEFILE.match(name):
@@ -110,14 +93,6 @@ def _where(path: str, name: str, data: bytes) -> str:
     if "." not in name:
         return _SHELL if _SHELL_SCRIPT.match(data) else ""
     return known
-
-
-def _speaks_of_cuda(data: bytes, is_yaml: bool) -> bool:
-    if any(word in data for word in _WORDS):
-        return True
-    if is_yaml:
-        return _GPUS_IN_YAML.search(data) is not None
-    return any(word in data for word in _GPU_WORDS)
 
 
 @cache

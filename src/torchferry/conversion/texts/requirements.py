@@ -65,35 +65,26 @@ _CUDA_INDEX = re.compile(
 _CUDA_WHEELS = re.compile(r"/cu\d{2,3}\b|nvidia")
 _NAME = re.compile(r"[\"']?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?", re.ASCII)
 _TORCH_PACKAGES = frozenset({"torch", "torchvision", "torchaudio", "pytorch"})
-# Package (as pip normalises it) -> the library whose replacement the vendor's table names.
-_LIBRARIES = {
-    "apex": "apex",
-    "nvidia-apex": "apex",
-    "flash-attn": "flash_attn",
-    "xformers": "xformers",
-    "bitsandbytes": "bitsandbytes",
-    "triton": "triton",
-    "pynvml": "pynvml",
-    "nvidia-ml-py": "pynvml",
-    "nvidia-ml-py3": "pynvml",
-    "py3nvml": "pynvml",
-    "gputil": "pynvml",
-    "gpustat": "pynvml",
-    "nvitop": "pynvml",
-    "cupy": "cupy",
-    "tensorrt": "tensorrt",
-    "torch-tensorrt": "torch_tensorrt",
-    "torch2trt": "torch_tensorrt",
-    "pycuda": "pycuda",
-    "transformer-engine": "transformer_engine",
-    "torch-scatter": "torch_scatter",
-    "torch-sparse": "torch_sparse",
-    "torch-cluster": "torch_cluster",
-    "causal-conv1d": "causal_conv1d",
-    "mamba-ssm": "mamba_ssm",
-    "deep-gemm": "deep_gemm",
-}
-_FAMILIES = (
+# Packages (as pip normalises their names) of libraries whose replacement the vendor's table names.
+_LIBRARIES = frozenset(
+    {
+        "apex",
+        "flash-attn",
+        "xformers",
+        "bitsandbytes",
+        "triton",
+        "pynvml",
+        "cupy",
+        "tensorrt",
+        "torch-tensorrt",
+    }
+    | {"pycuda", "transformer-engine", "torch-scatter", "torch-sparse", "torch-cluster", "causal-conv1d"}
+    | {"mamba-ssm", "deep-gemm"}
+)
+_OTHER_NAMES = (
+    (re.compile(r"nvidia-apex"), "apex"),
+    (re.compile(r"nvidia-ml-py3?|py3nvml|gputil|gpustat|nvitop"), "pynvml"),
+    (re.compile(r"torch2trt"), "torch_tensorrt"),
     (re.compile(r"cupy-cuda\w+"), "cupy"),
     (re.compile(r"nvidia-dali[\w-]*"), "nvidia.dali"),
     (re.compile(r"tensorrt[\w-]*"), "tensorrt"),
@@ -199,9 +190,9 @@ def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Text] | 
 
 def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
     vendor = draft.target.vendor
-    library = _LIBRARIES.get(name) or next(
-        (known for family, known in _FAMILIES if family.fullmatch(name)), ""
-    )
+    library = next((known for names, known in _OTHER_NAMES if names.fullmatch(name)), "")
+    if name in _LIBRARIES:
+        library = name.replace("-", "_")
     own = {"apex": vendor.apex, "triton": vendor.triton}.get(library)
     if own:
         return Kind.TODO, _OWN.format(package=name, company=vendor.company_name, own=own)
