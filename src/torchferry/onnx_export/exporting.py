@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,11 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
         outputs = called(*tensors)
     names = _output_names(request, called, len(outputs))
-    _check_names((*signature.names, *names))
+    twice = sorted(name for name, count in Counter((*signature.names, *names)).items() if count > 1)
+    if twice:  # in ONNX inputs and outputs share their names' space
+        raise RunError(
+            f"{', '.join(twice)}: the name of two inputs or outputs; choose others with --input-names or --output-names"
+        )
     axes = _output_axes(called, signature, names, outputs)
     (folder / "ways").mkdir()
     # A free size of 1 would be taken for one that is always 1.
@@ -116,15 +119,6 @@ def _output_axes(
                 if old != new:
                     axes.setdefault(name, {}).setdefault(axis, symbol)
     return axes
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """In ONNX inputs and outputs share their names' space."""
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise RunError(
-            f"{', '.join(twice)}: the name of two inputs or outputs; choose others with --input-names or --output-names"
-        )
 
 
 def _checked_and_written(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from torchferry.errors import RunError
@@ -19,9 +20,12 @@ def command_for(table: OfflineTable, exported: Exported, chip: str) -> list[str]
     """The words of the vendor's command; for free sizes those that were compared with PyTorch."""
     model = Path(exported.output)
     profiles = _profiles(exported)
-    inputs = (
-        exported.inputs if len(profiles) > 1 else tuple(_fixed(port, exported) for port in exported.inputs)
-    )
+    inputs = exported.inputs
+    if len(profiles) <= 1:  # with the only sizes that the model takes
+        sizes = exported.checks[0].sizes if exported.checks else {}
+        inputs = tuple(
+            replace(port, shape=tuple(str(sizes.get(size, size)) for size in port.shape)) for port in inputs
+        )
     free = [axis for port in inputs for axis, size in enumerate(port.shape) if not size.isdecimal()]
     symbols = {size for port in inputs for size in port.shape if not size.isdecimal()}
     is_batch = not any(free) and len(symbols) == 1
@@ -49,12 +53,6 @@ def _profiles(exported: Exported) -> list[tuple[str, ...]]:
     symbols = [size for port in exported.inputs for size in port.shape if not size.isdecimal()]
     tried = [tuple(str(check.sizes[symbol]) for symbol in symbols) for check in exported.checks]
     return sorted(set(tried), key=lambda profile: list(map(int, profile)))
-
-
-def _fixed(port: Port, exported: Exported) -> Port:
-    """With the only sizes that the model takes."""
-    sizes = exported.checks[0].sizes if exported.checks else {}
-    return Port(port.name, port.dtype, tuple(str(sizes.get(size, size)) for size in port.shape))
 
 
 def _filled(word: str, values: Mapping[str, str], table: OfflineTable, inputs: tuple[Port, ...]) -> list[str]:

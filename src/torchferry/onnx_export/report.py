@@ -238,17 +238,15 @@ def _operators(exported: Exported, table: OfflineTable) -> Table:
         Column(Text("nodes", "节点"), is_number=True),
         Column(Text("vendor", "厂商")),
     )
+
+    def standing(name: str) -> str | Text:
+        return (_LISTED if name in table.operators else _NOT_LISTED) if table.operators else "?"
+
     rows = tuple(
-        (Cell(name, is_code=True), Cell(str(count)), Cell(_standing(name, table)))
+        (Cell(name, is_code=True), Cell(str(count)), Cell(standing(name)))
         for name, count in exported.operators.items()
     )
     return Table(Text("Operators of ONNX", "ONNX 算子"), columns, rows)
-
-
-def _standing(name: str, table: OfflineTable) -> str | Text:
-    if not table.operators:
-        return "?"
-    return _LISTED if name in table.operators else _NOT_LISTED
 
 
 def to_json(report: ExportReport, options: Options) -> str:

@@ -157,24 +157,17 @@ class Regions:
         self.routine = training.routine
         self.renamed = {}
         self.backwards = {item.statement: item for item in training.backwards}
-        self.barriers = {
-            *training.gradients,
-            *(step.statement for step in training.steps),
-            *self._optimizers(),
-        }
+        self.barriers = {*training.gradients, *(step.statement for step in training.steps)}
+        for statement in statements_below(self.routine):
+            functions = (self.program.qualified(call.func, self.routine) for call in calls_in(statement))
+            if any(name.startswith("torch.optim.") for name in functions):
+                self.barriers.add(statement)  # what makes an optimizer stays outside
         self._domains = {}
         for statement in sorted(training.gradients, key=lambda item: item.lineno):
             self._domains.setdefault(self._domain(statement, training), []).append(statement)
         for node in self._domains:
             self._cover_domain(node, training)
         return self.renamed
-
-    def _optimizers(self) -> Iterator[ast.stmt]:
-        """Statements that make an optimizer; they stay outside."""
-        for statement in statements_below(self.routine):
-            for call in calls_in(statement):
-                if self.program.qualified(call.func, self.routine).startswith("torch.optim."):
-                    yield statement
 
     def _domain(self, statement: ast.stmt, training: TrainingSteps) -> ast.AST:
         """The innermost loop that computes the loss; a loop that only goes through losses is not it."""
@@ -187,9 +180,7 @@ class Regions:
 
     def _computes_loss(self, loop: ast.stmt, statement: ast.stmt, training: TrainingSteps) -> bool:
         found = self._leading(loop.body, [statement], training)  # type: ignore[attr-defined]
-        if any(self.computing.in_heads(item, self.routine) for item in found):
-            return True
-        return any(self.computing.in_expression(head, self.routine) for head in heads_of(statement))
+        return any(self.computing.in_heads(item, self.routine) for item in (*found, statement))
 
     def _leading(
         self, body: list[ast.stmt], gradients: list[ast.stmt], training: TrainingSteps
@@ -207,20 +198,17 @@ class Regions:
         body: list[ast.stmt] = node.body  # type: ignore[attr-defined]
         gradients = self._domains[node]
         self.leading = self._leading(body, gradients, training)
-        for around in self._domains_around(node):  # what leads to their losses may be computed in here
-            outer: list[ast.stmt] = around.body  # type: ignore[attr-defined]
-            self.leading |= self._leading(outer, self._domains[around], training)
+        if isinstance(node, LOOPS):  # what leads to the losses of domains around may be computed in here
+            for around in (*self.program.tree.upwards(node), self.module.tree):
+                if around in self._domains:
+                    outer: list[ast.stmt] = around.body  # type: ignore[attr-defined]
+                    self.leading |= self._leading(outer, self._domains[around], training)
         before = len(self.changes.items)
         self._cover_block(body)
         direct = [item for item in gradients if item in self.backwards]
         if direct and len(self.changes.items) == before:
             raise UnclearStepError(direct[0], _NO_FORWARD)
         self._check_forward()
-
-    def _domains_around(self, node: ast.AST) -> Iterator[ast.AST]:
-        if isinstance(node, LOOPS):
-            above = (*self.program.tree.upwards(node), self.program.module.tree)
-            yield from (around for around in above if around in self._domains)
 
     def _check_forward(self) -> None:
         """Losses alone under autocast gain nothing: then a method of an unknown object may be the forward pass."""
@@ -276,17 +264,20 @@ class Regions:
             return following
         if refused:
             self._make_float(refused, run, self._leads(statement))
-        elif statement in self.backwards:
-            self._hoist_loss(self.backwards[statement], run)
+        elif statement in self.backwards:  # criterion(model(x), y).backward()
+            loss = self.backwards[statement].loss
+            if self.computing.in_expression(loss, self.routine):
+                name = self._fresh("loss", "total_loss")
+                run.hoisted.append(self._assigned(name, loss))
+                self.renamed[statement] = name
         self._flush(run)
         return following
 
     def _computes_in_head(self, statement: ast.stmt) -> bool:
-        return any(
-            self.computing.in_expression(head, self.routine)
-            for head in heads_of(statement)
-            if not isinstance(statement, (ast.With, ast.AsyncWith))
-        ) and (statement in self.leading or isinstance(statement, (ast.If, ast.While)))
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            return False
+        asks = statement in self.leading or isinstance(statement, (ast.If, ast.While))
+        return asks and self.computing.in_heads(statement, self.routine)
 
     def _computes_beside(self, statement: ast.stmt, refused: list[ast.Call]) -> bool:
         """Whether a statement computes something else than these calls and their arguments."""
@@ -328,13 +319,6 @@ class Regions:
 
     def _put_above(self, statement: ast.stmt, lines: Iterable[str]) -> None:
         self.changes.items[-1].edits += [self.changes.above(statement, line) for line in lines]
-
-    def _hoist_loss(self, backward: Backward, run: _Run) -> None:
-        """criterion(model(x), y).backward()"""
-        if self.computing.in_expression(backward.loss, self.routine):
-            name = self._fresh("loss", "total_loss")
-            run.hoisted.append(self._assigned(name, backward.loss))
-            self.renamed[backward.statement] = name
 
     def _fresh(self, *choices: str) -> str:
         taken = self._hoisted_names

@@ -69,7 +69,8 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
             proposals = [*_checkpoint_proposals(program), *_loss_proposals(program)]
     except UnclearStepError as problem:
         trainings, problems = [], [problem]
-    if _is_test(context):
+    # A test: by where it is, and by what it does.
+    if _TEST_PATH.search(context.path) and _TEST_CODE.search(context.module.data):
         for node in (*(item.steps[0].call for item in trainings), *(item.node for item in problems)):
             yield context.propose(Kind.INFO, node, _TEST)
         return
@@ -82,11 +83,6 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
     for unclear in problems:
         recipe = _RECIPES[context.settings.amp or AmpForm.TORCH]
         yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason, recipe=recipe))
-
-
-def _is_test(context: FileContext) -> bool:
-    """Whether a module holds tests: by where it is, and by what it does."""
-    return _TEST_PATH.search(context.path) is not None and _TEST_CODE.search(context.module.data) is not None
 
 
 def _is_ignored(context: FileContext, proposal: Proposal) -> bool:
@@ -204,6 +200,4 @@ def _proposals_of_losses(program: PassModule) -> Iterator[Proposal]:
 def _is_trained(program: PassModule) -> bool:
     """Whether a module of the project trains and gets mixed precision, and any imports something of this one."""
     neighbours, path = program.context.neighbours, program.context.path
-    if not neighbours.any_text(_TRAINS, *_HAS_PRECISION):
-        return False
-    return neighbours.is_imported(path)
+    return neighbours.any_text(_TRAINS, *_HAS_PRECISION) and neighbours.is_imported(path)

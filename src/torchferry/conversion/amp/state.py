@@ -123,10 +123,8 @@ def comes_before(below: ast.stmt, steps: list[ast.stmt], program: PassModule) ->
     block = program.tree.position(below).block
     around_below = set(program.tree.upwards(below))
     for step in steps:
-        if (
-            next((node for node in program.tree.upwards(step) if isinstance(node, LOOPS)), None)
-            in around_below
-        ):
+        loop = next((node for node in program.tree.upwards(step) if isinstance(node, LOOPS)), None)
+        if loop in around_below:
             return False
         if program.routine_of(step) is not program.routine_of(below):
             continue
@@ -175,10 +173,8 @@ def reaches(place: ScalerPlace, routine: Routine, program: PassModule) -> bool:
         return True
     if place.is_attribute:
         return program.class_of(routine) is place.owner
-    return place.owner is routine or any(
-        node is place.owner
-        for node in (program.tree.upwards(routine) if isinstance(routine, FUNCTIONS) else ())
-    )
+    around = program.tree.upwards(routine) if isinstance(routine, FUNCTIONS) else ()
+    return place.owner is routine or place.owner in around
 
 
 def own_optimizers(trainings: list[TrainingSteps]) -> set[str]:

@@ -107,18 +107,15 @@ class TrainingFinder:
                 if part.problem is not None:
                     raise part.problem
             self._check_autograd(item.routine)
-            self._check_followed(item)
+            for statement in item.gradients:
+                # A scaled gradient that no step of the scaler follows would never be unscaled.
+                if all(self._is_elsewhere(statement, step.statement) for step in item.steps):
+                    raise UnclearStepError(statement, _NO_STEP)
             for step in item.steps:
                 self._check_class(step)
         if not whole:
             self._check_parts(list(parts.values()))
         return whole
-
-    def _check_followed(self, training: TrainingSteps) -> None:
-        """A scaled gradient that no step of the scaler follows would never be unscaled."""
-        for statement in training.gradients:
-            if all(self._is_elsewhere(statement, step.statement) for step in training.steps):
-                raise UnclearStepError(statement, _NO_STEP)
 
     def _is_elsewhere(self, statement: ast.stmt, step: ast.stmt) -> bool:
         """Whether two statements are in different branches, of which only one runs."""

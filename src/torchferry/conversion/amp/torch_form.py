@@ -19,7 +19,7 @@ from torchferry.conversion.amp.state import (
 from torchferry.conversion.amp.steps import Backward, Step, TrainingSteps
 from torchferry.conversion.amp.unsafe import overflowing
 from torchferry.conversion.program.blocks import LOOPS, heads_of, statements_below
-from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
+from torchferry.conversion.program.module import PassModule, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -171,8 +171,9 @@ class LossScaling:
             for node, steps in groups.items()
             for item in self._updates_in([self.tree.path(step.statement, node) for step in steps], steps)
         ]
-        for step in self.training.steps:
-            self._step(step)
+        for step in self.training.steps:  # optimizer.step() -> scaler.step(optimizer)
+            text = f"{self.scaler}.step({self.module.segment(step.optimizer)})"
+            self.changes.at(step.call, _STEPPED, self.module.replacement(step.call, text))
         for statement in updates:
             self.changes.items[-1].edits.append(self.changes.below(statement, f"{self.scaler}.update()"))
         for read in unscaled:
@@ -193,11 +194,6 @@ class LossScaling:
             edits = [Edit(start, start, f"{self.scaler}.scale("), self.module.insertion_after(loss, ")")]
         self.changes.at(call, _SCALED, *edits)
 
-    def _step(self, step: Step) -> None:
-        """optimizer.step() -> scaler.step(optimizer)"""
-        text = f"{self.scaler}.step({self.module.segment(step.optimizer)})"
-        self.changes.at(step.call, _STEPPED, self.module.replacement(step.call, text))
-
     def _check_nested(self, groups: dict[ast.AST, list[Step]]) -> None:
         """An update in an inner loop must not change the scale between an outer backward and its step."""
         for inner in groups:
@@ -208,12 +204,11 @@ class LossScaling:
                     continue
                 for statement in self.training.gradients:
                     around = set(self.tree.upwards(statement))
-                    is_outer = inner not in around and (outer in around or outer is self.training.routine)
-                    if (
-                        is_outer
-                        and statement.lineno < inner.lineno
-                        and _same_loop(self.tree.holder(statement, *LOOPS), outer, self.training.routine)
-                    ):
+                    if inner in around or statement.lineno >= inner.lineno:
+                        continue
+                    loop = self.tree.holder(statement, *LOOPS)
+                    is_of_routine = outer is self.training.routine and not isinstance(loop, LOOPS)
+                    if is_of_routine or (loop is outer and outer in around):
                         raise UnclearStepError(statement, _ORDER)
 
     def _updates_in(self, paths: list[list[ast.stmt]], steps: list[Step]) -> Iterator[ast.stmt]:
@@ -253,10 +248,6 @@ class LossScaling:
     def _holds_backward(self, statement: ast.stmt) -> bool:
         inner = {statement, *statements_below(statement)}
         return not self.training.gradients.isdisjoint(inner)
-
-
-def _same_loop(loop: ast.AST, outer: ast.AST, routine: Routine) -> bool:
-    return loop is outer or (outer is routine and not isinstance(loop, LOOPS))
 
 
 def step_groups(training: TrainingSteps, program: PassModule) -> dict[ast.AST, list[Step]]:

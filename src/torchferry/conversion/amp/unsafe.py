@@ -123,7 +123,10 @@ class UnsafeLosses:
                     if made or (isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)):
                         self._followed.update(made)
                         self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
-        self._hand_on_attributes()
+        for statement in self.program.statements:  # self.criterion = criterion
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
+                if (self.program.routine_of(statement), statement.value.id) in self._parameters:
+                    self._names.update(filter(None, map(last_name, statement.targets)))
 
     def _find_handed_over(self) -> None:
         """What other modules of the project give to the functions and classes of this one."""
@@ -153,13 +156,6 @@ class UnsafeLosses:
                     is_held = isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)
                     if is_held or any(True for _ in self._made(value, routine)):
                         yield name
-
-    def _hand_on_attributes(self) -> None:
-        """self.criterion = criterion"""
-        for statement in self.program.statements:
-            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
-                if (self.program.routine_of(statement), statement.value.id) in self._parameters:
-                    self._names.update(filter(None, map(last_name, statement.targets)))
 
 
 def _function(definition: ast.AST | None) -> ast.AST | None:

@@ -121,7 +121,7 @@ def _read(data: Any, problems: Problems) -> list[UserRule]:
         if kind not in _FIELDS:
             problems.unknown(("rules", kind), _FIELDS)
     arguments = [_argument_rule(item, place) for item, place in _entries(kinds, "ArgsModifyRule", problems)]
-    modules = [_module_rule(item, place) for item, place in _entries(kinds, "ModuleNameModifyRule", problems)]
+    modules = [_name_rule(item, place) for item, place in _entries(kinds, "ModuleNameModifyRule", problems)]
     functions = [_name_rule(item, place) for item, place in _entries(kinds, "FuncNameModifyRule", problems)]
     return [*arguments, *modules, *functions]
 
@@ -178,15 +178,11 @@ def _argument_rule(item: dict[str, Any], place: str) -> UserRule:
     )
 
 
-def _module_rule(item: dict[str, Any], place: str) -> UserRule:
-    parent = item.get("parent_module", "")
-    prefix = f"{parent}." if parent else ""
-    return _name_rule({"old_name": prefix + item["old_name"], "new_name": prefix + item["new_name"]}, place)
-
-
 def _name_rule(item: dict[str, Any], place: str) -> UserRule:
-    old = item["old_name"]
-    return UserRule(NAMES, place, CallPattern(old, is_last="." not in old), rename=item["new_name"])
+    """Of a function, or of a module, which may say the package that it is in."""
+    prefix = f"{item['parent_module']}." if item.get("parent_module") else ""
+    old, new = prefix + item["old_name"], prefix + item["new_name"]
+    return UserRule(NAMES, place, CallPattern(old, is_last="." not in old), rename=new)
 
 
 SUFFIXES = (".json", ".toml")

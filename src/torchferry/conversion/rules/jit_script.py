@@ -15,17 +15,11 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     vendor = context.target.vendor
     if qualified not in _NAMES or not vendor.jit_script:
         return None
-    if vendor.jit_script_by_migration and not _imports_migration(context):
+    modules = (module.rpartition(".")[2].encode() for module in vendor.migrations)
+    if vendor.jit_script_by_migration and not any(module in context.module.data for module in modules):
         return None  # converted code does without these modules
     message = _DISABLED.format(company=vendor.company_name, effect=vendor.jit_script)
     return Rename(qualified, "", Kind.RISK, message)
-
-
-def _imports_migration(context: FileContext) -> bool:
-    return any(
-        module.rpartition(".")[2].encode() in context.module.data
-        for module in context.target.vendor.migrations
-    )
 
 
 RULE = Rule(

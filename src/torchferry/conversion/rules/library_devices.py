@@ -157,11 +157,11 @@ def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
 
 def _reported(site: Site[ast.Call], library: LibraryCalls) -> Text:
     vendor = site.target.vendor
-    words = {"library": library.name, "what": library.what, "company": vendor.company_name}
+    words = {"company": vendor.company_name, "device": f'"{vendor.device_type}"'}
     migration = Text("", "")
     if vendor.migrations:
-        migration = _MIGRATION.format(module=vendor.migrations[0], company=vendor.company_name)
-    return _REPORTED.format(migration=migration, device=f'"{vendor.device_type}"', **words)
+        migration = _MIGRATION.format(module=vendor.migrations[0], **words)
+    return _REPORTED.format(library=library.name, what=library.what, migration=migration, **words)
 
 
 def _parts(call: str) -> Iterator[str]:

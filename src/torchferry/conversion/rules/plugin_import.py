@@ -127,7 +127,12 @@ def _imports_at_top(tree: ast.Module) -> list[ImportNode]:
 def _load_plugin(context: FileContext, said: list[Proposal], line: str, message: Text) -> Iterator[Proposal]:
     statements = _imports_of_torch(context)
     is_script = any(map(is_main_guard, context.module.tree.body))
-    if not statements and not is_script and not any(_is_code(context, proposal) for proposal in said):
+    changed = [proposal.start for proposal in said if proposal.edits]
+    if (
+        not statements
+        and not is_script
+        and all(context.module.data.startswith((b"'", b'"'), at) for at in changed)
+    ):
         return  # a file of settings: strings changed, but nothing here touches torch
     module_level = [node for scope, node in statements if scope.parent is None]
     if module_level:
@@ -143,11 +148,6 @@ def _load_plugin(context: FileContext, said: list[Proposal], line: str, message:
             yield _beside(context, node, _before(context, node), line, message)
     if not scopes and not _is_loaded(context, context.module.scopes.root):
         yield _at_top(context, line, message)
-
-
-def _is_code(context: FileContext, proposal: Proposal) -> bool:
-    """Whether a change is of code rather than of the text of a string."""
-    return bool(proposal.edits) and not context.module.data.startswith((b"'", b'"'), proposal.start)
 
 
 def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:

@@ -51,17 +51,13 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
 
 def _main_guard(tree: ast.Module) -> ast.If | None:
     for node in tree.body:
-        if isinstance(node, ast.If) and {"__name__", "__main__"} <= set(_words(node.test)):
-            return node
+        if isinstance(node, ast.If):
+            parts = list(ast.walk(node.test))
+            words = {part.id for part in parts if isinstance(part, ast.Name)}
+            words |= {str(part.value) for part in parts if isinstance(part, ast.Constant)}
+            if {"__name__", "__main__"} <= words:
+                return node
     return None
-
-
-def _words(test: ast.expr) -> Iterator[str]:
-    for node in ast.walk(test):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Constant):
-            yield str(node.value)
 
 
 RULE = Rule(

@@ -38,7 +38,10 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     name = new.rpartition(".")[2]
     if not new.startswith("torch.amp.") or name not in (*_PARAMETERS, *_DECORATORS):
         return
-    device = _device(site)
+    target = site.target
+    device = target.device.expression
+    if target.device.word:
+        device = f'"{target.vendor.autocast_device_type or target.device.word}"'
     call = parent if isinstance(parent, ast.Call) and parent.func is site.node else None
     if call is not None and not any(isinstance(item, ast.Starred) for item in call.args):
         yield site.change(_TOLD, *_call_edits(site, call, name, device), node=call)
@@ -46,11 +49,6 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         yield site.change(_TOLD, site.module.insertion_after(site.node, f"(device_type={device})"))
     else:
         yield site.remark(Kind.TODO, _NOT_CALLED.format(name=name, device=device))
-
-
-def _device(site: Site[ast.expr]) -> str:
-    device = site.target.device
-    return f'"{site.target.vendor.autocast_device_type or device.word}"' if device.word else device.expression
 
 
 def _call_edits(site: Site[ast.expr], call: ast.Call, name: str, device: str) -> Iterator[Edit]:

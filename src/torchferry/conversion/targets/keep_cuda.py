@@ -25,13 +25,8 @@ _FLAT = ("amp.autocast_mode.", "amp.grad_scaler.", "amp.", "memory.", "random.",
 _OF_HELPER = frozenset({"autocast", "GradScaler", "custom_fwd", "custom_bwd"})
 # What the helper makes up for if a vendor has nothing like it.
 _HARMLESS = (
-    "OutOfMemoryError",
-    "init",
-    "ipc_collect",
-    "nvtx",
-    "reset_max_memory_allocated",
-    "reset_max_memory_cached",
-)
+    "OutOfMemoryError", "init", "ipc_collect", "nvtx", "reset_max_memory_allocated", "reset_max_memory_cached"
+)  # fmt: skip
 _MARKERS = ("nvtx.mark", "nvtx.range_push", "nvtx.range_pop", "nvtx.range_start", "nvtx.range_end")
 _MISSING = Api(Support.UNSUPPORTED, "")
 _USABLE = (Support.SAME, Support.RENAMED, Support.UNKNOWN)
@@ -198,14 +193,10 @@ def _api(vendor: Vendor, key: str, api: Api, name: str, own: set[str]) -> Api:
         if leaf != short and "." not in leaf and (leaf in _OF_HELPER or _CUDA + leaf in own):
             return Api(support, f"{name}.{leaf}")
     module, _, leaf = short.rpartition(".")
-    if module and api.name != f"{_vendor_name(vendor, module)}.{leaf}":
+    own_module = vendor.apis.get(_CUDA + module, Api(Support.SAME, f"{vendor.torch_module}.{module}")).name
+    if module and api.name != f"{own_module}.{leaf}":
         return Api(Support.UNSUPPORTED, "")  # the parts of a module that has other names elsewhere
     return Api(support, f"{name}.{short}")
-
-
-def _vendor_name(vendor: Vendor, module: str) -> str:
-    """What the vendor calls a module of torch.cuda."""
-    return vendor.apis.get(_CUDA + module, Api(Support.SAME, f"{vendor.torch_module}.{module}")).name
 
 
 def _everywhere(entry: Replacement, vendor: Vendor) -> Replacement:

@@ -13,23 +13,16 @@ _PRELUDE = (
 )
 
 # torch.cuda name -> the device-agnostic one. Everything else is asked of the module of the device that is there.
+_SAME_NAME = (
+    "current_stream", "device_count", "empty_cache", "is_available", "max_memory_allocated", "max_memory_reserved",
+    "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats", "set_stream", "synchronize",
+)  # fmt: skip
 _ACCELERATOR = {
+    **dict(zip(_SAME_NAME, _SAME_NAME, strict=True)),
     "current_device": "current_device_index",
-    "current_stream": "current_stream",
-    "device_count": "device_count",
-    "empty_cache": "empty_cache",
-    "is_available": "is_available",
-    "max_memory_allocated": "max_memory_allocated",
-    "max_memory_reserved": "max_memory_reserved",
     "mem_get_info": "get_memory_info",
-    "memory_allocated": "memory_allocated",
-    "memory_reserved": "memory_reserved",
-    "memory_stats": "memory_stats",
-    "reset_accumulated_memory_stats": "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats": "reset_peak_memory_stats",
     "set_device": "set_device_index",
-    "set_stream": "set_stream",
-    "synchronize": "synchronize",
 }
 _CORE = {
     "Event": "torch.Event",
@@ -50,18 +43,9 @@ _TYPED = tuple(
 )
 
 _CUDA_ONLY = (
-    *("caching_allocator_alloc", "caching_allocator_delete", "comm", "cudart", "current_blas_handle", "gds"),
-    *(
-        "get_arch_list",
-        "get_gencode_flags",
-        "jiterator",
-        "list_gpu_processes",
-        "nccl",
-        "nvtx",
-        "sparse",
-        "tunable",
-    ),
-)
+    "caching_allocator_alloc", "caching_allocator_delete", "comm", "cudart", "current_blas_handle", "gds",
+    "get_arch_list", "get_gencode_flags", "jiterator", "list_gpu_processes", "nccl", "nvtx", "sparse", "tunable",
+)  # fmt: skip
 
 
 def _apis() -> dict[str, Api]:
@@ -70,10 +54,8 @@ def _apis() -> dict[str, Api]:
         for old, new in _ACCELERATOR.items()
     }
     apis.update({f"torch.cuda.{old}": Api(Support.RENAMED, new) for old, new in _CORE.items()})
-    apis.update({f"torch.cuda.{name}": Api(Support.UNSUPPORTED, "") for name in _TYPED})
-    for name in _CUDA_ONLY:
-        apis[f"torch.cuda.{name}"] = Api(Support.UNSUPPORTED, "")
-    apis.update(dict.fromkeys(CLASS_METHODS, Api(Support.UNSUPPORTED, "")))
+    missing = (*(f"torch.cuda.{name}" for name in (*_TYPED, *_CUDA_ONLY)), *CLASS_METHODS)
+    apis.update(dict.fromkeys(missing, Api(Support.UNSUPPORTED, "")))
     return apis
 
 

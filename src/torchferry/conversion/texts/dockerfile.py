@@ -125,13 +125,10 @@ def _commands(draft: Draft, start: int, end: int) -> None:
         ]
         look_at_commands(draft, Script([ShellCommand(words, is_list=True)] if words else []))
     else:
-        look_at_commands(draft, read_script(_without_comments(draft.chars, start, end), start, end))
-
-
-def _without_comments(chars: str, start: int, end: int) -> str:
-    """A comment line between continuation lines counts as nothing: blank it, in place."""
-    part = re.sub(r"(?m)^[ \t]*#[^\n]*\n", lambda match: " " * len(match.group()), chars[start:end])
-    return chars[:start] + part + chars[end:]
+        # A comment line between continuation lines counts as nothing: it is blanked, in place.
+        part = re.sub(r"(?m)^[ \t]*#[^\n]*\n", lambda line: " " * len(line.group()), draft.chars[start:end])
+        chars = draft.chars[:start] + part + draft.chars[end:]
+        look_at_commands(draft, read_script(chars, start, end))
 
 
 # Makefiles: the commands of their recipes, and the variables that they export.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 # Which lines begin a statement, for code that Python's own tokenizer can't read.
 
@@ -132,8 +131,7 @@ def read_cell(source: str) -> CellReading:
     lines = source.split("\n")
     if _why_unreadable(source) is None:
         return CellReading(tuple(ShownLine(line) for line in lines))
-    reader = _CellReader(lines)
-    reading = reader.read()
+    reading = _CellReader(lines).read()
     if not reading.lines:
         return reading
     shown = "\n".join(line.shown for line in reading.lines)
@@ -141,7 +139,7 @@ def read_cell(source: str) -> CellReading:
     if error is None:
         return reading
     if shown.lstrip("\n").startswith((" ", "\t")) and _why_unreadable(f"if 1:\n{shown}") is None:
-        return CellReading(reading.lines, reading.foreign, reading.left, is_indented=True)
+        return replace(reading, is_indented=True)
     return CellReading(problem=error[0], problem_line=error[1])
 
 
@@ -283,13 +281,9 @@ class _CellReader:
         """Take a command, with the lines that a backslash joins to it."""
         first = self._index
         start = self._start(first) + column
-        for line in self._continued(first):
+        for line in self.lines[first:]:
             self.shown.append(ShownLine(stand_in if self._index == first else "", stands_in=True))
             end = self._start(self._index - 1) + len(line.rstrip("\r"))
-        self.foreign.append(Foreign(start, end, "cell.sh", lead, between))
-
-    def _continued(self, first: int) -> Iterator[str]:
-        for line in self.lines[first:]:
-            yield line
             if not line.rstrip("\r").endswith("\\"):
-                return
+                break
+        self.foreign.append(Foreign(start, end, "cell.sh", lead, between))

@@ -115,7 +115,9 @@ class JoinedCells:
                     raise VerificationError("a change would move a line that is no Python")
                 lines.append(self._unmarked(line[: match.start()], expected, hidden))
                 expected += 1
-            found[cell] = _with_endings_of(sources[cell], "\n".join(lines))
+            found[cell] = "\n".join(lines)
+            if set(_NEWLINE.findall(sources[cell])) == {"\r\n"}:
+                found[cell] = re.sub(r"(?<!\r)\n", "\r\n", found[cell])
         if expected != len(self._marked):
             raise VerificationError("a change would remove a line that is no Python")
         return found
@@ -140,12 +142,6 @@ class JoinedCells:
             return text
         lines = (self._mark.sub("", line) for line in text.split("\n"))
         return "\n".join(line for line in lines if self._tag not in line)
-
-
-def _with_endings_of(old: str, new: str) -> str:
-    """A new source whose lines end as those of the old one, if those all end in the same way."""
-    ends = set(_NEWLINE.findall(old))
-    return re.sub(r"(?<!\r)\n", "\r\n", new) if ends == {"\r\n"} else new
 
 
 def _indentation(line: str) -> int:

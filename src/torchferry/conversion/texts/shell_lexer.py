@@ -94,7 +94,8 @@ class _Lexer:
             elif char in _OPERATORS:
                 depth += {"(": 1, ")": -1}.get(char, 0)
                 depth = max(depth, 0)
-                stop = self._operator_end(position)
+                is_double = chars[position : position + 2] in ("&&", "||", ";;", "|&")
+                stop = position + (2 if is_double else 1)
                 self._close(command, operator, chars[position:stop])
                 operator = chars[position:stop]
                 command = ShellCommand(is_nested=is_nested)
@@ -113,18 +114,12 @@ class _Lexer:
         return position
 
     def _close(self, command: ShellCommand, before: str, operator: str) -> None:
-        command.operator = operator
-        command.before = before
+        command.before, command.operator = before, operator
         if command.words:
             self.script.commands.append(command)
 
-    def _operator_end(self, position: int) -> int:
-        double = self.chars[position : position + 2]
-        return position + (2 if double in ("&&", "||", ";;", "|&") else 1)
-
     def _comment(self, position: int) -> int:
-        stop = self.chars.find("\n", position, self.end)
-        stop = self.end if stop < 0 else stop
+        stop = self._find("\n", position)
         self.script.comments.append((position, stop))
         return stop
 
@@ -140,8 +135,7 @@ class _Lexer:
         for name, is_indented, command in self.waiting:
             begin = position
             while position < self.end:
-                stop = self.chars.find("\n", position, self.end)
-                stop = self.end if stop < 0 else stop
+                stop = self._find("\n", position)
                 line = self.chars[position:stop].rstrip("\r")
                 position = min(stop + 1, self.end)
                 if (line.lstrip("\t") if is_indented else line) == name:
@@ -246,10 +240,8 @@ class _Lexer:
         if match:
             self.script.references.append(VariableReference(match.group(1), match.start(1), match.end(1)))
             return match.end()
-        return min(
-            position + (2 if chars[position + 1 : position + 2] in tuple("@*#?$!-0123456789") else 1),
-            self.end,
-        )
+        is_special = chars[position + 1 : position + 2] in tuple("@*#?$!-0123456789")
+        return min(position + (2 if is_special else 1), self.end)
 
     def _nested_commands(self, position: int, closing: str) -> int:
         if self.nested >= _DEEPEST:  # every level holds the text of those in it
