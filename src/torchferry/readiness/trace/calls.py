@@ -24,6 +24,7 @@ from torchferry.traces.names import (
     place_of,
 )
 
+# what PyTorch's own annotations tell of the program's phase
 _MARKS = (
     ("Optimizer.step#", Phase.OPTIMIZER),
     ("Optimizer.zero_grad#", Phase.OPTIMIZER),
@@ -33,7 +34,7 @@ _FROM_OUTSIDE_IN = {EventRole.PYTHON: 0, EventRole.HOST: 1, EventRole.LAUNCH: 2,
 
 
 class Surroundings(NamedTuple):
-    """What a call lies in."""
+    """What a call lies in: the program's phase, a module, a line, a step of autograd."""
 
     phase: Phase | None = None  # None: nothing says
     module: str = ""  # Net_0.Conv2d_0
@@ -55,7 +56,7 @@ class ProfiledCall:
         self.work: list[OperatorEvent] = []  # that it handed to a device itself
 
     def all_work(self) -> Iterator[OperatorEvent]:
-        """Its own, and that of all operators that it called."""
+        """Its own work, and that of all operators that it called."""
         waiting = [self]
         while waiting:
             call = waiting.pop()
@@ -104,11 +105,6 @@ def _order(event: OperatorEvent) -> tuple[int, int, int, int]:
     return (event.start, -event.duration, _FROM_OUTSIDE_IN[event.role], number)
 
 
-def _marked_phase(name: str) -> Phase | None:
-    """What PyTorch's own annotations tell of the program's phase."""
-    return next((phase for start, phase in _MARKS if name.startswith(start)), None)
-
-
 class _Open(NamedTuple):
     """An event that is not over."""
 
@@ -130,17 +126,14 @@ class _Thread:
                 self._open.pop()
             around = self._open[-1] if self._open else _Open(0, Surroundings(), None)
             if event.role in (EventRole.LAUNCH, EventRole.FLOW_START):
-                self._launch(event, around)
+                if around.call is not None and event.link:
+                    category = event.category if event.role is EventRole.FLOW_START else ""
+                    self._timeline.launches[category, event.link] = around.call
             elif event.role is EventRole.PYTHON:
                 within = self._python(event, around.surroundings)
                 self._open.append(_Open(event.end, within, around.call))
             else:
                 self._open.append(self._host(event, around))
-
-    def _launch(self, event: OperatorEvent, around: _Open) -> None:
-        if around.call is not None and event.link:
-            category = event.category if event.role is EventRole.FLOW_START else ""
-            self._timeline.launches[category, event.link] = around.call
 
     def _python(self, event: OperatorEvent, around: Surroundings) -> Surroundings:
         if module := module_of(event.name):
@@ -182,7 +175,7 @@ class _Thread:
             self._timeline.backward_ends.append(event.end)
             sequence = event.sequence if event.sequence >= 0 else around.sequence
             return around._replace(phase=Phase.BACKWARD, node=step, sequence=sequence)
-        phase = _marked_phase(event.name)
+        phase = next((phase for start, phase in _MARKS if event.name.startswith(start)), None)
         return around._replace(phase=phase) if phase else around
 
 
@@ -226,22 +219,18 @@ def counted(roots: Iterable[ProfiledCall], signatures: Signatures, device: str) 
 
 
 def _level(call: ProfiledCall, schema: Schema | None, signatures: Signatures, device: str) -> CountLevel:
-    if _is_autocast(call, schema, signatures):
-        return CountLevel.THROUGH
+    # Autocast converts the arguments, then calls the operator again. Formulas call other overloads: sum, sum.dim.
+    called = [child.operator for child in call.children]
+    if called.count(call.operator) == 1 and set(called) <= {call.operator, _CAST}:
+        again = call.children[called.index(call.operator)]
+        if signatures.schema_of(call.operator, again.event.inputs) == schema:
+            return CountLevel.THROUGH
     level = level_of(call.operator, schema, device)
     if level is CountLevel.THROUGH and call.work:
         return CountLevel.WHOLE  # an adapter has put a kernel of its own in place of the formula
     if level is CountLevel.EXPANDED and not call.children:
         return CountLevel.WHOLE
     return level
-
-
-def _is_autocast(call: ProfiledCall, schema: Schema | None, signatures: Signatures) -> bool:
-    """Autocast converts the arguments, then calls the operator again. Formulas call other overloads: sum, sum.dim."""
-    again = [child for child in call.children if child.operator == call.operator]
-    if len(again) != 1 or any(child.operator not in (call.operator, _CAST) for child in call.children):
-        return False
-    return signatures.schema_of(call.operator, again[0].event.inputs) == schema
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The events of a trace that tell of operators, in the one form from which calls are nested."""
+"""The events of a trace that tell of operators, and what these were called with; equal calls added up."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NO_INPUTS = ProfiledInputs()
 
 
 class OperatorEvent(NamedTuple):
-    """Times are nanoseconds."""
+    """One event, of the host or of a device. Times are nanoseconds."""
 
     role: EventRole
     name: str
@@ -74,7 +74,6 @@ class OperatorEvent(NamedTuple):
 
     @property
     def end(self) -> int:
-        """When it was over."""
         return self.start + self.duration
 
 
@@ -88,7 +87,7 @@ class EventReader:
         self._stacks: dict[bytes, str] = {}
 
     def read(self, events: Sequence[TraceEvent]) -> Iterator[OperatorEvent]:
-        """Those of one piece of the file."""
+        """The events that matter in one piece of the file."""
         wanted = [(event, role) for event in events if (role := _role(event)) is not None]
         starts = nanoseconds([event.ts for event, _ in wanted]).tolist()
         durations = nanoseconds([event.dur or 0 for event, _ in wanted]).tolist()
@@ -100,11 +99,14 @@ class EventReader:
 
     def _event(self, event: TraceEvent, role: EventRole, start: int, duration: int) -> OperatorEvent:
         args = event.args or NO_ARGS
+        thread = (event.pid, event.tid)
+        if thread not in self._threads:
+            self._threads[thread] = (_text(event.pid), _text(event.tid))
         made = OperatorEvent(
             role,
             event.name,
             event.cat,
-            self._thread(event),
+            self._threads[thread],
             start,
             duration,
             link=_text(event.id if role in _FLOWS else args.correlation),
@@ -112,31 +114,21 @@ class EventReader:
         )
         if role is not EventRole.HOST or args is NO_ARGS:
             return made
+        stack = bytes(args.stack)
+        if stack not in self._stacks:
+            self._stacks[stack] = _text(_decoded(stack))
         return made._replace(
             sequence=args.sequence if isinstance(args.sequence, int) else -1,
             inputs=self._inputs_of(args),
-            stack=self._stack(bytes(args.stack)),
+            stack=self._stacks[stack],
         )
-
-    def _thread(self, event: TraceEvent) -> tuple[str, str]:
-        key = (event.pid, event.tid)
-        known = self._threads.get(key)
-        if known is None:
-            known = self._threads[key] = (_text(event.pid), _text(event.tid))
-        return known
 
     def _inputs_of(self, args: Args) -> ProfiledInputs:
         types = args.types_of_old if args.types is ABSENT else args.types
         key = (bytes(args.dims), bytes(types), bytes(args.strides), bytes(args.concrete))
-        known = self._inputs.get(key)
-        if known is None:
-            known = self._inputs[key] = ProfiledInputs(*map(_decoded, key))
-        return known
-
-    def _stack(self, raw: bytes) -> str:
-        if raw not in self._stacks:
-            self._stacks[raw] = _text(_decoded(raw))
-        return self._stacks[raw]
+        if key not in self._inputs:
+            self._inputs[key] = ProfiledInputs(*map(_decoded, key))
+        return self._inputs[key]
 
 
 def _role(event: TraceEvent) -> EventRole | None:
@@ -187,7 +179,8 @@ class Signatures:
         key = (operator, id(inputs))
         if key not in self._schemas:
             self._seen[id(inputs)] = inputs
-            kinds = _kinds(inputs)
+            has_types = isinstance(inputs.types, list) and inputs.types
+            kinds = list(map(_kind, inputs.types)) if has_types else None
             self._schemas[key] = choose_overload(operator.removeprefix("aten::"), kinds)
         return self._schemas[key]
 
@@ -208,76 +201,49 @@ class Signatures:
         if schema and len(schema.arguments) == len(values):
             names = list(schema.arguments)
             values = [_number_if_wrapped(name, value) for name, value in zip(names, values, strict=True)]
+        given = [Argument(name, value) for name, value in zip(names, values, strict=True)]
         return Signature(
             f"aten::{schema.name}" if schema else operator,
-            tuple(
-                Argument(name, value) for name, value in zip(names, values, strict=True) if value is not None
-            ),
+            tuple(argument for argument in given if argument.value is not None),
         )
 
 
 def _number_if_wrapped(name: str, value: Value) -> Value:
     """PyTorch makes a tensor of the number in `tensor * 0.5`. It has no dtype of its own: it takes the tensor's."""
-    is_wrapped = (
-        name == "other" and isinstance(value, TensorSpec) and not value.shape and value.dtype in _OF_NUMBERS
-    )
-    return Special("number", "") if is_wrapped else value
-
-
-def _kinds(inputs: ProfiledInputs) -> list[ArgumentKind] | None:
-    if not isinstance(inputs.types, list) or not inputs.types:
-        return None
-    return [_kind(type_) for type_ in inputs.types]
+    if name != "other" or not isinstance(value, TensorSpec) or value.shape:
+        return value
+    return Special("number", "") if value.dtype in _OF_NUMBERS else value
 
 
 def _kind(type_: Any) -> ArgumentKind:
-    return (
-        _KINDS.get(type_, ArgumentKind.TENSOR if type_ in DTYPES else ArgumentKind.NOTHING)
-        if isinstance(type_, str)
-        else ArgumentKind.LIST
-    )
+    if not isinstance(type_, str):
+        return ArgumentKind.LIST
+    return _KINDS.get(type_, ArgumentKind.TENSOR if type_ in DTYPES else ArgumentKind.NOTHING)
 
 
 def _values(inputs: ProfiledInputs, device: str) -> list[Value]:
-    if not isinstance(inputs.types, list):
-        return _shapes_alone(inputs, device)
-    return [
-        _value(
-            type_,
-            _item(inputs.dims, index),
-            _item(inputs.strides, index),
-            _item(inputs.concrete, index),
-            device,
-        )
-        for index, type_ in enumerate(inputs.types)
-    ]
+    if isinstance(inputs.types, list):
+        return [_value(inputs, index, device) for index in range(len(inputs.types))]
+    # old profilers recorded no types: what has a shape is a tensor
+    shapes = inputs.dims if isinstance(inputs.dims, list) else []
+    return [_tensor("", dims, None, device) if dims else None for dims in shapes]
 
 
-def _shapes_alone(inputs: ProfiledInputs, device: str) -> list[Value]:
-    """Old profilers recorded no types: what has a shape is a tensor."""
-    if not isinstance(inputs.dims, list):
-        return []
-    return [_tensor("", dims, None, device) if dims else None for dims in inputs.dims]
-
-
-def _value(type_: Any, dims: Any, strides: Any, concrete: Any, device: str) -> Value:
+def _value(inputs: ProfiledInputs, index: int, device: str) -> Value:
+    type_, dims, strides, concrete = (
+        _item(column, index) for column in (inputs.types, inputs.dims, inputs.strides, inputs.concrete)
+    )
     kind = _kind(type_)
     if kind is ArgumentKind.TENSOR:
         return _tensor(DTYPES[type_], dims, strides, device)
     if isinstance(type_, list) or (kind in (ArgumentKind.TENSORS, ArgumentKind.LIST) and dims):
-        return _tensors(type_, dims, strides, device)
+        return tuple(  # most profilers leave out the dtypes of lists
+            _tensor(DTYPES.get(str(_item(type_, at)), ""), shape, _item(strides, at), device)
+            for at, shape in enumerate(dims if isinstance(dims, list) else [])
+        )
     if isinstance(concrete, str) and concrete:
         return _number(concrete)
     return Special(str(type_), "") if type_ else None
-
-
-def _tensors(type_: Any, dims: Any, strides: Any, device: str) -> Value:
-    """A list of tensors. Most profilers leave out the dtypes."""
-    shapes = dims if isinstance(dims, list) else []
-    return tuple(
-        _tensor(DTYPES.get(str(_item(type_, index)), ""), shape, _item(strides, index), device)
-        for index, shape in enumerate(shapes)
-    )
 
 
 def _tensor(dtype: str, dims: Any, strides: Any, device: str) -> Value:
@@ -323,8 +289,6 @@ def shapes_of(text: str) -> ProfiledInputs:
     return ProfiledInputs(dims=dims) if isinstance(dims, list) else ProfiledInputs()
 
 
-# Adds up calls with the same signature from the same site.
-
 MOST_SIGNATURES = 50  # of one operator at one site; further ones are counted with the last
 
 
@@ -337,7 +301,7 @@ class _Row:
 
 
 class Folding:
-    """The rows so far."""
+    """Adds up calls with the same signature from the same site."""
 
     def __init__(self) -> None:
         self.has_varied = False
@@ -346,7 +310,7 @@ class Folding:
     def add(
         self, signature: Signature, site: OperatorSite, calls: int, nanoseconds: int, expanded: bool
     ) -> None:
-        """Some calls."""
+        """Add some calls."""
         rows = self._rows.setdefault((signature.operator, site, expanded), {})
         row = rows.get(signature)
         if row is None:
@@ -359,7 +323,7 @@ class Folding:
         row.nanoseconds += nanoseconds
 
     def uses(self) -> tuple[Use, ...]:
-        """In the order in which they first came."""
+        """All rows, in the order in which they first came."""
         return tuple(
             Use(signature, site, row.calls, row.nanoseconds / 1e9, row.expanded, row.varied)
             for (_, site, _), rows in self._rows.items()

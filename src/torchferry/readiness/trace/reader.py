@@ -1,12 +1,15 @@
-"""Reads a profiler's file, a trace or a table, and tells which operators it holds."""
+"""Reads a profiler's file, and tells which operators it holds: a trace, or the table that `key_averages().table()` prints,
+which has names, calls and times, but not who called whom.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
 from torchferry.errors import InputError
 from torchferry.operators.names import CALLED_ELSEWHERE
@@ -52,17 +55,19 @@ from torchferry.traces.printed import (
 
 
 class Sites:
-    """Answers for the calls of one trace."""
+    """Where the calls of one trace were made."""
 
     def __init__(self, timeline: HostTimeline) -> None:
         self._timeline = timeline
-        self._setup_ends = _first_forward(timeline)
+        # only a trace with modules tells; what autograd keeps belongs to the forward pass
+        starts = [*timeline.module_starts[:1], *timeline.turn_starts[:1], *timeline.backward_ends[:1]]
+        self._setup_ends = min(starts) if timeline.module_starts else 0
         self._known: dict[OperatorSite, OperatorSite] = {}
 
     def of(self, call: ProfiledCall, inside: str) -> OperatorSite:
         """The site of a call that `inside` made."""
         around = call.surroundings
-        phase = around.phase or self._phase_by_time(around, call.event.start)
+        phase = around.phase or (Phase.FORWARD if around.module else self._phase_at(call.event.start))
         if phase is Phase.BACKWARD:
             made = self._made(around.sequence, call.event.start)
             site = OperatorSite(phase, made.module, made.place, around.node, inside)
@@ -80,9 +85,7 @@ class Sites:
         index = bisect_left(made, before, key=lambda entry: entry[0])
         return made[index - 1][1] if index else Surroundings()
 
-    def _phase_by_time(self, around: Surroundings, time: int) -> Phase:
-        if around.module:
-            return Phase.FORWARD
+    def _phase_at(self, time: int) -> Phase:
         if self._is_between_backward_and_step(time):
             return Phase.OPTIMIZER
         return Phase.SETUP if time < self._setup_ends else Phase.FORWARD
@@ -106,19 +109,8 @@ def _last(times: list[int], until: int) -> int:
     return times[index - 1] if index else -1
 
 
-def _first_forward(timeline: HostTimeline) -> int:
-    """When setting up was over. Only a trace with modules tells; what autograd keeps belongs to the forward pass."""
-    if not timeline.module_starts:
-        return 0
-    starts = [timeline.module_starts[0], *timeline.turn_starts[:1], *timeline.backward_ends[:1]]
-    return min(starts)
-
-
-# The work of a device, given to the operators that asked for it.
-
-
 def add_device_work(timeline: HostTimeline, work: Iterable[OperatorEvent]) -> None:
-    """To each operator its own. Work whose operator is not known is left out."""
+    """Give the work of a device to the operators that asked for it. Work whose operator is not known is left out."""
     flows: dict[tuple[tuple[str, str], int], OperatorEvent] = {}
     others: list[OperatorEvent] = []
     for event in work:
@@ -144,6 +136,8 @@ def device_of(launches: Iterable[str], flows: Iterable[str], has_kernels: bool) 
     return next((device for device in named if device), CUDA if has_kernels else "cpu")
 
 
+_VERSIONS = ("torch_version", "pytorch_version", "PyTorch version")  # of PyTorch, as profilers name it
+_START = attrgetter("start")
 _HOST_ROLES = (EventRole.HOST, EventRole.PYTHON, EventRole.LAUNCH, EventRole.FLOW_START)
 
 
@@ -182,7 +176,7 @@ def read_launches(path: Path) -> Launches:
 
 
 class _TraceReader:
-    """One file."""
+    """Reads the events of one trace."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -205,7 +199,7 @@ class _TraceReader:
             Launch(
                 signatures.of(call.operator, call.event.inputs, device),
                 sites.of(call, inside),
-                tuple((event.name, event.duration) for event in sorted(_work(call, expanded), key=_start)),
+                tuple((event.name, event.duration) for event in sorted(_work(call, expanded), key=_START)),
             )
             for call, inside, expanded in counted(timeline.roots, signatures, device)
         ]
@@ -217,13 +211,18 @@ class _TraceReader:
         spans = [(event.start, event.end) for event in self._host if event.role is EventRole.HOST]
         processes = {event.thread[0] for event in self._host if event.role is EventRole.HOST}
         timeline = self._timeline()
-        signatures = Signatures()
-        folding = _folded(timeline, signatures, device)
+        about = self._chunks.about
+        sites, signatures, folding = Sites(timeline), Signatures(), Folding()
+        for call, inside, expanded in counted(timeline.roots, signatures, device):
+            site = sites.of(call, inside)
+            where = "cpu" if site.phase.is_on_host else device
+            signature = signatures.of(call.operator, call.event.inputs, where)
+            folding.add(signature, site, 1, _nanoseconds(call, expanded, device), expanded)
         return Capture(
             program=str(self._path),
             origin=TRACE,
             device=device,
-            torch=_version(self._chunks.about),
+            torch=next((about[key] for key in _VERSIONS if isinstance(about.get(key), str)), ""),
             steps=len(timeline.step_starts) or len(timeline.turn_starts),
             seconds=(max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9,
             processes=len(processes),
@@ -233,11 +232,22 @@ class _TraceReader:
         )
 
     def _read(self) -> None:
-        for event in self._events():
-            self._sort(event)
-        self._is_trace |= self._chunks.is_object
-        if not any(event.role is EventRole.HOST for event in self._host):
-            self._refuse()
+        for events in self._decoder:
+            self._is_trace |= any(event.ph for event in events)
+            for event in self._reader.read(events):
+                if event.role is EventRole.FLOW_START:
+                    self._flows.add(event.category)
+                elif event.role is EventRole.LAUNCH:
+                    self._launches.add(event.category)
+                (self._host if event.role in _HOST_ROLES else self._work).append(event)
+        if any(event.role is EventRole.HOST for event in self._host):
+            return
+        if self._is_trace or self._chunks.is_object:
+            raise InputError(
+                f"{str(self._path)!r} is a trace without operators of PyTorch: record with "
+                "activities=[ProfilerActivity.CPU, ...], while the program computes"
+            )
+        raise no_trace(self._path, "a JSON list of other things")
 
     def _device(self) -> str:
         has_kernels = any(event.role is EventRole.DEVICE for event in self._work)
@@ -248,27 +258,6 @@ class _TraceReader:
         self._host.clear()
         add_device_work(timeline, self._work)
         return timeline
-
-    def _events(self) -> Iterator[OperatorEvent]:
-        for events in self._decoder:
-            self._is_trace |= any(event.ph for event in events)
-            yield from self._reader.read(events)
-
-    def _sort(self, event: OperatorEvent) -> None:
-        """To the host's, or to the device's."""
-        if event.role is EventRole.FLOW_START:
-            self._flows.add(event.category)
-        elif event.role is EventRole.LAUNCH:
-            self._launches.add(event.category)
-        (self._host if event.role in _HOST_ROLES else self._work).append(event)
-
-    def _refuse(self) -> NoReturn:
-        if self._is_trace:
-            raise InputError(
-                f"{str(self._path)!r} is a trace without operators of PyTorch: record with "
-                "activities=[ProfilerActivity.CPU, ...], while the program computes"
-            )
-        raise no_trace(self._path, "a JSON list of other things")
 
     def _notes(self, timeline: HostTimeline, signatures: Signatures, folding: Folding) -> Iterator[str]:
         if self._chunks.is_cut_short or self._decoder.damaged or self._reader.damaged:
@@ -290,20 +279,6 @@ class _TraceReader:
             yield "varied"
 
 
-def _folded(timeline: HostTimeline, signatures: Signatures, device: str) -> Folding:
-    sites = Sites(timeline)
-    folding = Folding()
-    for call, inside, expanded in counted(timeline.roots, signatures, device):
-        site = sites.of(call, inside)
-        signature = signatures.of(call.operator, call.event.inputs, _where(site, device))
-        folding.add(signature, site, 1, _nanoseconds(call, expanded, device), expanded)
-    return folding
-
-
-def _where(site: OperatorSite, device: str) -> str:
-    return "cpu" if site.phase.is_on_host else device
-
-
 def _nanoseconds(call: ProfiledCall, expanded: bool, device: str) -> int:
     """The device's time, or on the CPU the host's; of an expanded operator without those that it called."""
     if device == "cpu":
@@ -315,17 +290,6 @@ def _nanoseconds(call: ProfiledCall, expanded: bool, device: str) -> int:
 def _work(call: ProfiledCall, expanded: bool) -> Iterable[OperatorEvent]:
     """What a call made the device do; of an expanded operator without those that it called."""
     return call.work if expanded else call.all_work()
-
-
-def _start(event: OperatorEvent) -> int:
-    return event.start
-
-
-def _version(about: dict[str, Any]) -> str:
-    for key in ("torch_version", "pytorch_version", "PyTorch version"):
-        if isinstance(about.get(key), str):
-            return str(about[key])
-    return ""
 
 
 _SHAPES = "Input Shapes"
