@@ -350,5 +350,5 @@ def compare_distribution(name: str, actual: Tensor, expected: Tensor) -> None:
     distance = float((below[0] - below[1]).abs().max()) / expected.numel()
     allowed = math.sqrt(-math.log(CHANCE / 2) / expected.numel())
     if not distance <= allowed:
-        said = f"distance {distance:.3g}, by chance {allowed:.3g}"
-        raise ResultMismatchError(f"{name}: the values differ in their distribution: {said}")
+        said = f"their distribution: distance {distance:.3g}, by chance {allowed:.3g}"
+        raise ResultMismatchError(f"{name}: the values differ in {said}")
