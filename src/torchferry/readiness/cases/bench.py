@@ -57,7 +57,7 @@ class Bench:
         return Times(**answer)
 
     def try_out(self, file: Path, is_patient: bool = True) -> CaseOutcome:
-        """The same; a case that the CPU does not take is invalid."""
+        """What the device does with the case of a file; one that the CPU does not take is invalid."""
         seconds = self._seconds if is_patient else min(self._seconds, PATIENCE)
         return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback}, seconds)
 
@@ -119,16 +119,13 @@ class Bench:
     def _crashed(self, process: subprocess.Popen[str]) -> CaseOutcome:
         code = process.wait()
         message = f"ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        words = self._last_words()
+        lines: list[str] = []
+        if self._words is not None:
+            self._words.seek(0)
+            lines = self._words.read().decode("utf-8", "replace").split("\n")
+        last_words = next((line.strip() for line in reversed(lines) if line.strip()), "")
         self._end()
-        return CaseOutcome(CaseVerdict.CRASHES, message=f"{message}: {words}" if words else message)
-
-    def _last_words(self) -> str:
-        if self._words is None:
-            return ""
-        self._words.seek(0)
-        lines = self._words.read().decode("utf-8", "replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return CaseOutcome(CaseVerdict.CRASHES, message=f"{message}: {last_words}" if last_words else message)
 
     def _end(self) -> None:
         if self._process is not None:

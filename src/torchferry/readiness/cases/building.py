@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from torchferry.errors import InputError
+from torchferry.observe.operators import find_overload
 from torchferry.readiness.capture_json import load
 from torchferry.readiness.cases.contents import check_fits, filled
 from torchferry.readiness.cases.describing import described
@@ -26,7 +27,7 @@ from torchferry.readiness.cases.notation import parse_init, parse_inputs
 from torchferry.readiness.cases.resolving import arranged, resolve
 from torchferry.readiness.model import TensorSpec, Use, Value
 
-# Turns a call that a capture has seen into the arguments of a case; contents are made up.
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def uses(path: Path, operator: str = "", site: str = "") -> list[Use]:
@@ -46,24 +47,17 @@ def uses(path: Path, operator: str = "", site: str = "") -> list[Use]:
 
 
 def arguments(use: Use) -> dict[str, CaseValue]:
-    """What the operator was given, by name."""
+    """What the operator was given, by name; contents are made up."""
     return {argument.name: _value(argument.value) for argument in use.signature.arguments}
 
 
 def _value(value: Value) -> CaseValue:
-    if isinstance(value, TensorSpec):
-        return _tensor(value)
-    return tuple(map(_value, value)) if isinstance(value, tuple) else value
-
-
-def _tensor(spec: TensorSpec) -> TensorInput:
-    if spec.layout != "strided":
-        raise InputError(f"a tensor of layout {spec.layout} can't be made for a case; choose another call")
-    stride = None if spec.stride == contiguous(spec.shape) or not spec.elements else spec.stride
-    return TensorInput(spec.dtype, spec.shape, TensorContents(Draw.DEFAULT), stride)
-
-
-_HDF5 = b"\x89HDF\r\n\x1a\n"
+    if not isinstance(value, TensorSpec):
+        return tuple(map(_value, value)) if isinstance(value, tuple) else value
+    if value.layout != "strided":
+        raise InputError(f"a tensor of layout {value.layout} can't be made for a case; choose another call")
+    stride = None if value.stride == contiguous(value.shape) or not value.elements else value.stride
+    return TensorInput(value.dtype, value.shape, TensorContents(Draw.DEFAULT), stride)
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ class RecordReader(Protocol):
     """Reads calls of records; who knows their files hands it in."""
 
     def calls(self, path: Path, operator: str = "") -> list[RecordedCall]:
-        """Those of an operator, of all if none is named; in the order of their numbers."""
+        """The calls of an operator, of all if none is named; in the order of their numbers."""
 
     def read(self, path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedInputs:
         """The inputs of one call; their shapes alone without contents."""
@@ -124,7 +118,11 @@ def build(request: CaseRequest, records: RecordReader | None = None) -> Case:
 
 def _whole(case: Case) -> Case:
     check_fits(case.tensors)
-    return filled(case, _positional_names(case.callee))
+    names: tuple[str, ...] = ()
+    if case.callee.kind is CalleeKind.OPERATOR:
+        schema = _schema(case.callee)
+        names = tuple(argument.name for argument in schema.arguments if not argument.kwarg_only)
+    return filled(case, names)
 
 
 def listed(source: Path, operator: str, site: str, records: RecordReader | None = None) -> list[str]:
@@ -150,10 +148,18 @@ def _from_source(
     if request.init:
         raise InputError("--init is for the arguments of a module's class; --from names an operator's call")
     assert request.source is not None
+    stored: dict[str, torch.Tensor] = {}
     if records is not None and _is_record(request.source):
-        name, values, stored = _recorded(request, records)
+        calls = records.calls(request.source, request.operator)
+        known = sorted({call.operator for call in records.calls(request.source)})
+        call = _chosen({call.number: call for call in reversed(calls)}, request, known)
+        inputs = records.read(request.source, call)
+        name, values, stored = call.exact or request.operator, inputs.values, inputs.stored
     else:
-        name, values, stored = _captured(request)
+        wanted = uses(request.source, request.operator, request.site)
+        known = sorted({use.operator for use in uses(request.source)})
+        use = _chosen(dict(enumerate(wanted, 1)), request, known)
+        name, values = use.operator, arguments(use)
     values.update(given)
     callee = resolve(name, (), tuple(values.items()), request.modules)
     if callee.kind is not CalleeKind.OPERATOR:
@@ -161,25 +167,6 @@ def _from_source(
         return _whole(Case(callee, tuple(first), tuple(values.items()), (), request.seed, stored))
     args, kwargs = arranged(_schema(callee), values)
     return _whole(Case(callee, args, kwargs, (), request.seed, stored))
-
-
-def _recorded(
-    request: CaseRequest, records: RecordReader
-) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
-    assert request.source is not None
-    calls = records.calls(request.source, request.operator)
-    known = sorted({call.operator for call in records.calls(request.source)})
-    call = _chosen({call.number: call for call in reversed(calls)}, request, known)
-    inputs = records.read(request.source, call)
-    return call.exact or request.operator, inputs.values, inputs.stored
-
-
-def _captured(request: CaseRequest) -> tuple[str, dict[str, CaseValue], dict[str, torch.Tensor]]:
-    assert request.source is not None
-    wanted = uses(request.source, request.operator, request.site)
-    known = sorted({use.operator for use in uses(request.source)})
-    use = _chosen(dict(enumerate(wanted, 1)), request, known)
-    return use.operator, arguments(use), {}
 
 
 def _chosen(calls: dict[int, Any], request: CaseRequest, known: list[str]) -> Any:
@@ -210,12 +197,6 @@ def _described(values: dict[str, CaseValue]) -> str:
 
 
 def _schema(operator: Callee) -> Any:
-    namespace, _, rest = operator.name.partition("::")
-    base, _, overload = rest.partition(".")
-    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")._schema
-
-
-def _positional_names(callee: Callee) -> tuple[str, ...]:
-    if callee.kind is not CalleeKind.OPERATOR:
-        return ()
-    return tuple(argument.name for argument in _schema(callee).arguments if not argument.kwarg_only)
+    overload = find_overload(operator.name)
+    assert overload is not None
+    return overload._schema

@@ -12,7 +12,7 @@ from torchferry import units
 from torchferry.errors import InputError
 from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.describing import described
-from torchferry.readiness.cases.model import Case, CaseValue, Draw, TensorContents, TensorInput, contiguous
+from torchferry.readiness.cases.model import Case, CaseValue, Draw, TensorContents, TensorInput
 from torchferry.readiness.model import TensorSpec
 
 _NORMAL = TensorContents(Draw.NORMAL)
@@ -25,7 +25,7 @@ _WHOLE_UNSIGNED = TensorContents(Draw.INTS, 0, 20)
 # Arguments that are never negative, whatever the operator: variances and what is made of them. With others a root
 # is taken, and a result that is no number everywhere would compare nothing.
 _POSITIVE_ARGUMENTS = frozenset(
-    (
+    [
         "running_var",
         "save_var",
         "save_invstd",
@@ -35,7 +35,7 @@ _POSITIVE_ARGUMENTS = frozenset(
         "var",
         "exp_avg_sqs",
         "max_exp_avg_sqs",
-    )
+    ]
 )
 _COUNTED_FROM_ONE = frozenset(("pivots", "LU_pivots"))  # as LAPACK counts rows
 # Operators whose domain is a part of the numbers; their first argument lies in it.
@@ -88,8 +88,6 @@ def smallest_size(case: Case) -> int:
     return min((size for tensor in floating for size in tensor.shape or (1,) if size), default=0)
 
 
-# Whether a case's tensors fit into memory, and elements laid into memory with given strides.
-
 _COPIES = 4  # at least: what is given, on the CPU and on the device, and twice as wide for the reference
 
 
@@ -116,8 +114,8 @@ def _memory() -> int:
 
 def overlaps(tensor: TensorInput) -> bool:
     """Whether two elements share a place in memory, other than by a dimension that repeats its first slice."""
-    stride = contiguous(tensor.shape) if tensor.stride is None else tensor.stride
-    steps = sorted((step, size) for step, size in zip(stride, tensor.shape, strict=True) if step and size > 1)
+    sizes = zip(tensor.strides, tensor.shape, strict=True)
+    steps = sorted((step, size) for step, size in sizes if step and size > 1)
     reach = 0
     for step, size in steps:
         if step <= reach:
@@ -128,8 +126,7 @@ def overlaps(tensor: TensorInput) -> bool:
 
 def laid(elements: Any, tensor: TensorInput) -> Any:
     """A torch tensor's elements in memory as `tensor` says, with zeros between them; it must not overlap."""
-    stride = contiguous(tensor.shape) if tensor.stride is None else tensor.stride
     memory = elements.new_zeros(tensor.span)
-    once = tuple(slice(0, 1) if step == 0 else slice(None) for step in stride)
-    memory.as_strided(tensor.shape, stride, tensor.offset)[once] = elements[once]
+    once = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.strides)
+    memory.as_strided(tensor.shape, tensor.strides, tensor.offset)[once] = elements[once]
     return memory

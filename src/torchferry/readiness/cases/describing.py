@@ -30,7 +30,10 @@ def described_call(case: Case) -> str:
 def described(value: CaseValue) -> str:
     """One argument."""
     if isinstance(value, TensorInput):
-        return _tensor(value)
+        size = "x".join(map(str, value.shape)) or "scalar"
+        strides = [f"strides({','.join(map(str, value.stride))})"] if value.stride is not None else []
+        offset = [f"offset({value.offset})"] if value.offset else []
+        return ":".join([size, value.dtype, *_contents(value.contents), *strides, *offset])
     if isinstance(value, Special):
         return value.kind if value.kind in ("device", "generator") else value.text
     if isinstance(value, tuple):
@@ -42,16 +45,6 @@ def described(value: CaseValue) -> str:
 def _listed(args: tuple[CaseValue, ...], kwargs: tuple[tuple[str, CaseValue], ...]) -> str:
     named = [described(value) if name.isdigit() else f"{name}={described(value)}" for name, value in kwargs]
     return ", ".join([*map(described, args), *named])
-
-
-def _tensor(tensor: TensorInput) -> str:
-    size = "x".join(map(str, tensor.shape)) or "scalar"
-    parts = [size, tensor.dtype, *_contents(tensor.contents)]
-    if tensor.stride is not None:
-        parts.append(f"strides({','.join(map(str, tensor.stride))})")
-    if tensor.offset:
-        parts.append(f"offset({tensor.offset})")
-    return ":".join(parts)
 
 
 def _contents(contents: TensorContents) -> list[str]:

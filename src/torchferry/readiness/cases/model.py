@@ -22,7 +22,7 @@ class Draw(str, Enum):
     INTS = "ints"  # low to high, high itself excluded
     ARANGE = "arange"
     FULL = "full"  # low everywhere
-    DEFAULT = "default"  # not said: what suits the operator, see filling.py
+    DEFAULT = "default"  # not said: what suits the operator, see contents.py
     STORED = "stored"  # as recorded: in the case's own data
 
 
@@ -49,8 +49,13 @@ class TensorInput:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """How many numbers it has."""
         return math.prod(self.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far its elements lie apart in each dimension, also where nobody has said it."""
+        return contiguous(self.shape) if self.stride is None else self.stride
 
     @property
     def is_plain(self) -> bool:
@@ -62,8 +67,8 @@ class TensorInput:
         """How many elements of memory it takes, from the first of the storage to its last."""
         if self.elements == 0:
             return self.offset
-        stride = contiguous(self.shape) if self.stride is None else self.stride
-        return self.offset + 1 + sum((size - 1) * step for size, step in zip(self.shape, stride, strict=True))
+        steps = zip(self.shape, self.strides, strict=True)
+        return self.offset + 1 + sum((size - 1) * step for size, step in steps)
 
 
 CaseValue = TensorInput | Special | None | bool | int | float | complex | str | tuple["CaseValue", ...]
@@ -110,9 +115,8 @@ class Case:
     kwargs: tuple[tuple[str, CaseValue], ...] = ()
     init: tuple[tuple[str, CaseValue], ...] = ()  # of a module; names that are digits are positions
     seed: int = 0
-    stored: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # key -> torch.Tensor of one dimension, the storage
+    # key -> torch.Tensor of one dimension, the storage
+    stored: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def values(self) -> list[CaseValue]:
@@ -121,7 +125,7 @@ class Case:
 
     @property
     def tensors(self) -> list[TensorInput]:
-        """The tensors among it."""
+        """The tensors among what is handed over."""
         return [tensor for value in self.values for tensor in tensors_in(value)]
 
 

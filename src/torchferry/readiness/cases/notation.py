@@ -64,24 +64,14 @@ def _channels_last(shape: Stride) -> Stride:
     return (moved[0], moved[-1], *moved[1:-1])
 
 
-def _expanded(shape: Stride) -> Stride:
-    """The first dimension repeats one row."""
-    return (0, *contiguous(shape[1:]))
-
-
-def _sliced(shape: Stride) -> Stride:
-    """Every second element of the last dimension of something twice as wide."""
-    return tuple(2 * step for step in contiguous(shape))
-
-
 # name -> (how, the smallest and the largest number of dimensions)
 _BY_NAME: dict[str, tuple[Callable[[Stride], Stride], int, int]] = {
     "contiguous": (contiguous, 0, 64),
     "transposed": (_transposed, 2, 64),
     "channels_last": (_channels_last, 4, 4),
     "channels_last_3d": (_channels_last, 5, 5),
-    "expanded": (_expanded, 1, 64),
-    "sliced": (_sliced, 1, 64),
+    "expanded": (lambda shape: (0, *contiguous(shape[1:])), 1, 64),  # one row, repeated
+    "sliced": (lambda shape: tuple(2 * step for step in contiguous(shape)), 1, 64),  # every second element
 }
 LAYOUTS = (*_BY_NAME, "strides", "offset")
 
@@ -89,7 +79,10 @@ LAYOUTS = (*_BY_NAME, "strides", "offset")
 def laid_out(tensor: TensorInput, layout: str, text: str) -> TensorInput:
     """The tensor in a layout: transposed, strides(1,20), offset(3); `text` is for errors."""
     name, _, inner = layout.partition("(")
-    numbers = _layout_numbers(inner, text)
+    words = [word.strip() for word in inner.rstrip(")").split(",") if word.strip()]
+    if not all(re.fullmatch(r"\d+", word) for word in words):
+        raise InputError(f"--input {text}: ({inner} are no numbers of elements; write strides(1,20)")
+    numbers = list(map(int, words))
     if name == "offset":
         if len(numbers) != 1:
             raise InputError(f"--input {text}: offset takes one number, as in offset(3)")
@@ -117,13 +110,6 @@ def same_order(stride: Stride, shape: Stride) -> Stride:
             steps[dim] = step
             step *= max(shape[dim], 1)
     return tuple(steps)
-
-
-def _layout_numbers(inner: str, text: str) -> list[int]:
-    words = [word.strip() for word in inner.rstrip(")").split(",") if word.strip()]
-    if not all(re.fullmatch(r"\d+", word) for word in words):
-        raise InputError(f"--input {text}: ({inner} are no numbers of elements; write strides(1,20)")
-    return [int(word) for word in words]
 
 
 _NAME = re.compile(r"([A-Za-z_]\w*)=(?!=)(.*)", re.DOTALL)
@@ -156,14 +142,14 @@ def parse_input(text: str) -> tuple[str, CaseValue]:
 
 
 def parse_inputs(texts: Sequence[str]) -> list[tuple[str, CaseValue]]:
-    """Several arguments; no name twice."""
+    """All arguments of an operator; no name is given twice."""
     pairs = [parse_input(text) for text in texts]
     _check_names(pairs, "--input")
     return pairs
 
 
 def parse_init(text: str) -> list[tuple[str, CaseValue]]:
-    """Several, with commas: in_channels=16,out_channels=32. What has no name is named by its position."""
+    """The arguments of a class, divided by commas: in_channels=16,out_channels=32. What has no name is named by its position."""
     try:
         pairs = [parse_input(part) for part in split(text, ",") if part.strip()]
     except InputError as error:
@@ -172,14 +158,13 @@ def parse_init(text: str) -> list[tuple[str, CaseValue]]:
     first_named = next((position for position, (name, _) in enumerate(pairs) if name), len(pairs))
     if any(not name for name, _ in pairs[first_named:]):
         raise InputError(f"--init {text}: what has no name comes before what has one")
-    tensors = [
-        name or str(position) for position, (name, value) in enumerate(pairs) if any(tensors_in(value))
-    ]
-    if tensors:
-        raise InputError(
-            f"--init {text}: `{tensors[0]}` is a tensor; the arguments of a class are plain values"
-        )
-    return [(name or str(position), value) for position, (name, value) in enumerate(pairs)]
+    pairs = [(name or str(position), value) for position, (name, value) in enumerate(pairs)]
+    for name, value in pairs:
+        if any(tensors_in(value)):
+            raise InputError(
+                f"--init {text}: `{name}` is a tensor; the arguments of a class are plain values"
+            )
+    return pairs
 
 
 def _check_names(pairs: list[tuple[str, CaseValue]], option: str) -> None:
@@ -235,7 +220,8 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
         else:
             raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
     tensor = TensorInput(dtype or "float32", shape, contents or TensorContents(Draw.DEFAULT))
-    if not is_floating(tensor.dtype) and not _is_whole(tensor.contents):
+    is_finite = tensor.contents.draw is not Draw.FULL or math.isfinite(tensor.contents.low)
+    if not is_floating(tensor.dtype) and (tensor.contents.special or not is_finite):
         raise InputError(f"--input {text}: {tensor.dtype} has no infinities and nothing that is no number")
     for layout in layouts:
         tensor = laid_out(tensor, layout, text)
@@ -244,7 +230,11 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
 
 def _contents(text: str, draw: re.Match[str]) -> TensorContents:
     base = _DRAWS[draw[1]]
-    numbers = _numbers(text, draw[2] or "")
+    inner = draw[2] or ""
+    try:
+        numbers = [float(part) for part in inner.split(",") if part.strip()]
+    except ValueError:
+        raise InputError(f"--input {text}: ({inner}) are no numbers; {_HOW}") from None
     wanted = {"uniform": (0, 2), "ints": (0, 2), "full": (1,)}.get(draw[1], (0,))
     if len(numbers) not in wanted:
         raise InputError(f"--input {text}: {draw[1]} takes {' or '.join(map(str, wanted))} numbers")
@@ -253,26 +243,14 @@ def _contents(text: str, draw: re.Match[str]) -> TensorContents:
         raise InputError(f"--input {text}: the first number of {draw[1]} must be below the second")
     if not (math.isfinite(low) and math.isfinite(high)) and base.draw is not Draw.FULL:
         raise InputError(f"--input {text}: the numbers of {draw[1]} must be finite")
-    if base.draw is Draw.INTS and any(
-        not float(each).is_integer() or abs(each) >= 1 << 63 for each in (low, high)
-    ):
+    are_whole = all(float(each).is_integer() and abs(each) < 1 << 63 for each in (low, high))
+    if base.draw is Draw.INTS and not are_whole:
         raise InputError(f"--input {text}: the numbers of ints are whole, and below 2**63")
     special = tuple(draw[3].split("+")[1:])
     for value in special:
         if value not in _SPECIAL_VALUES:
             raise InputError(f"--input {text}: +{value} is none of +nan, +inf, +-inf")
     return TensorContents(base.draw, low, high, special)
-
-
-def _is_whole(contents: TensorContents) -> bool:
-    return not contents.special and (contents.draw is not Draw.FULL or math.isfinite(contents.low))
-
-
-def _numbers(text: str, inner: str) -> list[float]:
-    try:
-        return [float(part) for part in inner.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f"--input {text}: ({inner}) are no numbers; {_HOW}") from None
 
 
 def _plain(text: str) -> CaseValue:

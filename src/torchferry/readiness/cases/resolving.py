@@ -19,9 +19,6 @@ from torchferry.errors import InputError
 from torchferry.readiness.cases.model import Callee, CalleeKind, CaseValue, Draw, TensorContents, TensorInput
 from torchferry.readiness.model import Special
 
-# Which overload of an operator takes given arguments, and in which order an overload takes named
-# ones.
-
 # a value's type -> the schema types that take it, and how well: the lower, the better
 _FITS: dict[str, dict[str, int]] = {
     "tensor": {"Tensor": 0},
@@ -44,9 +41,7 @@ def choose_overload(
     name: str, packet: Any, args: tuple[CaseValue, ...], kwargs: tuple[tuple[str, CaseValue], ...]
 ) -> str:
     """The overload that takes these arguments best; none or several are an error that says which there are."""
-    overloads: list[str] = [
-        overload for overload in packet.overloads() if not overload.endswith(_OF_TORCHSCRIPT)
-    ]
+    overloads: list[str] = [each for each in packet.overloads() if not each.endswith(_OF_TORCHSCRIPT)]
     if len(overloads) == 1:
         return overloads[0]
     given = dict(kwargs)
@@ -72,17 +67,14 @@ def arranged(
     for argument in schema.arguments:
         if argument.kwarg_only or argument.name not in left:
             break
-        args.append(_as_tensor(left.pop(argument.name), str(argument.real_type)))
+        value = left.pop(argument.name)
+        takes_tensor = str(argument.real_type) == "Tensor"
+        if takes_tensor and isinstance(value, (int, float)) and not isinstance(value, bool):
+            # a number in a tensor's place, which PyTorch makes of one where it calls an operator itself
+            dtype = "float32" if isinstance(value, float) else "int64"
+            value = TensorInput(dtype, (), TensorContents(Draw.FULL, value))
+        args.append(value)
     return tuple(args), tuple(left.items())
-
-
-def _as_tensor(value: CaseValue, kind: str) -> CaseValue:
-    """A number in a tensor's place, which PyTorch makes of one where it calls an operator itself."""
-    if kind != "Tensor" or isinstance(value, bool) or not isinstance(value, (int, float)):
-        return value
-    return TensorInput(
-        "float32" if isinstance(value, float) else "int64", (), TensorContents(Draw.FULL, value)
-    )
 
 
 def _cost(schema: Any, args: tuple[CaseValue, ...], kwargs: dict[str, CaseValue]) -> int | None:
@@ -185,16 +177,9 @@ def _operator(
     overload = overload or choose_overload(f"{namespace}::{base}", packet, args, kwargs)
     chosen = getattr(packet, overload)
     shown = f"{namespace}::{base}" + ("" if overload == "default" else f".{overload}")
-    return Callee(
-        CalleeKind.OPERATOR,
-        shown,
-        _as_python(f"torch.ops.{namespace}.{base}", overload),
-        in_place=bool(chosen._schema.is_mutable),
-    )
-
-
-def _as_python(packet: str, overload: str) -> str:
-    return f'getattr({packet}, "{overload}")' if keyword.iskeyword(overload) else f"{packet}.{overload}"
+    python = f"torch.ops.{namespace}.{base}"
+    python = f'getattr({python}, "{overload}")' if keyword.iskeyword(overload) else f"{python}.{overload}"
+    return Callee(CalleeKind.OPERATOR, shown, python, in_place=bool(chosen._schema.is_mutable))
 
 
 def _of_torch(name: str, long: str) -> Callee | None:
@@ -214,7 +199,12 @@ def _users_own(name: str) -> Callee | None:
     module_name, _, attribute = name.partition(":")
     here = os.getcwd()
     if module_name.endswith(".py"):
-        here, module_name = _split_file(module_name, name)
+        path = Path(module_name).resolve()
+        if not path.is_file():
+            raise InputError(f"{name}: there is no file {module_name}")
+        if not path.stem.isidentifier():
+            raise InputError(f"{name}: {path.name} can't be imported: `{path.stem}` is no name of a module")
+        here, module_name = str(path.parent), path.stem
     if here not in sys.path:
         sys.path.insert(0, here)
     module = _import(module_name, name)
@@ -233,17 +223,8 @@ def _users_own(name: str) -> Callee | None:
     return Callee(kind, name, attribute, (line,), _folder(module, module_name))
 
 
-def _split_file(file: str, name: str) -> tuple[str, str]:
-    """The folder of a user's file, and what the file is called as a module."""
-    path = Path(file).resolve()
-    if not path.is_file():
-        raise InputError(f"{name}: there is no file {file}")
-    if not path.stem.isidentifier():
-        raise InputError(f"{name}: {path.name} can't be imported: `{path.stem}` is no name of a module")
-    return str(path.parent), path.stem
-
-
 def _folder(module: Any, name: str) -> str:
+    """The folder that must be on Python's path for a module; "" if it is installed."""
     try:
         file = Path(inspect.getfile(module)).resolve()
     except TypeError:
@@ -264,32 +245,23 @@ def _import(module: str, name: str) -> Any:
 
 def _near(name: str) -> str:
     if name.startswith(("torch.", *_SHORT_FORMS)) and not name.startswith("torch.ops."):
-        matches = difflib.get_close_matches(name, sorted(_names_of_torch()), 3, 0.7)
+        spaces = {
+            "torch": torch,
+            "torch.nn": torch.nn,
+            "torch.nn.functional": torch.nn.functional,
+            "nn": torch.nn,
+            "F": torch.nn.functional,
+            "Tensor": torch.Tensor,
+        }
+        known = {f"{path}.{each}" for path, space in spaces.items() for each in dir(space)}
+        public = sorted(each for each in known if not each.rpartition(".")[2].startswith("__"))
+        matches = difflib.get_close_matches(name, public, 3, 0.7)
     else:
         operators = {full.partition(".")[0] for full in torch._C._dispatch_get_all_op_names()}
-        bare = {
-            each.partition("::")[2]: each
-            for each in sorted(operators, key=lambda each: each.startswith("aten"))
-        }
+        by_library = sorted(operators, key=lambda each: each.startswith("aten"))
+        bare = {each.partition("::")[2]: each for each in by_library}
         word = re.split(r"::|\.", name.removeprefix("torch.ops.").removeprefix("aten."))
         wanted = word[1] if "::" in name and len(word) > 1 else word[0]
         matches = [bare[each] for each in difflib.get_close_matches(wanted, sorted(bare), 3, 0.6)]
     others = [each for each in matches if each != name]
     return f"; did you mean {' or '.join(others)}?" if others else ""
-
-
-def _names_of_torch() -> set[str]:
-    spaces = {
-        "torch": torch,
-        "torch.nn": torch.nn,
-        "torch.nn.functional": torch.nn.functional,
-        "nn": torch.nn,
-        "F": torch.nn.functional,
-        "Tensor": torch.Tensor,
-    }
-    return {
-        f"{place}.{each}"
-        for place, space in spaces.items()
-        for each in dir(space)
-        if not each.startswith("__")
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.contents import laid, overlaps, smallest_size
@@ -46,6 +46,10 @@ def places(case: Case) -> list[tuple[Place, CaseValue]]:
     return found
 
 
+def _tensors(case: Case) -> list[tuple[Place, TensorInput]]:
+    return [(place, value) for place, value in places(case) if isinstance(value, TensorInput)]
+
+
 def put(case: Case, place: Place, value: CaseValue) -> Case:
     """The case with another value there."""
     return put_all(case, {place: value})
@@ -78,11 +82,21 @@ def with_shapes(
     """
     values: dict[Place, CaseValue] = {}
     stored = dict(case.stored)
-    for place, value in places(case):
-        if place in shapes and isinstance(value, TensorInput):
+    for place, value in _tensors(case):
+        if place in shapes:
             values[place] = _reshaped(value, shapes[place], dropped, plain, stored)
     smaller = replace(put_all(case, values), stored=stored)
-    return _within(smaller, smallest_size(case), smallest_size(smaller))
+    before, after = smallest_size(case), smallest_size(smaller)
+    if not 0 < after < before:
+        return smaller
+    indices = {
+        place: replace(value, contents=TensorContents(Draw.INTS, 0, after))
+        for place, value in _tensors(smaller)
+        if value.contents.draw is Draw.INTS
+        and value.contents.low == 0
+        and after < value.contents.high <= before
+    }
+    return put_all(smaller, indices)
 
 
 def _reshaped(
@@ -94,8 +108,7 @@ def _reshaped(
     key = f"{tensor.contents.key.partition('@')[0]}@{'x'.join(map(str, shape))}"
     smaller = replace(tensor, shape=shape, stride=stride, offset=0)
     smaller = replace(smaller, stride=None) if overlaps(smaller) else smaller
-    old = contiguous(tensor.shape) if tensor.stride is None else tensor.stride
-    whole = stored[tensor.contents.key].as_strided(tensor.shape, old, tensor.offset)
+    whole = stored[tensor.contents.key].as_strided(tensor.shape, tensor.strides, tensor.offset)
     part = whole.select(dropped, 0) if dropped is not None else whole[tuple(slice(0, size) for size in shape)]
     stored[key] = laid(part, smaller)
     return replace(smaller, contents=replace(tensor.contents, key=key))
@@ -112,24 +125,10 @@ def _stride(tensor: TensorInput, shape: tuple[int, ...], dropped: int | None) ->
     return None if stride == contiguous(shape) else stride
 
 
-def _within(case: Case, before: int, after: int) -> Case:
-    if not 0 < after < before:
-        return case
-    fitted = TensorContents(Draw.INTS, 0, after)
-    values: dict[Place, CaseValue] = {
-        place: replace(value, contents=fitted)
-        for place, value in places(case)
-        if isinstance(value, TensorInput)
-        and value.contents.draw is Draw.INTS
-        and value.contents.low == 0
-        and after < value.contents.high <= before
-    }
-    return put_all(case, values)
-
-
 # The ways in which a case can be made simpler, each a list of simpler cases, the simplest first.
 
 Pass = Callable[[Case], Iterator[Case]]
+_T = TypeVar("_T")
 
 _MOST_SCANNED = 64  # sizes below which every smaller one is tried
 _SIMPLEST_FIRST = (
@@ -152,12 +151,16 @@ def _fewer_arguments(case: Case) -> Iterator[Case]:
         yield replace(case, args=case.args[:-1])
 
 
+def _together_then_alone(group: list[_T]) -> list[list[_T]]:
+    return [group, *([[each] for each in group] if len(group) > 1 else [])]
+
+
 def _shorter_lists(case: Case) -> Iterator[Case]:
     """Lists of the same length lose the same item, as those of the foreach operators; then each by itself."""
     lists = [(place, value) for place, value in places(case) if isinstance(value, tuple)]
     for length in sorted({len(value) for _, value in lists}, reverse=True):
         same = [(place, value) for place, value in lists if len(value) == length]
-        for group in [same, *([[each] for each in same] if len(same) > 1 else [])]:
+        for group in _together_then_alone(same):
             if length > 2:
                 yield put_all(case, {place: value[: length // 2] for place, value in group})
                 yield put_all(case, {place: value[length // 2 :] for place, value in group})
@@ -167,7 +170,7 @@ def _shorter_lists(case: Case) -> Iterator[Case]:
 
 def _smaller_sizes(case: Case) -> Iterator[Case]:
     """Dimensions of one size together, with the numbers that are equal to it, then without, then one by one."""
-    tensors = [(place, value) for place, value in places(case) if isinstance(value, TensorInput)]
+    tensors = _tensors(case)
     numbers = [(place, value) for place, value in places(case) if type(value) is int]
     for size in sorted({size for _, tensor in tensors for size in tensor.shape}, reverse=True):
         same = [
@@ -193,48 +196,50 @@ def _smaller(size: int) -> list[int]:
 
 def _resized(case: Case, where: list[tuple[Place, int]], size: int) -> Case:
     shapes: dict[Place, tuple[int, ...]] = {}
-    for place, value in places(case):
+    for place, value in _tensors(case):
         dims = [dim for other, dim in where if other == place]
-        if dims and isinstance(value, TensorInput):
+        if dims:
             shapes[place] = tuple(size if dim in dims else each for dim, each in enumerate(value.shape))
     return with_shapes(case, shapes)
 
 
 def _fewer_dimensions(case: Case) -> Iterator[Case]:
     """All tensors with as many dimensions lose the same one; then each tensor by itself."""
-    tensors = [(place, value) for place, value in places(case) if isinstance(value, TensorInput)]
+    tensors = _tensors(case)
     for rank in sorted({len(tensor.shape) for _, tensor in tensors}, reverse=True):
         same = [(place, tensor) for place, tensor in tensors if len(tensor.shape) == rank]
         for dim in range(rank):
-            for group in [same, *([[each] for each in same] if len(same) > 1 else [])]:
+            for group in _together_then_alone(same):
                 shapes = {place: tensor.shape[:dim] + tensor.shape[dim + 1 :] for place, tensor in group}
                 yield with_shapes(case, shapes, dropped=dim)
 
 
 def _one_dimension(case: Case) -> Iterator[Case]:
     """Tensors that are all of one shape become rows: what is computed element by element does not mind."""
-    tensors = [(place, value) for place, value in places(case) if isinstance(value, TensorInput)]
+    tensors = _tensors(case)
     shapes = {tensor.shape for _, tensor in tensors}
     if len(shapes) == 1 and len(tensors[0][1].shape) > 1 and all(tensor.is_plain for _, tensor in tensors):
         yield put_all(case, {place: replace(tensor, shape=(tensor.elements,)) for place, tensor in tensors})
 
 
 def _plain_layouts(case: Case) -> Iterator[Case]:
-    for place, value in places(case):
-        if isinstance(value, TensorInput) and not value.is_plain and value.contents.draw is not Draw.STORED:
-            yield put(case, place, replace(value, stride=None, offset=0))
-            if value.offset and value.stride is not None:
-                yield put(case, place, replace(value, offset=0))
-                yield put(case, place, replace(value, stride=None))
-            if value.offset > 1:
-                yield put(case, place, replace(value, offset=1))
-        elif isinstance(value, TensorInput) and not value.is_plain:
+    for place, value in _tensors(case):
+        if value.is_plain:
+            continue
+        if value.contents.draw is Draw.STORED:
             yield with_shapes(case, {place: value.shape}, plain=True)
+            continue
+        yield put(case, place, replace(value, stride=None, offset=0))
+        if value.offset and value.stride is not None:
+            yield put(case, place, replace(value, offset=0))
+            yield put(case, place, replace(value, stride=None))
+        if value.offset > 1:
+            yield put(case, place, replace(value, offset=1))
 
 
 def _common_dtypes(case: Case) -> Iterator[Case]:
     """float32 for what has fractions, int64 for whole numbers: all tensors of a dtype together."""
-    tensors = [(place, value) for place, value in places(case) if isinstance(value, TensorInput)]
+    tensors = _tensors(case)
     for dtype in sorted({tensor.dtype for _, tensor in tensors}):
         common = "float32" if notation.is_floating(dtype) else "int64"
         if dtype in (common, "bool"):
@@ -245,9 +250,7 @@ def _common_dtypes(case: Case) -> Iterator[Case]:
 
 
 def _simpler_contents(case: Case) -> Iterator[Case]:
-    for place, value in places(case):
-        if not isinstance(value, TensorInput):
-            continue
+    for place, value in _tensors(case):
         special = value.contents.special
         for index in range(len(special)):
             fewer = replace(value.contents, special=special[:index] + special[index + 1 :])
@@ -300,7 +303,7 @@ Progress = Callable[[int, Case], None]
 
 @dataclass(frozen=True)
 class Smallest:
-    """What was found."""
+    """The smallest case that was found."""
 
     case: Case
     outcome: CaseOutcome

@@ -2,8 +2,8 @@
 
     python -m torchferry.readiness.cases.worker DESCRIPTOR
 
-{"file": PATH, "do": "probe"} is answered with `Facts`, {"file": PATH, "do": "time"} with `Times`, {"file": PATH, "do": "run" or "try", "fallback": MESSAGE} with
-a `CaseOutcome`; "ready" comes before the first answer. A case that takes this process down is the caller's to notice.
+{"file": PATH, "do": "probe"} is answered with `TrialFacts`, {"file": PATH, "do": "time"} with `Times`, {"file": PATH,
+"do": "run" or "try", "fallback": MESSAGE} with a `CaseOutcome`; "ready" comes before the first answer. A case that takes this process down is the caller's to notice.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchferry.observe.operators import is_random
 from torchferry.readiness.cases.comparing import ResultMismatchError
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.sim import fallback_calls, is_active
-
-# Measures how long one call of a case takes on each device, in turns, so that what slows the machine
-# down slows all.
 
 _ROUNDS = 15  # a call of each device after the other, so often
 _FEWEST = 5  # rounds of calls that take long
@@ -41,14 +39,20 @@ _MOST_CALLS = 10_000
 
 
 def measured(module: Any) -> dict[str, list[float]]:
-    """Seconds that one call takes, in each round, by the device's type: the CPU's, the case's, and a GPU's."""
+    """Seconds that one call takes, in each round, by the device's type: the CPU's, the case's, and a GPU's.
+
+    They take turns, so that what slows the machine down slows all.
+    """
     device = module.place()
     devices = [_CPU, device]
     if device.type != "cuda" and torch.cuda.is_available():
         devices.append(torch.device("cuda", 0))
     calls = {each.type: _call(module, each) for each in devices}
     with torch.no_grad():
-        counts = {kind: _calls_at_once(call) for kind, call in calls.items()}
+        counts = {}
+        for kind, call in calls.items():
+            call(3)  # in the first ones kernels are chosen
+            counts[kind] = max(1, min(_MOST_CALLS, int(_SAMPLE / max(_time(call, 1), 1e-7))))
         found: dict[str, list[float]] = {kind: [] for kind in calls}
         longest = max(_time(call, 1) for call in calls.values())
         rounds = max(_FEWEST, min(_ROUNDS, int(_SECONDS / max(longest, _SAMPLE))))
@@ -73,12 +77,6 @@ def _call(module: Any, device: torch.device) -> Callable[[int], None]:
     return call
 
 
-def _calls_at_once(call: Callable[[int], None]) -> int:
-    """So many that a clock can measure them; the first ones, in which kernels are chosen, do not count."""
-    call(3)
-    return max(1, min(_MOST_CALLS, int(_SAMPLE / max(_time(call, 1), 1e-7))))
-
-
 def _time(call: Callable[[int], None], count: int) -> float:
     start = time.perf_counter()
     call(count)
@@ -97,13 +95,12 @@ def main() -> None:
     print("ready", file=answers, flush=True)
     for line in _requests():
         request = json.loads(line)
-        print(json.dumps(asdict(_answer(request))), file=answers, flush=True)
-
-
-def _answer(request: dict[str, str]) -> TrialFacts | Times | CaseOutcome:
-    if request["do"] == "probe":
-        return probe(request["file"])
-    return time_case(request["file"]) if request["do"] == "time" else run_case(**request)
+        answer: TrialFacts | Times | CaseOutcome
+        if request["do"] == "probe":
+            answer = probe(request["file"])
+        else:
+            answer = time_case(request["file"]) if request["do"] == "time" else run_case(**request)
+        print(json.dumps(asdict(answer)), file=answers, flush=True)
 
 
 def time_case(file: str) -> Times:
@@ -136,7 +133,10 @@ def probe(file: str) -> TrialFacts:
                 first = module.forward(operator, arguments, _CPU)
         except Exception as error:
             return TrialFacts(error=_said(error))
-        random = drawing.draws and _depends_on_seed(module, first)
+        random = False
+        if drawing.draws:
+            second = module.forward(module.operator(), module.inputs(), _CPU, seed=1)
+            random = any(not torch.equal(first[name], tensor) for name, tensor in second.items())
         return TrialFacts("", _is_differentiable(module), random)
 
 
@@ -146,21 +146,14 @@ class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
     draws = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.draws = self.draws or torch.Tag.nondeterministic_seeded in func.tags
+        self.draws = self.draws or is_random(func)
         return func(*args, **(kwargs or {}))
-
-
-def _depends_on_seed(module: Any, first: dict[str, torch.Tensor]) -> bool:
-    second = module.forward(module.operator(), module.inputs(), _CPU, seed=1)
-    return any(not torch.equal(first[name], tensor) for name, tensor in second.items())
 
 
 def _is_differentiable(module: Any) -> bool:
     try:
-        return any(
-            name.startswith("gradient of")
-            for name in module.backward(module.operator(), module.inputs(), _CPU)
-        )
+        results = module.backward(module.operator(), module.inputs(), _CPU)
+        return any(name.startswith("gradient of") for name in results)
     except Exception:  # whatever a backward pass raises, on the CPU: there are no gradients to compare
         return False
 

@@ -28,9 +28,6 @@ from torchferry.readiness.cases.model import (
 from torchferry.readiness.model import Special
 from torchferry.report.safe import one_line
 
-# Python text that a formatter leaves as it is: on one line where it fits, else one item for each
-# line.
-
 WIDTH = 88  # the narrowest that formatters are commonly set to
 _STEP = 4
 
@@ -57,7 +54,7 @@ Item = str | Bracketed | NamedItem
 
 
 def statement(lead: str, value: Item, depth: int = 1) -> str:
-    """`lead` and a value, indented."""
+    """`lead` and a value, indented, as a formatter leaves it: on one line if it fits, else one item for each line."""
     return _laid(value, " " * (_STEP * depth) + lead, depth, "")
 
 
@@ -101,8 +98,6 @@ def quoted(text: str) -> str:
     return f'"{text}"' if plain else repr(text)
 
 
-# Writes the values of a case as Python: tensors that are drawn, loaded or listed, and plain values.
-
 MOST_INLINE = 16  # elements of a recorded tensor that are written into the file itself
 _EVERY = 7  # special values take the place of each seventh element
 _DRAWN_DIRECTLY = (*notation.FLOATS, "complex64", "complex128")
@@ -116,7 +111,7 @@ def lines_for(name: str, tensor: TensorInput, stored: Mapping[str, Any]) -> list
     if tensor.is_plain:
         return [statement(f"{name} = ", made), *_special(name, tensor.contents, ".view(-1)")]
     lines = [statement("memory = ", made), *_special("memory", tensor.contents, "")]
-    stride = f"({', '.join(map(str, _stride(tensor)))}{',' if len(tensor.shape) == 1 else ''})"
+    stride = f"({', '.join(map(str, tensor.strides))}{',' if len(tensor.shape) == 1 else ''})"
     offset = [str(tensor.offset)] if tensor.offset else []
     return [*lines, statement(f"{name} = ", call("memory.as_strided", size, stride, *offset))]
 
@@ -141,27 +136,25 @@ def written(value: CaseValue, tensors: Mapping[int, str]) -> Item:
     return _number(value) if isinstance(value, float) else repr(value)
 
 
-def _stride(tensor: TensorInput) -> tuple[int, ...]:
-    from torchferry.readiness.cases.model import contiguous
-
-    return contiguous(tensor.shape) if tensor.stride is None else tensor.stride
-
-
 def _made(tensor: TensorInput, size: str, stored: Mapping[str, Any]) -> Bracketed:
     contents, dtype = tensor.contents, f"torch.{tensor.dtype}"
     convert = f".to({dtype})"
     if contents.draw is Draw.STORED:
         return _recorded(tensor, stored, convert)
     if contents.draw is Draw.FULL:
-        return call("torch.full", size, _full_value(tensor), f"dtype={dtype}")
+        value = _number(contents.low)
+        if tensor.dtype == "bool":
+            value = str(bool(contents.low))
+        elif not notation.is_floating(tensor.dtype) and math.isfinite(contents.low):
+            value = str(int(contents.low))
+        return call("torch.full", size, value, f"dtype={dtype}")
     if contents.draw is Draw.ARANGE:
         return call("torch.arange", str(tensor.span), tail=f".reshape({size}){convert}")
     generator = "generator=random"
     if contents.draw is Draw.INTS:
         bounds = (str(int(contents.low)), str(int(contents.high)))
-        return call(
-            "torch.randint", *bounds, size, generator, tail="" if tensor.dtype == "int64" else convert
-        )
+        tail = "" if tensor.dtype == "int64" else convert
+        return call("torch.randint", *bounds, size, generator, tail=tail)
     if contents.draw is Draw.UNIFORM:
         bounds = (_number(contents.low), _number(contents.high))
         drawn = on_one_line(call(f"torch.empty({size}).uniform_", *bounds, generator))
@@ -171,16 +164,9 @@ def _made(tensor: TensorInput, size: str, stored: Mapping[str, Any]) -> Brackete
     return call("torch.randn", size, generator, tail=" > 0" if tensor.dtype == "bool" else convert)
 
 
-def _full_value(tensor: TensorInput) -> str:
-    value = tensor.contents.low
-    if tensor.dtype == "bool":
-        return str(bool(value))
-    is_whole = not notation.is_floating(tensor.dtype) and math.isfinite(value)
-    return str(int(value)) if is_whole else _number(value)
-
-
 def _recorded(tensor: TensorInput, stored: Mapping[str, Any], convert: str) -> Bracketed:
-    shape = "" if not tensor.is_plain or len(tensor.shape) == 1 else f".reshape({_size(tensor.shape)})"
+    size = ", ".join(map(str, tensor.shape))
+    shape = "" if not tensor.is_plain or len(tensor.shape) == 1 else f".reshape(({size}))"
     if not is_inline(tensor):
         return call("stored", quoted(tensor.contents.key), tail=shape)
     numbers = stored[tensor.contents.key].tolist()
@@ -188,10 +174,6 @@ def _recorded(tensor: TensorInput, stored: Mapping[str, Any], convert: str) -> B
     plain = tensor.dtype not in notation.SMALL_FLOATS and tensor.dtype != "complex32"
     dtype = (f"dtype=torch.{tensor.dtype}",) if plain else ()
     return call("torch.tensor", sequence(items), *dtype, tail=("" if plain else convert) + shape)
-
-
-def _size(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, shape))})"
 
 
 def _special(name: str, contents: TensorContents, view: str) -> list[str]:
@@ -216,8 +198,6 @@ def _special_value(value: Special) -> str:
         return "None"
     raise InputError(f"an argument is a {value.kind}, which a case can't make; choose another call")
 
-
-# The text of comparing.py, as it goes into the file of a case.
 
 _BEGIN = "# --- the part that goes into a case begins here\n"
 _REMARK = re.compile(r"  # noqa: \w+$", re.MULTILINE)  # for this repository's own checks
@@ -278,12 +258,10 @@ def data_name(file_name: str) -> str:
 def render(case: Case, facts: TrialFacts, frame: FileFrame) -> str:
     """The whole file."""
     tests = _unittest_class if frame.style == "unittest" else _test_functions
-    parts = [
-        _head(case, frame),
-        _constants(case, facts, frame),
-        *(["DATA = Path(__file__).with_suffix('.pt')".replace("'", '"')] if kept_tensors(case) else []),
-    ]
-    functions = [_inputs(case), *([_STORED] if kept_tensors(case) else []), _operator(case), _PLACE]
+    has_data = bool(kept_tensors(case))
+    parts = [_head(case, frame), _constants(case, facts, frame)]
+    parts += ['DATA = Path(__file__).with_suffix(".pt")'] if has_data else []
+    functions = [_inputs(case), *([_STORED] if has_data else []), _operator(case), _PLACE]
     functions += tests(case, facts, frame)
     comparing = "# How results are compared: the same in every case.\n\n" + library()
     text = "\n".join(parts) + "\n\n\n" + "\n\n\n".join(functions) + "\n\n\n" + comparing
@@ -445,14 +423,24 @@ def _unittest_class(case: Case, facts: TrialFacts, frame: FileFrame) -> list[str
     return [lines]
 
 
-# Writes the files of a case: the tests, and the recorded tensors beside them; each appears whole or
-# not at all.
-
-
 def write_case(case: Case, facts: TrialFacts, frame: FileFrame, path: Path) -> Path:
-    """Write a case; a file of tensors that an earlier one has left there is replaced or removed."""
+    """Write the tests of a case, and the recorded tensors beside them; each file appears whole or not at all.
+
+    A file of tensors that an earlier case has left there is replaced or removed.
+    """
+    tensors = kept_tensors(case)
+    data = path.with_name(data_name(path.name))
     try:
-        return _write(case, facts, frame, path)
+        if tensors:
+            import torch
+
+            with whole_file(data) as file:  # by name, torch refuses some
+                torch.save(tensors, file)
+        else:
+            data.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            file.write(render(case, facts, frame).encode())
+        return path
     except OSError as error:  # of a file aside, whose name says nothing to a user
         raise OutputError(
             f"{path}: can't be written: {error.strerror or error}; -o FILE names another"
@@ -474,29 +462,7 @@ def read_times(path: Path) -> dict[str, list[float]]:
     if not isinstance(seconds, dict) or not seconds:
         raise wrong
     for each in seconds.values():
-        if (
-            not isinstance(each, list)
-            or not each
-            or not all(isinstance(one, float) and one > 0 for one in each)
-        ):
+        is_list = isinstance(each, list) and each
+        if not is_list or not all(isinstance(one, float) and one > 0 for one in each):
             raise wrong
     return seconds
-
-
-def _write(case: Case, facts: TrialFacts, frame: FileFrame, path: Path) -> Path:
-    tensors = kept_tensors(case)
-    data = path.with_name(data_name(path.name))
-    if tensors:
-        _save(tensors, data)
-    else:
-        data.unlink(missing_ok=True)
-    with whole_file(path) as file:
-        file.write(render(case, facts, frame).encode())
-    return path
-
-
-def _save(tensors: dict[str, object], path: Path) -> None:
-    import torch
-
-    with whole_file(path) as file:  # by name, torch refuses some
-        torch.save(tensors, file)
