@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import posixpath
 import re
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from torchferry.conversion.discover import read_file
 from torchferry.conversion.file import WELL_KNOWN
 from torchferry.conversion.program.neighbours import Neighbours
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.settings import Distributed
 from torchferry.conversion.target import Helper, Target
 from torchferry.finding import Kind
@@ -68,12 +68,14 @@ class _Project:
         self.importers: dict[str, set[str]] = {}  # file -> the folders from which others import it
         self.packages_of: dict[str, set[str]] = {}  # file -> the top packages of the project that it imports
         for source in self.sources:
+            places = list(self._search_path(source))
             for name in source.absolute:
-                self._note_import(source, name)
+                self._note_import(source, name, places)
 
-    def _note_import(self, source: _Source, name: str) -> None:
-        for place in self._search_path(source):
-            target = posixpath.join(place, *name.split("."))
+    def _note_import(self, source: _Source, name: str, places: Iterable[str]) -> None:
+        path = name.replace(".", "/")
+        for place in places:
+            target = f"{place}/{path}" if place else path
             file = next(
                 (file for file in (f"{target}.py", f"{target}/__init__.py") if file in self.paths), ""
             )
@@ -116,7 +118,9 @@ class _Project:
             place = self._in_package(source)
             if place is None:
                 scripts.append(source)
-                found.folders[source.path] = self._outside(source)
+                # A folder on the module path wherever the file is used.
+                importers = self.importers.get(source.path, {source.folder})
+                found.folders[source.path] = min(importers, key=lambda place: (len(place), place))
                 continue
             found.folders[source.path] = place[0]
             if place[1]:
@@ -134,10 +138,18 @@ class _Project:
         top = self._top_package(source.folder)
         if top is None:
             return (source.folder, ".") if source.is_relative else None
-        if not top and not source.is_relative and self._imports_itself(source):
-            return top, self.name
-        if not source.is_relative and not self._is_module_of(source, top):
-            return None
+        if not source.is_relative:
+            if not top and any(name.partition(".")[0] == self.name for name in source.absolute):
+                return top, self.name  # it knows the project, which is a package, by the name of its folder
+            # Of what lies in a package's folder not all are its modules: a script may lie there as well.
+            importers = self.importers.get(source.path)
+            uses_package = top in self.packages_of.get(source.path, ())
+            if (
+                posixpath.dirname(top) not in importers
+                if importers
+                else source.is_script and not uses_package
+            ):
+                return None
         depth = len(source.folder.split("/")) if source.folder else 0
         dots = "." * (1 + depth - (len(top.split("/")) if top else 0))
         if not top:
@@ -146,17 +158,6 @@ class _Project:
         if self._is_application(top, above):
             return above, ""
         return top, dots if source.is_relative else posixpath.basename(top)
-
-    def _imports_itself(self, source: _Source) -> bool:
-        """Whether a file of a project that is a package knows it by the name of its folder."""
-        return any(name.partition(".")[0] == self.name for name in source.absolute)
-
-    def _is_module_of(self, source: _Source, top: str) -> bool:
-        """Whether a file in a package's folder is one of its modules, and not a script that only lies there."""
-        importers = self.importers.get(source.path)
-        if importers:
-            return posixpath.dirname(top) in importers
-        return not source.is_script or top in self.packages_of.get(source.path, ())
 
     def _is_application(self, top: str, above: str) -> bool:
         """Whether scripts beside a package use it, and nobody installs it: then they all find what lies there."""
@@ -167,11 +168,6 @@ class _Project:
         return any(
             source.folder == above and top in self.packages_of.get(source.path, ()) for source in self.sources
         )
-
-    def _outside(self, source: _Source) -> str:
-        """A folder on the module path wherever this file is used."""
-        importers = self.importers.get(source.path)
-        return min(importers, key=lambda place: (len(place), place)) if importers else source.folder
 
 
 def _read(folder: Path, path: str) -> _Source:
@@ -209,9 +205,7 @@ class AddedFile:
 
     data: bytes
     executable: bool = False
-    may_exist: bool = (
-        False  # a file of that name in the project itself is one of an earlier conversion, and as good
-    )
+    may_exist: bool = False  # a file of that name in the project is one of an earlier conversion, and as good
 
     def record(self, path: str) -> FileRecord:
         """The file as reports list it: every line of it is new."""
@@ -314,6 +308,7 @@ def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
     from torchferry.conversion.distributed.training import ProgramStart, start_of
 
     starts_itself = start_of(program) is ProgramStart.ITSELF
+    start = _ITSELF if starts_itself else _TORCHRUN
     visible = target.vendor.visible_devices_env
     cards = f"{target.vendor.device_type.upper()}S"
     words = {
@@ -326,12 +321,11 @@ def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
         "@EXPORTS@": _exports(target, cards, visible),
         "@COUNT@": _count(target, main),
         "@REMEDY@": f"{cards} or NPROC" if visible else "NPROC",
-        "@START@": _start(program, main, starts_itself),
+        "@START@": start.format(script=shlex.quote(main), options="".join(_node_options(program))),
     }
     text = resources.files(__package__).joinpath("assets/run_distributed.sh.txt").read_text("utf-8")
-    pattern = re.compile(
-        "|".join(map(re.escape, words))
-    )  # in one pass: what is put in may look like one of them
+    # In one pass: what is put in may look like one of them.
+    pattern = re.compile("|".join(map(re.escape, words)))
     return pattern.sub(lambda found: words[found[0]], text).rstrip() + "\n"
 
 
@@ -359,22 +353,9 @@ def _count(target: Target, main: str) -> str:
     return f"'import {imports}; print({target.vendor.torch_module}.device_count())'"
 
 
-def _start(program: TrainingProgram, main: str, starts_itself: bool) -> str:
-    script = shlex.quote(main)
-    if not starts_itself:
-        return _TORCHRUN.format(script=script)
-    return _ITSELF.format(script=script, options="".join(_node_options(program)))
-
-
 def _node_options(program: TrainingProgram) -> list[str]:
     """The options with which the classic scripts are told what the launch script knows."""
-    texts = {
-        node.value
-        for file in program.files.values()
-        for call in file.calls
-        for node in call.args
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    texts = {text_of(node) for _, call in program.calls for node in call.args}
     if "--multiprocessing-distributed" not in texts:
         return []
     return [f" {option}{value}" for option, value in _NODE_OPTIONS.items() if option in texts]
@@ -447,12 +428,7 @@ def helper_source(target: Target) -> bytes:
     else:
         where, expression = vendor.company, f'"{device}"'
         line = f"import {plugin}  # noqa: F401 - this adds torch.{device}\n" if plugin else ""
-    words = {
-        "@WHERE@": where,
-        "@PLUGIN@\n": f"{line}\n" if line else "\n",
-        "@DEVICE@": expression,
-        "@NAME@": device,
-    }
+    words = {"@WHERE@": where, "@PLUGIN@\n": f"{line}\n", "@DEVICE@": expression, "@NAME@": device}
     for word, text in words.items():
         template = template.replace(word, text)
     return template.encode("utf-8")

@@ -111,16 +111,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 # Not part of a project: version control, caches, environments.
 _GIT = ".git"  # a file in submodules and further work trees: it names a folder that a copy does not have
 _SKIPPED_FOLDERS = frozenset(
-    {
-        ".hg",
-        ".svn",
-        "__pycache__",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".pytest_cache",
-        "node_modules",
-        ".tox",
-    }
+    {".hg", ".svn", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "node_modules", ".tox"}
 )
 PYTHON_SUFFIXES = (".py", ".pyw")
 FINDINGS = "findings.json"  # lies in every converted copy
@@ -181,43 +172,29 @@ def _inside(
         return
     for entry in entries:
         path = os.path.join(folder, entry.name) if folder else entry.name
-        if _is_excluded(path, entry.name, exclude):
+        if any(fnmatch.fnmatch(path, each) or fnmatch.fnmatch(entry.name, each) for each in exclude):
             continue
         if entry.name == _GIT or is_being_made(entry.path):
             continue
         if entry.is_symlink():
             yield ProjectEntry(path, is_link=True)
         elif entry.is_dir(follow_symlinks=False):
-            if _is_skipped_folder(entry, skipped):
+            if entry.name in _SKIPPED_FOLDERS or (skipped and os.path.realpath(entry.path) in skipped):
                 continue
-            reason = _reason_to_leave_out(entry)
-            if reason is None:
-                yield ProjectEntry(path, is_folder=True)
+            # By what lies in it, a folder may be no part of the project.
+            if os.path.lexists(os.path.join(entry.path, _ENVIRONMENT_MARK)):
+                left_out(path, _ENVIRONMENT)
+            elif is_converted_copy(entry.path):
+                left_out(path, _OUTPUT)
             else:
-                left_out(path, reason)
+                yield ProjectEntry(path, is_folder=True)
         elif entry.name == FINDINGS and _FORMAT in _head(entry.path):
             continue  # what a scan or conversion has learned is no part of the project
         elif entry.is_file(follow_symlinks=False):
-            yield ProjectEntry(
-                path, problem="" if os.access(entry.path, os.R_OK) else "no permission to read it"
-            )
+            is_readable = os.access(entry.path, os.R_OK)
+            yield ProjectEntry(path, problem="" if is_readable else "no permission to read it")
         else:
             yield ProjectEntry(path, problem="not a regular file")
-
-
-def _is_excluded(path: str, name: str, exclude: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(name, pattern) for pattern in exclude)
-
-
-def _is_skipped_folder(entry: os.DirEntry[str], skipped: set[str]) -> bool:
-    return entry.name in _SKIPPED_FOLDERS or (bool(skipped) and os.path.realpath(entry.path) in skipped)
-
-
-def _reason_to_leave_out(entry: os.DirEntry[str]) -> Text | None:
-    """Why a folder is no part of the project, by what lies in it."""
-    if os.path.lexists(os.path.join(entry.path, _ENVIRONMENT_MARK)):
-        return _ENVIRONMENT
-    return _OUTPUT if is_converted_copy(entry.path) else None
 
 
 def is_converted_copy(folder: str | Path) -> bool:

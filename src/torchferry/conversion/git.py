@@ -115,7 +115,10 @@ class _Repository:
 def _repository(folder: Path) -> Iterator[_Repository]:
     """The repository that a folder is in."""
     top, found = _found(folder)
-    common = _named_folder(found, "commondir") or found
+    named = os.fsdecode(
+        _read(found / "commondir").strip()
+    )  # of further work trees: the repository that they share
+    common = found / named if named else found
     commit = _commit(found, common, "HEAD")
     with tempfile.TemporaryDirectory(prefix="torchferry-git-") as private:
         settings = Path(private)
@@ -142,12 +145,6 @@ def _found(folder: Path) -> tuple[Path, Path]:
         if named and (top / os.fsdecode(named)).is_dir():
             return top, top / os.fsdecode(named)
     raise OutputError(f"{folder}: --in-place needs a git repository; commit your work first, or say --force")
-
-
-def _named_folder(folder: Path, name: str) -> Path | None:
-    """The folder that a file names, as further work trees name the repository that they share."""
-    named = os.fsdecode(_read(folder / name).strip())
-    return folder / named if named else None
 
 
 def _commit(found: Path, common: Path, name: str, links: int = _LINKS) -> str:

@@ -76,9 +76,10 @@ def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
     """The plan that these options describe for a folder or a file."""
     vendor_path = [*options.get("vendor_path", ())]
     target = find_target(to, vendor_path, options.get("keep_cuda", False))
+    given = [name for name in (*OPT_INS, "amp", "distributed", "data_parallel") if options.get(name)]
     return Plan(
         target=target,
-        options=_opt_ins(options),
+        options=frozenset(part for name in given for part in _IMPLIED.get(name, (name,))),
         select=_rule_ids(options.get("select", ())),
         ignore=_rule_ids(options.get("ignore", ())),
         exclude=tuple(options.get("exclude", ())),
@@ -105,11 +106,6 @@ def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> 
     from torchferry.conversion.targets.keep_cuda import keep_cuda_target
 
     return keep_cuda_target(vendor)
-
-
-def _opt_ins(options: ConversionRequest) -> frozenset[str]:
-    given = [name for name in (*OPT_INS, "amp", "distributed", "data_parallel") if options.get(name)]
-    return frozenset(part for name in given for part in _IMPLIED.get(name, (name,)))
 
 
 def _rule_ids(given: Iterable[str]) -> tuple[str, ...]:

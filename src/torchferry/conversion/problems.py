@@ -79,8 +79,13 @@ def left_out_finding(path: str, reason: Text, target: Target) -> Finding:
 
 def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
     """One for all absolute links (path -> where it leads), one for all relative ones that leave the project."""
+
+    def leaves(path: str, to: str) -> bool:
+        place = os.path.normpath(os.path.join(os.path.dirname(path), to))
+        return place.split(os.sep, 1)[0] == os.pardir
+
     absolute = {path: to for path, to in links.items() if os.path.isabs(to)}
-    outside = {path: to for path, to in links.items() if path not in absolute and _leaves(path, to)}
+    outside = {path: to for path, to in links.items() if path not in absolute and leaves(path, to)}
     found = []
     for message, some in ((_ABSOLUTE, absolute), (_OUTSIDE, outside)):
         if some:
@@ -89,11 +94,6 @@ def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
             text = message.format(target=some[first], more=more)
             found.append(Finding(LINK.id, Kind.INFO, first, 1, 1, "", "", text, target.name))
     return found
-
-
-def _leaves(path: str, to: str) -> bool:
-    place = os.path.normpath(os.path.join(os.path.dirname(path), to))
-    return place.split(os.sep, 1)[0] == os.pardir
 
 
 def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], target: Target) -> list[Finding]:

@@ -17,18 +17,18 @@ from torchferry.conversion import added, problems
 from torchferry.conversion.added import AddedFile, TakenNames
 from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.discover import PYTHON_SUFFIXES, ProjectEntry, discover, is_python, read_file
-from torchferry.conversion.file import WELL_KNOWN, Conversion, FileJob, convert_text
+from torchferry.conversion.file import WELL_KNOWN, FileJob, convert_text
 from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.conversion.rule import Rule, RuleSet, all_rules, prepared
 from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.target import Target
 from torchferry.conversion.targets import keep_cuda
-from torchferry.conversion.texts.kinds import Converter, converter_of, might_be_text
+from torchferry.conversion.texts.kinds import converter_of, might_be_text
 from torchferry.conversion.workers import WorkerEndedError, map_in_processes, with_deep_stack
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
-from torchferry.source.decode import DecodedText, UndecodableError, decode
+from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, TooDeepError
 from torchferry.text import Text
 
@@ -69,21 +69,19 @@ class Plan:
         chosen = [rule for rule in all_rules() if not rule.option or rule.option in self.options]
         if self.select:
             # What follows from other changes (`finish`) belongs to them.
-            chosen = [rule for rule in chosen if any(map(self._selects, (rule.id, *_causes(rule))))]
-        chosen = [*self._custom_rules(), *prepared(chosen, self.target)]
+            chosen = [
+                rule
+                for rule in chosen
+                if any(each.startswith(self.select) for each in (rule.id, *_causes(rule)))
+            ]
+        chosen = prepared(chosen, self.target)
+        if self.custom.rules:
+            from torchferry.conversion.custom.engine import custom_rules
+
+            chosen = [*custom_rules(self.custom, self.target.name), *chosen]
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
         return tuple(chosen)
-
-    def _custom_rules(self) -> list[Rule]:
-        if not self.custom.rules:
-            return []
-        from torchferry.conversion.custom.engine import custom_rules
-
-        return custom_rules(self.custom, self.target.name)
-
-    def _selects(self, rule: str) -> bool:
-        return rule.startswith(self.select)
 
 
 def _causes(rule: Rule) -> tuple[str, ...]:
@@ -187,7 +185,11 @@ def examine_project(
         outcome.entries = [ProjectEntry(root.name)]
         folder = root.parent
     else:
-        outcome.entries = list(discover(root, plan.exclude, skip, _remember(outcome)))
+
+        def note(path: str, reason: Text) -> None:
+            outcome.remarks.append(problems.left_out_finding(_shown(path), reason, outcome.target))
+
+        outcome.entries = list(discover(root, plan.exclude, skip, note))
         outcome.remarks += problems.link_findings(_links(outcome), plan.target)
         folder = root
     paths = [
@@ -209,15 +211,6 @@ def examine_project(
     added.add_helper(outcome, plan.target)
     added.add_launch_script(outcome, plan.settings.distributed)
     return outcome
-
-
-def _remember(outcome: ProjectOutcome) -> Callable[[str, Text], None]:
-    """What takes note of folders that are left out."""
-
-    def note(path: str, reason: Text) -> None:
-        outcome.remarks.append(problems.left_out_finding(_shown(path), reason, outcome.target))
-
-    return note
 
 
 def _links(outcome: ProjectOutcome) -> dict[str, str]:
@@ -261,35 +254,22 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _CandidateFiles:
     candidates = _CandidateFiles()
     if not outcome.root.is_file():
         candidates.modules = [item.path for item in outcome.entries if item.path.endswith(PYTHON_SUFFIXES)]
-    worth = _Prefilter(RuleSet(plan.rules()))
+    rules = RuleSet(plan.rules())
     for entry in outcome.entries:
         if entry.problem:
             outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
         if entry.problem or entry.is_link or entry.is_folder:
             continue
         if entry.path.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
-            _read_one(folder, entry.path, candidates, worth, outcome, plan.target)
+            _read_one(folder, entry.path, candidates, rules, outcome, plan.target)
     return candidates
-
-
-class _Prefilter:
-    """Whether a file is worth parsing, by its bytes."""
-
-    def __init__(self, rules: RuleSet) -> None:
-        self.rules = rules
-        self.imports = rules.imports
-
-    def __call__(self, data: bytes) -> bool:
-        if self.rules.is_called_for(data):
-            return True
-        return not self.imports.isdisjoint(_IMPORTED.findall(b"\n" + data))
 
 
 def _read_one(
     folder: Path,
     path: str,
     candidates: _CandidateFiles,
-    worth: _Prefilter,
+    rules: RuleSet,
     outcome: ProjectOutcome,
     target: Target,
 ) -> None:
@@ -301,8 +281,10 @@ def _read_one(
     if is_python(os.path.basename(path), data[:200]):
         plugin = target.prelude_module.encode()
         candidates.has_plugin = candidates.has_plugin or bool(plugin and plugin in data)
-        if worth(data) and not keep_cuda.is_helper(data) and not added.is_helper(data):
-            candidates.add(path, data)
+        # Whether it is worth parsing, by its bytes.
+        if rules.is_called_for(data) or not rules.imports.isdisjoint(_IMPORTED.findall(b"\n" + data)):
+            if not keep_cuda.is_helper(data) and not added.is_helper(data):
+                candidates.add(path, data)
     elif converter_of(_shown(path), data) is not None:
         candidates.add(path, data)
 
@@ -310,35 +292,27 @@ def _read_one(
 def _convert_all(
     candidates: _CandidateFiles, plan: Plan, folder: Path, progress: Progress | None
 ) -> list[FileOutcome]:
-    total = len(candidates.paths)
     work: Iterable[FileOutcome]
     if plan.jobs > 1 and sum(map(len, candidates.data)) > _BYTES_WORTH_PROCESSES:
         work = _in_processes(candidates, plan, folder)
     else:
-        job = _job(plan, folder, candidates.modules)
-        work = (
-            convert_file(path, data, job)
-            for path, data in zip(candidates.paths, candidates.data, strict=True)
-        )
+        convert = _make_work(plan, folder, candidates.modules)
+        work = map(convert, zip(candidates.paths, candidates.data, strict=True))
     outcomes: list[FileOutcome] = []
     for outcome in work:
         outcomes.append(outcome)
         if progress is not None:
-            progress(len(outcomes), total)
+            progress(len(outcomes), len(candidates.paths))
     return outcomes
-
-
-def _job(plan: Plan, folder: Path, modules: list[str] | None) -> FileJob:
-    neighbours = Neighbours(folder, WELL_KNOWN, modules)
-    return FileJob(plan.target, RuleSet(plan.rules()), settings=plan.settings, neighbours=neighbours)
 
 
 def _make_work(
     plan: Plan, folder: Path, modules: list[str] | None
 ) -> Callable[[tuple[str, bytes]], FileOutcome]:
-    """In a process of its own."""
+    """What converts a file; in a process of its own nobody else has turned off the collection of garbage."""
     gc.disable()
-    job = _job(plan, folder, modules)
+    neighbours = Neighbours(folder, WELL_KNOWN, modules)
+    job = FileJob(plan.target, RuleSet(plan.rules()), settings=plan.settings, neighbours=neighbours)
     return lambda item: convert_file(*item, job)
 
 
@@ -356,14 +330,18 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
     shown = _shown(path)
     is_module = is_python(os.path.basename(path), data[:200])
     convert = (None if is_module else converter_of(shown, data)) or convert_text
-    if _is_too_large(data):
+    # To take a file apart needs memory for about so many parts.
+    if len(data) > _MOST_PARTS and sum(map(data.count, _PUNCTUATION)) > _MOST_PARTS:
         return _unreadable(path, _TOO_LARGE, job.target)
     try:
         decoded = decode(data)
     except UndecodableError as error:
         return _unreadable(path, str(error), job.target)
     try:
-        conversion = _converted(convert, decoded, shown, job)
+        try:
+            conversion = convert(decoded, shown, job)
+        except (RecursionError, TooDeepError):
+            conversion = with_deep_stack(lambda: convert(decoded, shown, job))
     except ParseError as error:
         findings = problems.unparsed_findings(shown, str(error), error.line, decoded.text, job.target)
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, str(error)), tuple(findings))
@@ -371,40 +349,18 @@ def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
         reason = f"{type(error).__name__}: {error} (please report this file)"
         remark = _remark(problems.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=reason), job.target)
         return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, reason), (remark,))
-    remarks = list(conversion.findings)
+    findings = list(conversion.findings)
     if decoded.guessed:
-        remarks.insert(
-            0,
-            _remark(
-                problems.ENCODING, Kind.INFO, shown, _GUESSED.format(encoding=decoded.encoding), job.target
-            ),
-        )
+        message = _GUESSED.format(encoding=decoded.encoding)
+        findings.insert(0, _remark(problems.ENCODING, Kind.INFO, shown, message, job.target))
     if conversion.failure:
-        remarks.insert(
-            0,
-            _remark(problems.UNSAFE, Kind.TODO, shown, _UNSAFE.format(reason=conversion.failure), job.target),
-        )
-        return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, conversion.failure), tuple(remarks))
+        message = _UNSAFE.format(reason=conversion.failure)
+        findings.insert(0, _remark(problems.UNSAFE, Kind.TODO, shown, message, job.target))
+        return FileOutcome(path, FileRecord(shown, FileStatus.FAILED, conversion.failure), tuple(findings))
     if conversion.new_text is None:
-        return _unchanged(path, remarks)
+        return FileOutcome(path, FileRecord(shown, FileStatus.UNCHANGED), tuple(findings))
     record = FileRecord(shown, FileStatus.CHANGED, hunks=conversion.hunks)
-    return FileOutcome(path, record, tuple(remarks), decoded.encode(conversion.new_text))
-
-
-def _is_too_large(data: bytes) -> bool:
-    """Whether to take a file apart would need more memory than a run may take, by about how many parts it has."""
-    return len(data) > _MOST_PARTS and sum(map(data.count, _PUNCTUATION)) > _MOST_PARTS
-
-
-def _converted(convert: Converter, decoded: DecodedText, path: str, job: FileJob) -> Conversion:
-    try:
-        return convert(decoded, path, job)
-    except (RecursionError, TooDeepError):
-        return with_deep_stack(lambda: convert(decoded, path, job))
-
-
-def _unchanged(path: str, findings: list[Finding]) -> FileOutcome:
-    return FileOutcome(path, FileRecord(_shown(path), FileStatus.UNCHANGED), tuple(findings))
+    return FileOutcome(path, record, tuple(findings), decoded.encode(conversion.new_text))
 
 
 def _unreadable(path: str, reason: str, target: Target) -> FileOutcome:

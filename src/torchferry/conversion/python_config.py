@@ -7,14 +7,14 @@ nothing may be added to it, and no value of it can be an expression that needs a
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.module import PythonModule
-from torchferry.source.names import called_name, last_name
+from torchferry.source.names import called_name, dotted_name, last_name
 from torchferry.text import Text
 
 _NO_EXPRESSION = Text(
@@ -36,39 +36,23 @@ def is_python_config(module: PythonModule) -> bool:
     if not all(isinstance(statement, _SETTINGS) for statement in body):
         return False
     calls = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    described = any(called_name(call) == "dict" and _has_type(call) for call in calls)
-    if not described and not any(map(_is_known_setting, body)):
+    # `dict(type=..., ...)` describes an object to be built.
+    keywords = [keyword for call in calls if called_name(call) == "dict" for keyword in call.keywords]
+    first_targets = [statement.targets[0] for statement in body if isinstance(statement, ast.Assign)]
+    is_described = any(keyword.arg == "type" for keyword in keywords)
+    if not is_described and not any(last_name(target) in _KNOWN for target in first_targets):
         return False
-    imported = set(_imported(body))
-    return not any(_root(call.func) in imported for call in calls)
-
-
-def _has_type(call: ast.Call) -> bool:
-    """`dict(type=..., ...)` describes an object to be built."""
-    return any(keyword.arg == "type" for keyword in call.keywords)
-
-
-def _is_known_setting(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Assign) and last_name(statement.targets[0]) in _KNOWN
-
-
-def _imported(body: list[ast.stmt]) -> Iterator[str]:
-    """Names that are imported: a configuration names them, and calls none of them."""
-    for statement in body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
+    # What is imported a configuration names, and calls none of it.
+    imports = [statement for statement in body if isinstance(statement, (ast.Import, ast.ImportFrom))]
+    aliases = [alias for statement in imports for alias in statement.names]
+    imported = {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+    return not any(dotted_name(call.func).partition(".")[0] in imported for call in calls)
 
 
 def _inherits(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assign):
         return any(isinstance(target, ast.Name) and target.id == "_base_" for target in statement.targets)
     return isinstance(statement, ast.With) and called_name(statement.items[0].context_expr) == "read_base"
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def fit_for_config(context: FileContext, said: Sequence[Said]) -> list[Said]:
@@ -80,13 +64,12 @@ def fit_for_config(context: FileContext, said: Sequence[Said]) -> list[Said]:
         return list(said)
     message = _NO_EXPRESSION.format(name=name)
     return [
-        (rule, _not_made(proposal, message) if _uses(name, proposal) else proposal) for rule, proposal in said
+        (rule, replace(proposal, kind=Kind.TODO, message=message, edits=(), needs_prelude=False))
+        if _uses(name, proposal)
+        else (rule, proposal)
+        for rule, proposal in said
     ]
 
 
 def _uses(name: str, proposal: Proposal) -> bool:
     return any(name in edit.text for edit in proposal.edits)
-
-
-def _not_made(proposal: Proposal, message: Text) -> Proposal:
-    return replace(proposal, kind=Kind.TODO, message=message, edits=(), needs_prelude=False)

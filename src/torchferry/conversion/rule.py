@@ -67,9 +67,7 @@ class Rule:
     summary: Text
     triggers: tuple[str, ...]  # a file without any of these words is not looked at,
     imports: tuple[str, ...] = ()  # unless it imports one of these packages
-    tracks: frozenset[str] = (
-        frozenset()
-    )  # dotted names whose uses `check` wants to see, whatever they are called
+    tracks: frozenset[str] = frozenset()  # dotted names whose uses `check` wants to see, under any alias
     roots: tuple[str, ...] = ()  # the packages whose names `rename` knows; empty means any
     is_users: bool = False  # from the user's rule file
     option: str = ""  # the opt-in option that turns it on; "" means always on
@@ -80,18 +78,14 @@ class Rule:
     per_project: bool = False  # one fact about the project: its first place is reported, with their number
     is_local: bool = False  # `rename` answers differently from module to module
     finish: ModuleCheck | None = None  # called once per module, after all others
-    follows: tuple[
-        str, ...
-    ] = ()  # rules without which `finish` has nothing to do; empty means that any will do
-    prepare: Preparation | None = (
-        None  # makes the rule for one target, where the words it looks for depend on it
-    )
+    follows: tuple[str, ...] = ()  # rules without which `finish` has nothing to do; empty: any will do
+    prepare: Preparation | None = None  # makes the rule for one target, where its words depend on it
     # Called before the text is parsed: writes in another way what Python, or its tree, would not show us as it stands.
     repair: Repair | None = None
     # Called once per module, before all others: makes another program for CUDA of it, which the others then convert.
     restructure: Restructuring | None = None
     worth: Callable[[bytes], bool] | None = (
-        None  # a pass or a repair: whether a file with a trigger needs a look at all
+        None  # of a pass or a repair: whether a file with a trigger needs a look
     )
 
     def is_called_for(self, data: bytes) -> bool:
@@ -213,14 +207,5 @@ class RuleSet:
 def _needed(rules: Iterable[Rule]) -> tuple[bytes, ...]:
     """The triggers of rules, short ones first: most files that hold any hold `cuda`. Those with another inside go."""
     words = {word.encode() for rule in rules for word in rule.triggers}
-    return tuple(
-        sorted((word for word in words if words.isdisjoint(_shorter_parts(word))), key=lambda w: (len(w), w))
-    )
-
-
-def _shorter_parts(word: bytes) -> Iterator[bytes]:
-    """Everything that a word contains but itself."""
-    for start in range(len(word)):
-        for end in range(start + 1, len(word) + 1):
-            if end - start < len(word):
-                yield word[start:end]
+    needed = [word for word in words if not any(other in word for other in words - {word})]
+    return tuple(sorted(needed, key=lambda word: (len(word), word)))

@@ -56,12 +56,10 @@ class FileContext:
         """Another module of the project, looked at from this one; None if it can't be read."""
         self.views.setdefault(self.path, self)
         if path not in self.views:
-            module = self.neighbours.module(path)
-            self.views[path] = (
-                FileContext(module, path, self.target, neighbours=self.neighbours, views=self.views)
-                if module
-                else None
-            )
+            module, view = self.neighbours.module(path), None
+            if module is not None:
+                view = FileContext(module, path, self.target, neighbours=self.neighbours, views=self.views)
+            self.views[path] = view
         return self.views[path]
 
     def propose(

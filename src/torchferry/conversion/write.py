@@ -119,7 +119,9 @@ def write_project(outcome: ProjectOutcome, out: Path, reports: Reports, replace:
 
     An earlier output that holds anything that is not ours, or not as it was written, is kept beside the new one.
     """
-    fill = _must_be_filled(out)
+    # A folder that can't be replaced, because it is mounted or lies in a closed one, is filled.
+    is_empty = out.is_dir() and not any(out.iterdir())
+    fill = is_empty and (os.path.ismount(out) or not os.access(out.parent, os.W_OK))
     done = Written()
     with _errors_for(out), _parents_of(out), folder_aside(out if fill else out.parent) as aside:
         new = aside.path / "new"
@@ -151,13 +153,6 @@ def _write_all(outcome: ProjectOutcome, new: Path, reports: Reports, done: Writt
         write_new(os.path.join(new, FINDINGS), listed)
 
 
-def _must_be_filled(out: Path) -> bool:
-    """Whether the output is a folder that can't be replaced: a mounted one, or one in a closed folder."""
-    if not out.is_dir() or any(out.iterdir()):
-        return False
-    return os.path.ismount(out) or not os.access(out.parent, os.W_OK)
-
-
 def write_file(outcome: ProjectOutcome, out: Path, force: bool = False) -> Written:
     """Write a single converted module to a file of its own, and what it needs beside it."""
     source = str(outcome.root)
@@ -171,16 +166,13 @@ def write_file(outcome: ProjectOutcome, out: Path, force: bool = False) -> Writt
             write_like(source, str(new), data)
         added = list(_stage_added(outcome, out.parent, aside.path, force))
         with _said_if_interrupted(out, new), uninterrupted():
-            done.kept += [_out_of_the_way(target) for _, target in added if os.path.lexists(target)]
+            # A file that nobody named, and that may be the user's, stays under another name.
+            for _, target in added:
+                if os.path.lexists(target):
+                    done.kept.append(free_name(Path(target)))
+                    os.rename(target, done.kept[-1])
             _replace_all([(str(new), str(out)), *added])
     return done
-
-
-def _out_of_the_way(target: str) -> Path:
-    """A file that nobody named, and that may be the user's: it stays, under another name."""
-    kept = free_name(Path(target))
-    os.rename(target, kept)
-    return kept
 
 
 def _write_entries(outcome: ProjectOutcome, new: Path, reports: Reports, done: Written) -> dict[str, str]:
@@ -290,7 +282,12 @@ def _replace_all(staged: list[tuple[str, str]]) -> None:
     done: list[tuple[str, str]] = []
     try:
         for new, target in staged:
-            old = _set_aside(target, f"{new}-old") if os.path.lexists(target) else ""
+            old = f"{new}-old" if os.path.lexists(target) else ""
+            if old:
+                try:
+                    os.link(target, old)
+                except OSError:  # not every file system and not every owner allows it
+                    copy_file(target, old)
             os.replace(new, target)
             done.append((old, target))
     except OSError:
@@ -302,14 +299,6 @@ def _replace_all(staged: list[tuple[str, str]]) -> None:
         raise
 
 
-def _set_aside(target: str, old: str) -> str:
-    try:
-        os.link(target, old)
-    except OSError:  # not every file system and not every owner allows it
-        copy_file(target, old)
-    return old
-
-
 @contextmanager
 def _errors_for(place: Path) -> Iterator[None]:
     try:
@@ -318,12 +307,8 @@ def _errors_for(place: Path) -> Iterator[None]:
         if error.errno == errno.ENOSPC:
             raise OutputError(f"{place}: the disk is full; nothing was written") from None
         reason = error.strerror or error
-        raise OutputError(f"{_where(error, place)}: can't be used ({reason}); nothing was written") from None
-
-
-def _where(error: OSError, place: Path) -> Path | str:
-    """The file that an error is about; not one that we write aside, whose name says nothing to anybody."""
-    if error.filename is None:
-        return place
-    name = os.fsdecode(error.filename)
-    return place if any(part.startswith(PREFIX) for part in name.split(os.sep)) else name
+        # The file that it is about; not one that we write aside, whose name says nothing to anybody.
+        name = os.fsdecode(error.filename) if error.filename is not None else str(place)
+        if any(part.startswith(PREFIX) for part in name.split(os.sep)):
+            name = str(place)
+        raise OutputError(f"{name}: can't be used ({reason}); nothing was written") from None
