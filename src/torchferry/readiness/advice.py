@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from torchferry.operators.compositions import Composition, compositions_for
+from torchferry.operators.compositions import compositions_for
 from torchferry.operators.native_functions import OperatorFacts
 from torchferry.operators.support import SupportBasis, VendorTable, served_by, standing
 from torchferry.readiness.model import (
@@ -21,7 +21,7 @@ from torchferry.readiness.model import (
 )
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
-from torchferry.vendors.similar import Similar, load_similar
+from torchferry.vendors.similar import load_similar
 
 OTHER_VERSION = Text(
     "The adapter for torch {versions} has a kernel for it.",
@@ -51,10 +51,7 @@ BACKWARD_ON_CPU = Text(
     "It is a step of the backward pass: compute the forward call on the CPU, and the backward pass follows it there.",
     "它属于反向传播：把对应的前向调用放到 CPU 上计算，反向也会随之在 CPU 上进行。",
 )
-OTHER_DTYPE = Text(
-    "Give it tensors of {dtypes}.",
-    "改用 {dtypes} 张量。",
-)
+OTHER_DTYPE = Text("Give it tensors of {dtypes}.", "改用 {dtypes} 张量。")
 COMPOSITION_SOURCE = "torchferry/operators/compositions.toml, run against the original by the tests"
 
 # operators of optimizers, of which a vendor may have a fused form of its own
@@ -92,11 +89,8 @@ class Adviser:
         )
 
     def _versions(self, name: str) -> Iterator[Advice]:
-        others = [
-            version
-            for version in self._table.ops.versions
-            if version != self._table.version and self._has(name, version)
-        ]
+        versions = [version for version in self._table.ops.versions if version != self._table.version]
+        others = [version for version in versions if self._has(name, version)]
         if others:
             source = "; ".join(dict.fromkeys(source.name for source in self._table.ops.sources))
             yield Advice(
@@ -106,59 +100,43 @@ class Adviser:
     def _compositions(self, name: str) -> Iterator[Advice]:
         for composition in compositions_for(name):
             if all(self._has(used, self._table.version) for used in composition.uses):
-                yield _composed(composition)
+                sentence = COMPOSITION_IF if composition.condition.en else COMPOSITION
+                text = sentence.format(name=composition.name, condition=composition.condition)
+                yield Advice(Remedy.COMPOSITION, text, composition.python, COMPOSITION_SOURCE)
 
     def _vendor_operators(self, name: str) -> Iterator[Advice]:
         """From the vendor's table of similar functions, those that are its own."""
-        names = _python_names(name.partition(".")[0])
+        base = name.partition(".")[0]
+        names = {f"{module}.{base}" for module in _MODULES} | {_OPTIMIZERS.get(base, "")} - {""}
+        names |= {f"torch.{area}.{base.removeprefix(area + '_')}" for area in ("linalg", "special", "fft")}
         for similar in load_similar(self._vendor.folder):
             own = self._vendor.plugin and similar.use.startswith(self._vendor.plugin)
             if own and not similar.when and not names.isdisjoint((similar.cuda, *similar.also)):
-                yield _vendors_own(similar)
+                sentence = VENDOR_OPERATOR_IF if similar.remark.en else VENDOR_OPERATOR
+                code = re.sub(r"\[\[|\]\]", "", re.sub(r"\{(\w+)\}", r"\1", similar.use))
+                text = sentence.format(name=similar.cuda, remark=similar.remark)
+                yield Advice(Remedy.VENDOR_OPERATOR, text, code, similar.source)
 
     def _other_dtypes(self, name: str, use: Use) -> Iterator[Advice]:
         limits = self._vendor.limits.dtypes
         allowed = self._table.ops.dtypes.get(name, ())
-        narrower = [
-            limits[dtype].becomes
-            for dtype in use.signature.dtypes
-            if dtype in limits and limits[dtype].becomes
-        ]
-        dtypes = allowed or tuple(dict.fromkeys(narrower))
+        narrower = [limits[dtype].becomes for dtype in use.signature.dtypes if dtype in limits]
+        dtypes = allowed or tuple(dict.fromkeys(filter(None, narrower)))
         if dtypes:
             yield Advice(Remedy.OTHER_DTYPE, OTHER_DTYPE.format(dtypes=", ".join(dtypes)))
 
     def _has(self, name: str, version: str) -> bool:
         """Whether an adapter version serves an operator, by a kernel or made of others."""
         if (name, version) not in self._known:
-            self._known[name, version] = self._look_up(name, replace(self._table, version=version))
+            table = replace(self._table, version=version)
+            fact = self._facts.get(name)
+            if fact is None:
+                has = table.lists(name)
+            else:
+                basis = standing(fact, self._siblings.get(name, ()), table).basis
+                has = basis not in (SupportBasis.ABSENT, SupportBasis.UNKNOWN)
+            self._known[name, version] = has
         return self._known[name, version]
-
-    def _look_up(self, name: str, table: VendorTable) -> bool:
-        fact = self._facts.get(name)
-        if fact is None:
-            return table.lists(name)
-        stands = standing(fact, self._siblings.get(name, ()), table)
-        return stands.basis not in (SupportBasis.ABSENT, SupportBasis.UNKNOWN)
-
-
-def _python_names(base: str) -> set[str]:
-    names = {f"{module}.{base}" for module in _MODULES}
-    names |= {f"torch.{area}.{base.removeprefix(area + '_')}" for area in ("linalg", "special", "fft")}
-    return names | {_OPTIMIZERS.get(base, "")} - {""}
-
-
-def _composed(composition: Composition) -> Advice:
-    sentence = COMPOSITION_IF if composition.condition.en else COMPOSITION
-    text = sentence.format(name=composition.name, condition=composition.condition)
-    return Advice(Remedy.COMPOSITION, text, composition.python, COMPOSITION_SOURCE)
-
-
-def _vendors_own(similar: Similar) -> Advice:
-    sentence = VENDOR_OPERATOR_IF if similar.remark.en else VENDOR_OPERATOR
-    code = re.sub(r"\[\[|\]\]", "", re.sub(r"\{(\w+)\}", r"\1", similar.use))
-    text = sentence.format(name=similar.cuda, remark=similar.remark)
-    return Advice(Remedy.VENDOR_OPERATOR, text, code, similar.source)
 
 
 def _on_cpu(use: Use, support: OperatorSupport) -> Advice:

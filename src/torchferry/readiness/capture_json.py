@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
@@ -43,9 +43,6 @@ from torchferry.readiness.model import (
     Use,
     Value,
 )
-
-# Values of a JSON document that know their place in it, so that an error can name what is wrong and
-# where.
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=Enum)
@@ -72,7 +69,10 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 class JsonNode:
-    """A value and what it is part of; there may be millions, so a place is put together only for an error."""
+    """A value that knows its place in a document, so that an error can name what is wrong, and where.
+
+    There may be millions, so a place is put together only for an error.
+    """
 
     __slots__ = ("_key", "_parent", "name", "value")
 
@@ -198,6 +198,15 @@ class JsonNode:
 FORMAT = "torchferry-capture"
 REPORT_FORMAT = "torchferry-operators"
 VERSION = 1
+_PLAIN_FIELDS: Mapping[str, Callable[[JsonNode], Any]] = {
+    "program": JsonNode.text,
+    "origin": JsonNode.text,
+    "device": JsonNode.text,
+    "torch": JsonNode.text,
+    "steps": JsonNode.count,
+    "seconds": JsonNode.seconds,
+    "processes": JsonNode.count,
+}
 
 
 def dump(capture: Capture) -> str:
@@ -249,13 +258,7 @@ class _Writer:
             "format": FORMAT,
             "version": VERSION,
             "torchferry": __version__,
-            "program": capture.program,
-            "origin": capture.origin,
-            "device": capture.device,
-            "torch": capture.torch,
-            "steps": capture.steps,
-            "seconds": capture.seconds,
-            "processes": capture.processes,
+            **{name: getattr(capture, name) for name in _PLAIN_FIELDS},
             "notes": list(capture.notes),
             "modules": [[module.path, module.type] for module in capture.modules],
             "strings": list(self._strings),
@@ -283,7 +286,8 @@ class _Writer:
             return {"special": [self._name(value.kind), self._name(value.text)]}
         if isinstance(value, tuple):
             return [self._value(each) for each in value]
-        return _number(value) if isinstance(value, float) else value
+        is_special = isinstance(value, float) and not math.isfinite(value)
+        return {"float": str(value)} if is_special else value
 
     def _tensor(self, spec: TensorSpec) -> int:
         at = self._tensors.setdefault(spec, len(self._tensor_rows))
@@ -292,10 +296,6 @@ class _Writer:
             names = (self._name(spec.dtype), self._name(spec.layout), self._name(spec.device))
             self._tensor_rows.append([names[0], list(spec.shape), stride, *names[1:]])
         return at
-
-
-def _number(value: float) -> Any:
-    return value if math.isfinite(value) else {"float": str(value)}
 
 
 class _CaptureReader:
@@ -311,15 +311,11 @@ class _CaptureReader:
     def capture(self) -> Capture:
         root = self._root
         return Capture(
-            program=root.at("program").text(),
-            origin=root.at("origin").text(),
-            device=root.at("device").text(),
-            torch=root.at("torch").text(),
-            steps=root.at("steps").count(),
-            seconds=root.at("seconds").seconds(),
-            processes=root.at("processes").count(),
+            **{name: read(root.at(name)) for name, read in _PLAIN_FIELDS.items()},
             uses=tuple(self._use(node) for node in root.at("uses").items()),
-            modules=tuple(self._module(node) for node in root.at("modules").items()),
+            modules=tuple(
+                ModuleInfo(*(part.text() for part in node.items(2))) for node in root.at("modules").items()
+            ),
             notes=tuple(node.text() for node in root.at("notes").items()),
         )
 
@@ -373,7 +369,3 @@ class _CaptureReader:
             expanded=expanded.flag(),
             varied=varied.flag(),
         )
-
-    def _module(self, node: JsonNode) -> ModuleInfo:
-        path, kind = node.items(2)
-        return ModuleInfo(path.text(), kind.text())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from torchferry.errors import InputError
@@ -34,7 +34,7 @@ from torchferry.readiness.model import (
 )
 from torchferry.text import Text
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
-from torchferry.vendors.ops import Ops, load_ops
+from torchferry.vendors.ops import load_ops
 
 # The sentences that say why an operator was judged as it was.
 
@@ -55,10 +55,7 @@ COMPOSITE = Text(
 NO_TENSOR = Text("It works on no tensor.", "它不涉及张量。")
 LIMIT = Text("There is a kernel, with a limit: {limit}.", "有内核，但有限制：{limit}。")
 DTYPE_REFUSED = Text("The device refuses tensors of {dtype}.", "设备拒绝 {dtype} 张量。")
-DTYPE_NARROWER = Text(
-    "The device computes {dtype} as {becomes}.",
-    "设备以 {becomes} 计算 {dtype}。",
-)
+DTYPE_NARROWER = Text("The device computes {dtype} as {becomes}.", "设备以 {becomes} 计算 {dtype}。")
 DTYPE_CAST = Text(
     "On the device a cast to {dtype} gives {becomes}.",
     "在设备上转换为 {dtype} 得到的是 {becomes}。",
@@ -109,8 +106,6 @@ SPARSE = Text(
 )
 
 
-# What a device does not do with a dtype: of the device as a whole, and of one kernel.
-
 _CASTS = ("_to_copy", "to")
 _VIEWS_AND_COPIES = (
     "alias*", "as_strided*", "clone", "contiguous", "detach*", "diagonal*", "empty_like*", "expand*", "full_like*",
@@ -134,32 +129,22 @@ def dtype_limit(
             return DTYPE_REFUSED.format(dtype=dtype)
         if limit.narrowing is Narrowing.COMPUTED_AS and not _only_moves(use):
             return DTYPE_NARROWER.format(dtype=dtype, becomes=limit.becomes)
-        if limit.narrowing is Narrowing.CAST_AS and _casts_to(use, dtype):
+        is_result = dtype in [spec.dtype for spec in use.signature.outputs] and dtype not in inputs
+        if limit.narrowing is Narrowing.CAST_AS and is_result and _is_cast(use):
             return DTYPE_CAST.format(dtype=dtype, becomes=limit.becomes)
     return None
 
 
-def _name(use: Use) -> str:
-    return use.operator.partition("::")[2]
+def _is_cast(use: Use) -> bool:
+    return use.operator.partition("::")[2].partition(".")[0] in _CASTS
 
 
 def _only_moves(use: Use) -> bool:
     """Whether the call computes nothing with the values: they stay as they are."""
-    name = _name(use)
-    if name.partition(".")[0] in _CASTS:
-        return True
-    made = not use.signature.inputs  # by a factory: empty, zeros
-    return made or moves_data(name) or matches(name, _VIEWS_AND_COPIES)
+    name = use.operator.partition("::")[2]
+    is_made = not use.signature.inputs  # by a factory: empty, zeros
+    return _is_cast(use) or is_made or moves_data(name) or matches(name, _VIEWS_AND_COPIES)
 
-
-def _casts_to(use: Use, dtype: str) -> bool:
-    is_cast = _name(use).partition(".")[0] in _CASTS
-    before = [spec.dtype for spec in use.signature.inputs]
-    return is_cast and dtype in [spec.dtype for spec in use.signature.outputs] and dtype not in before
-
-
-# Which calls of a program arrive at a device: those inside of an operator that the device takes whole
-# do not.
 
 _Called = tuple[OperatorSite, str]  # where, as if from the program itself, and the operator
 
@@ -187,12 +172,11 @@ def _with_time_of_parts(served: list[Use], inner: list[Use], wholes: Wholes) -> 
     calls: Counter[_Called] = Counter()
     for use in served:
         calls[_called(use)] += use.calls
-    return [_longer(use, seconds[_called(use)] / calls[_called(use)]) for use in served]
-
-
-def _longer(use: Use, seconds_a_call: float) -> Use:
-    extra = seconds_a_call * use.calls
-    return replace(use, seconds=use.seconds + extra) if use.expanded and extra else use
+    longer = []
+    for use in served:
+        extra = seconds[_called(use)] / calls[_called(use)] * use.calls
+        longer.append(replace(use, seconds=use.seconds + extra) if use.expanded and extra else use)
+    return longer
 
 
 class Wholes:
@@ -212,7 +196,10 @@ class Wholes:
             return False
         if site not in self._hidden:
             self._hidden[site] = False  # an operator that calls itself from its own site ends here
-            self._hidden[site] = self._is_whole(site.inside) or self._parents_are_hidden(site)
+            parents = self._expanded.get((_outside(site), site.inside), [])
+            self._hidden[site] = self._is_whole(site.inside) or (
+                bool(parents) and all(self.hide(parent.site) for parent in parents)
+            )
         return self._hidden[site]
 
     def outermost(self, site: OperatorSite) -> _Called | None:
@@ -221,18 +208,13 @@ class Wholes:
         while site not in seen:
             seen.add(site)
             key = (_outside(site), site.inside)
-            visible = next((use for use in self._expanded.get(key, []) if not self.hide(use.site)), None)
-            if visible is not None:
+            around = self._expanded.get(key, [])
+            if any(not self.hide(use.site) for use in around):
                 return key
-            outer = next(iter(self._expanded.get(key, [])), None)
-            if outer is None:
+            if not around:
                 return None
-            site = outer.site
+            site = around[0].site
         return None
-
-    def _parents_are_hidden(self, site: OperatorSite) -> bool:
-        parents = self._expanded.get((_outside(site), site.inside), [])
-        return bool(parents) and all(self.hide(parent.site) for parent in parents)
 
 
 def _called(use: Use) -> _Called:
@@ -266,7 +248,11 @@ def judge(capture: Capture, vendor: Vendor, version: str = "") -> Readiness:
 def vendor_table(vendor: Vendor, version: str = "") -> VendorTable:
     """The vendor's table for one version of its adapter, or the newest that is known; an unknown one is an error."""
     ops = load_ops(Path(vendor.folder))
-    return VendorTable(ops, _version(vendor, ops, version))
+    if version and version not in ops.versions:
+        known = ", ".join(ops.versions)
+        rest = f"give one of {known}" if known else "its table is of no version: leave the version out"
+        raise InputError(f"the operators of {vendor.name}'s adapter {version} are not known; {rest}")
+    return VendorTable(ops, version or vendor.limits.operator_version)
 
 
 def predicted_fallbacks(readiness: Readiness) -> dict[str, int]:
@@ -291,26 +277,19 @@ def moved_bytes(signature: Signature) -> int:
     return there + back
 
 
-def _version(vendor: Vendor, ops: Ops, wanted: str) -> str:
-    if not wanted:
-        return vendor.limits.operator_version
-    if wanted not in ops.versions:
-        known = ", ".join(ops.versions)
-        rest = f"give one of {known}" if known else "its table is of no version: leave the version out"
-        raise InputError(f"the operators of {vendor.name}'s adapter {wanted} are not known; {rest}")
-    return wanted
-
-
 def _on_device(name: str) -> str:
     """The name under which an operator arrives at a device other than the CPU and CUDA."""
     name = CALLED_BEFORE.get(name, name)
     return CALLED_ELSEWHERE.get(name) or CALLED_ELSEWHERE.get(name.partition(".")[0]) or name
 
 
-@dataclass(frozen=True)
-class _Answer:
-    support: OperatorSupport
-    reason: Text
+_Answer = tuple[OperatorSupport, Text]
+_SERVED = {
+    SupportBasis.COMPOSITE: (OperatorSupport.COMPOSITE, COMPOSITE),
+    SupportBasis.SAME_KERNEL: (OperatorSupport.STRUCTURED, SAME_KERNEL),
+    SupportBasis.EQUIVALENT: (OperatorSupport.KERNEL, EQUIVALENT),
+    SupportBasis.ALWAYS_THERE: (OperatorSupport.KERNEL, ALWAYS_THERE),
+}
 
 
 class _Judging:
@@ -338,14 +317,14 @@ class _Judging:
         return not is_taken_apart and self._standing(operator).basis.has_kernel
 
     def judgement(self, use: Use) -> UseJudgement:
-        answer = self._answer(use)
-        falls_back = answer.support is OperatorSupport.FALLBACK
+        support, reason = self._answer(use)
+        falls_back = support is OperatorSupport.FALLBACK
         return UseJudgement(
             use=use,
-            support=answer.support,
-            reason=answer.reason,
+            support=support,
+            reason=reason,
             moved_bytes=moved_bytes(use.signature) * use.calls if falls_back else 0,
-            advice=self._adviser.advise(use, answer.support) if answer.support.is_problem else (),
+            advice=self._adviser.advise(use, support) if support.is_problem else (),
         )
 
     def _answer(self, use: Use) -> _Answer:
@@ -353,48 +332,43 @@ class _Judging:
         if namespace != _ATEN:
             return self._of_library(use, namespace)
         if any(spec.layout != "strided" for spec in use.signature.inputs):
-            return self._of_sparse(name)
+            is_listed = "sparse" in self._table.ops.special.get(name, ())
+            return (OperatorSupport.KERNEL, LISTED) if is_listed else (OperatorSupport.UNKNOWN, SPARSE)
         stands = self._standing(use.operator)
         if stands.basis is SupportBasis.ABSENT:
             return self._absent(name)
         if stands.basis is SupportBasis.UNKNOWN and name not in self._table.ops.limits:
             known = name in self._facts
-            return _Answer(OperatorSupport.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH)
+            return OperatorSupport.UNKNOWN, NOT_COMPLETE if known else NOT_IN_PYTORCH
         entry = stands.entry or name
-        limit = self._limit(use, entry)
-        return _Answer(OperatorSupport.LIMITED, limit) if limit else _served(stands, name)
-
-    def _limit(self, use: Use, entry: str) -> Text | None:
-        words = self._table.ops.limits.get(entry)
-        if words:
-            return LIMIT.format(limit=words)
-        return dtype_limit(use, self._vendor.limits, self._table.ops.dtypes.get(entry, ()), os.environ)
+        if words := self._table.ops.limits.get(entry):
+            return OperatorSupport.LIMITED, LIMIT.format(limit=words)
+        dtypes = self._table.ops.dtypes.get(entry, ())
+        if limit := dtype_limit(use, self._vendor.limits, dtypes, os.environ):
+            return OperatorSupport.LIMITED, limit
+        support, sentence = _SERVED.get(stands.basis, (OperatorSupport.KERNEL, LISTED))
+        return support, sentence.format(entry=f"aten::{stands.entry}")
 
     def _absent(self, name: str) -> _Answer:
         kinds = self._table.ops.special.get(name)
         version = self._table.version
         if self._missing is MissingOperator.UNKNOWN:
-            return _Answer(OperatorSupport.MISSING, ABSENT.format(version=version))
+            return OperatorSupport.MISSING, ABSENT.format(version=version)
         falls_back = self._missing is MissingOperator.FALLS_BACK
         sentence = FALLS_BACK if falls_back else RAISES
         if kinds:
             sentence = SPECIAL_FALLS_BACK if falls_back else SPECIAL_RAISES
         text = sentence.format(version=version, kinds=", ".join(kinds or ()))
-        return _Answer(OperatorSupport.FALLBACK if falls_back else OperatorSupport.MISSING, text)
+        return OperatorSupport.FALLBACK if falls_back else OperatorSupport.MISSING, text
 
     def _of_library(self, use: Use, namespace: str) -> _Answer:
         if self._table.lists(use.operator):
-            return _Answer(OperatorSupport.KERNEL, LISTED)
+            return OperatorSupport.KERNEL, LISTED
         if not (use.signature.inputs or use.signature.outputs):
-            return _Answer(OperatorSupport.KERNEL, NO_TENSOR)
+            return OperatorSupport.KERNEL, NO_TENSOR
         if namespace in _COLLECTIVES and self._vendor.dist_backend:
-            return _Answer(OperatorSupport.KERNEL, COLLECTIVE.format(backend=self._vendor.dist_backend))
-        return _Answer(OperatorSupport.UNKNOWN, OTHER_LIBRARY.format(library=namespace))
-
-    def _of_sparse(self, name: str) -> _Answer:
-        if "sparse" in self._table.ops.special.get(name, ()):
-            return _Answer(OperatorSupport.KERNEL, LISTED)
-        return _Answer(OperatorSupport.UNKNOWN, SPARSE)
+            return OperatorSupport.KERNEL, COLLECTIVE.format(backend=self._vendor.dist_backend)
+        return OperatorSupport.UNKNOWN, OTHER_LIBRARY.format(library=namespace)
 
     def _standing(self, operator: str) -> OperatorStanding:
         if operator not in self._stands:
@@ -440,15 +414,3 @@ class _Judging:
                     SupportBasis.LISTED if entry in (name, base) else SupportBasis.EQUIVALENT, entry
                 )
         return OperatorStanding(SupportBasis.UNKNOWN)
-
-
-def _served(stands: OperatorStanding, name: str) -> _Answer:
-    if stands.basis is SupportBasis.COMPOSITE:
-        return _Answer(OperatorSupport.COMPOSITE, COMPOSITE)
-    if stands.basis is SupportBasis.SAME_KERNEL:
-        return _Answer(OperatorSupport.STRUCTURED, SAME_KERNEL.format(entry=f"aten::{stands.entry}"))
-    if stands.basis is SupportBasis.EQUIVALENT:
-        return _Answer(OperatorSupport.KERNEL, EQUIVALENT.format(entry=f"aten::{stands.entry}"))
-    if stands.basis is SupportBasis.ALWAYS_THERE:
-        return _Answer(OperatorSupport.KERNEL, ALWAYS_THERE)
-    return _Answer(OperatorSupport.KERNEL, LISTED)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from torchferry import __version__
 from torchferry.readiness.capture_json import REPORT_FORMAT, VERSION, to_document
@@ -40,25 +40,14 @@ from torchferry.report.formats import Options
 from torchferry.report.json import picked, plain
 from torchferry.text import Text
 
-_Entry = TypeVar("_Entry")
 _TENSOR = ("dtype", "shape", "stride", "layout", "device")
-
-
-class _NumberedEntries(Generic[_Entry]):
-    """Entries that stand once, and are named by their position."""
-
-    def __init__(self) -> None:
-        self.entries: dict[_Entry, int] = {}
-
-    def position(self, entry: _Entry) -> int:
-        return self.entries.setdefault(entry, len(self.entries))
 
 
 def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
     """The report; see the module's description for the names."""
     overview = Overview(readinesses)
-    reasons: _NumberedEntries[Text] = _NumberedEntries()
-    advice: _NumberedEntries[Advice] = _NumberedEntries()
+    reasons: dict[Text, int] = {}  # each once, named by its position
+    advice: dict[Advice, int] = {}
     judged = [
         {use_key(each.use): _judgement(each, reasons, advice) for each in one.judgements}
         for one in overview.readinesses
@@ -87,8 +76,8 @@ def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
             }
             for use in overview.uses
         ],
-        "reasons": plain(list(reasons.entries)),
-        "advice": plain(list(advice.entries)),
+        "reasons": plain(list(reasons)),
+        "advice": plain(list(advice)),
         "capture": to_document(overview.capture),
     }
     return json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
@@ -106,13 +95,13 @@ def _device(readiness: Readiness) -> dict[str, Any]:
 
 
 def _judgement(
-    judgement: UseJudgement, reasons: _NumberedEntries[Text], advice: _NumberedEntries[Advice]
+    judgement: UseJudgement, reasons: dict[Text, int], advice: dict[Advice, int]
 ) -> dict[str, Any]:
     return {
         "support": judgement.support.value,
-        "reason": reasons.position(judgement.reason),
+        "reason": reasons.setdefault(judgement.reason, len(reasons)),
         "moved_bytes": judgement.moved_bytes,
-        "advice": [advice.position(each) for each in judgement.advice],
+        "advice": [advice.setdefault(each, len(advice)) for each in judgement.advice],
     }
 
 
