@@ -14,8 +14,8 @@ from tests.onnx_export.exports import exported_here
 from tests.onnx_export.networks import Normed
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.onnx_export import exporters
+from torchferry.onnx_export.exporting import WeightsMismatchError
 from torchferry.onnx_export.model import Exported, ExportRequest
-from torchferry.onnx_export.weights import WeightsMismatchError
 from torchferry.readiness.models.request import ModelRequest
 from torchferry.settings import decode, encode
 

@@ -20,10 +20,9 @@ from torchferry.conversion.target import Target
 from torchferry.conversion.verify import VerificationError, check_rewrite
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk
-from torchferry.source.decode import DecodedText
+from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
 from torchferry.source.module import ParseError, PythonModule, TooDeepError
-from torchferry.source.source_text import SourceText
 from torchferry.source.walk import Visitor, WalkState, walk_lines
 from torchferry.text import Text
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from torchferry.outcome import Hunk
+from torchferry.source.decode import SourceText
 from torchferry.source.edits import Edit
-from torchferry.source.source_text import SourceText
 
 # Lines of an old and a new text side by side.
 

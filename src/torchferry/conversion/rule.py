@@ -18,7 +18,7 @@ from torchferry.text import Text
 if TYPE_CHECKING:
     from torchferry.conversion.site import FileContext, Site
     from torchferry.conversion.target import Target
-    from torchferry.source.source_text import SourceText
+    from torchferry.source.decode import SourceText
 
 
 @dataclass(frozen=True)

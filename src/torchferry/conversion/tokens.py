@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from torchferry.source.decode import SourceText
 from torchferry.source.literals import LiteralError, string_tokens
-from torchferry.source.source_text import SourceText
 
 _LAYOUT = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

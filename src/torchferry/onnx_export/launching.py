@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.errors import FerryError, OutputError, RunError
-from torchferry.files.aside import folder_aside, remove_leftovers
+from torchferry.files.aside import folder_aside, remove_leftovers, write_whole
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
-from torchferry.onnx_export import child
 from torchferry.onnx_export.model import Exported, ExportRequest, checked_request
 from torchferry.settings import decode, encode
 from torchferry.sim.build import is_built
@@ -65,6 +64,7 @@ def _unwritable(output: Path, error: OSError) -> OutputError:
 
 
 NEEDED = ("torch", "onnx", "onnxruntime")
+RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
 
 
 class ExportError(FerryError):
@@ -80,12 +80,36 @@ def export(request: ExportRequest) -> Exported:
     # CUDA's names mean the CPU, for models that move their parts themselves
     environment = environment_at(Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS))
     with work_folder(Path(request.output)) as folder:
-        command = [sys.executable, "-m", child.__name__, encode(request), str(folder.resolve())]
+        command = [sys.executable, "-m", __name__, encode(request), str(folder.resolve())]
         ending = run_supervised(command, environment, stdout=own_stderr(), is_ours=True)
         stop_if_told(ending)
-        error, result = folder / child.ERROR, folder / child.RESULT
+        error, result = folder / ERROR, folder / RESULT
         if error.exists():
             raise ExportError(*error.read_text("utf-8").splitlines())
         if not result.exists():
             raise RunError(f"the export ended with exit code {ending.exit_code}; what it printed is above")
         return decode(Exported, result.read_text("utf-8"))
+
+
+# The process that makes a user's model and exports it: python -m torchferry.onnx_export.launching REQUEST FOLDER.
+
+
+def main(request: str, folder: str) -> int:
+    """Export as the request says; an error is left for the process that asked, a line for each of its lines."""
+    if os.getcwd() not in sys.path:  # Python leaves it out where it is told to be safe
+        sys.path.insert(0, os.getcwd())
+    try:
+        from torchferry.observe import torchvision_operators
+        from torchferry.onnx_export.exporting import export_here
+
+        torchvision_operators.install()
+        exported = export_here(decode(ExportRequest, request), Path(folder))
+        write_whole(Path(folder) / RESULT, encode(exported).encode())
+    except FerryError as error:
+        write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

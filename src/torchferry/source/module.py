@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from torchferry.source.decode import DecodedText
+from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit
 from torchferry.source.literals import LiteralToken, string_tokens
 from torchferry.source.scopes import Binding, BindingKind, ModuleScopes, Scope, build_scopes
-from torchferry.source.source_text import SourceText
 
 _ALIAS_DEPTH = 5
 

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchferry.conversion.amp.autocast import overflowing
 from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError
 from torchferry.conversion.amp.state import Checkpoints, comes_before, last_import, lifted, own_optimizers
 from torchferry.conversion.amp.steps import Backward, TrainingSteps
 from torchferry.conversion.amp.torch_form import clips_of
-from torchferry.conversion.amp.unsafe import overflowing
 from torchferry.conversion.program.blocks import (
     has_own_lines,
     indent_of,

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from torchferry.conversion.amp.autocast import Computing, UnsafeLosses, as_float, tensors_of
 from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError
-from torchferry.conversion.amp.compute import Computing
 from torchferry.conversion.amp.steps import Backward, TrainingSteps
-from torchferry.conversion.amp.unsafe import UnsafeLosses, as_float, tensors_of
 from torchferry.conversion.program.blocks import (
     DEFINITIONS,
     LOOPS,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from torchferry.conversion.amp.autocast import overflowing
 from torchferry.conversion.amp.changes import ModuleChanges, UnclearStepError, first_import, torch_name
 from torchferry.conversion.amp.regions import Regions
 from torchferry.conversion.amp.state import (
@@ -17,7 +18,6 @@ from torchferry.conversion.amp.state import (
     scaler_place,
 )
 from torchferry.conversion.amp.steps import Backward, Step, TrainingSteps
-from torchferry.conversion.amp.unsafe import overflowing
 from torchferry.conversion.program.blocks import LOOPS, heads_of, statements_below
 from torchferry.conversion.program.module import PassModule, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal

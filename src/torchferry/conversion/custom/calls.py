@@ -9,8 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torchferry.conversion.common_edits import add_argument
-from torchferry.conversion.custom.model import Slot, UserRule, module_of, parsed_import
-from torchferry.conversion.custom.template import Resolve, Template, needs_parentheses
+from torchferry.conversion.custom.model import (
+    Resolve,
+    Slot,
+    Template,
+    UserRule,
+    module_of,
+    needs_parentheses,
+    parsed,
+    parsed_import,
+)
 from torchferry.conversion.program.blocks import DEFINITIONS, add_imports
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.site import Site
@@ -469,22 +477,15 @@ def _is_sound(site: Site[ast.Call], edits: list[Edit]) -> bool:
     """Whether the edited call is still an expression; in an f-string, also whether its text is where it seems to be."""
     data, start, end = site.module.data, site.module.start(site.node), site.module.end(site.node)
     if any(isinstance(node, ast.JoinedStr) for node in site.place.upwards()):
-        as_it_seems = _parsed(data[start:end])
+        as_it_seems = parsed(b"(" + data[start:end] + b"\n)")
         if as_it_seems is None or ast.dump(as_it_seems) != ast.dump(site.node):
             return False
         if any(_NOT_IN_F_STRINGS.intersection(edit.text) for edit in edits):
             return False
     try:
-        return _parsed(edited(data, start, end, edits)) is not None
+        return parsed(b"(" + edited(data, start, end, edits) + b"\n)") is not None
     except ValueError:
         return False  # two edits meet
-
-
-def _parsed(text: bytes) -> ast.expr | None:
-    try:
-        return ast.parse(b"(" + text + b"\n)", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 # The imports that new code needs.

@@ -19,11 +19,11 @@ from torchferry.conversion.custom.model import (
     CustomRules,
     KeyPath,
     Problems,
+    Template,
     UserRule,
     is_dotted_name,
     parsed_argument,
 )
-from torchferry.conversion.custom.template import Template
 from torchferry.conversion.custom.toml_format import read_toml
 from torchferry.errors import RuleFileError
 from torchferry.text import Text

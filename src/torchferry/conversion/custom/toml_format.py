@@ -13,12 +13,14 @@ from torchferry.conversion.custom.model import (
     KeyPath,
     Problems,
     Slot,
+    Template,
+    TemplateError,
     UserRule,
     is_dotted_name,
+    make_template,
     parsed_import,
     positional_names,
 )
-from torchferry.conversion.custom.template import Template, TemplateError, make_template
 from torchferry.errors import RuleFileError
 from torchferry.finding import Kind
 from torchferry.text import Text

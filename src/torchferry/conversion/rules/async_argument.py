@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.tokens import Token, tokens_of
 from torchferry.finding import Kind
+from torchferry.source.decode import SourceText
 from torchferry.source.edits import Edit
-from torchferry.source.source_text import SourceText
 from torchferry.text import Text
 
 _RENAMED = Text(

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.tokens import names_of
 from torchferry.finding import Kind
-from torchferry.source.decode import UndecodableError, decode
+from torchferry.source.decode import SourceText, UndecodableError, decode
 from torchferry.source.edits import Edit
-from torchferry.source.source_text import SourceText
 from torchferry.text import Text
 
 _READ_AS = Text(

@@ -17,9 +17,8 @@ from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
 from torchferry.conversion.texts.words import Decision
 from torchferry.finding import Finding, Kind
-from torchferry.source.decode import DecodedText
+from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, apply_edits, edited
-from torchferry.source.source_text import SourceText
 from torchferry.text import Text
 
 Span = tuple[int, int]
