@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from torchferry.accuracy.judge.execution import doubled, is_floating
 from torchferry.accuracy.judge.margins import digits_of
 from torchferry.text import Text
 
@@ -53,16 +54,16 @@ def problem(operator: str, arguments: Arguments, parts: Parts) -> tuple[float, T
     """By how many times what is normal the parts are off, and what is; None: nothing is, or nothing can be said."""
     matrix = _matrix(arguments)
     size = max(*matrix.shape[-2:], 1)
-    dtype = next((part.dtype for part in parts if part is not None and _is_floating(part)), matrix.dtype)
+    dtype = next((part.dtype for part in parts if part is not None and is_floating(part)), matrix.dtype)
     digits = digits_of(str(dtype).removeprefix("torch."))
     if digits is None or not matrix.numel():
         return None
     limit = _CONSTANT * size * 2.0**-digits.digits
-    doubled = [_double(part) if part is not None else None for part in parts]
+    precise = [doubled(part) if part is not None else None for part in parts]
     worst: tuple[float, Text] | None = None
-    finite = _double(matrix).isfinite().flatten(-2).all(-1)
+    finite = doubled(matrix).isfinite().flatten(-2).all(-1)
     try:
-        claims = _DECOMPOSITIONS[operator].claims(arguments, doubled)
+        claims = _DECOMPOSITIONS[operator].claims(arguments, precise)
     except RuntimeError:  # pivots that are none
         return math.inf, _PRODUCT.format(ratio=math.inf)
     for claim in claims:
@@ -74,19 +75,9 @@ def problem(operator: str, arguments: Arguments, parts: Parts) -> tuple[float, T
     return (worst[0], worst[1].format(ratio=worst[0])) if worst is not None else None
 
 
-def _is_floating(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
-
-
 def _matrix(arguments: Arguments) -> torch.Tensor:
     found: torch.Tensor = arguments["A"] if "A" in arguments else arguments["self"]
     return found
-
-
-def _double(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.is_complex():
-        return tensor.to(torch.complex128).resolve_conj()
-    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
 
 
 def _size(matrix: torch.Tensor) -> torch.Tensor:
@@ -95,7 +86,7 @@ def _size(matrix: torch.Tensor) -> torch.Tensor:
 
 
 def _orthonormal(vectors: torch.Tensor) -> _Claim:
-    """Columns."""
+    """That the columns of a matrix are of length 1 and at right angles."""
     right = torch.eye(vectors.shape[-1], dtype=vectors.dtype).expand(
         *vectors.shape[:-2], *[vectors.shape[-1]] * 2
     )
@@ -103,7 +94,7 @@ def _orthonormal(vectors: torch.Tensor) -> _Claim:
 
 
 def _of_svd(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix = _double(_matrix(arguments))
+    matrix = doubled(_matrix(arguments))
     left, values, right = parts[0], parts[1], parts[2]
     if left is None or right is None or values is None or not left.numel() or not right.numel():
         return []
@@ -114,7 +105,7 @@ def _of_svd(arguments: Arguments, parts: Parts) -> list[_Claim]:
 
 def _of_eigh(arguments: Arguments, parts: Parts) -> list[_Claim]:
     """Only one triangle of the matrix is looked at."""
-    given, values, vectors = _double(_matrix(arguments)), parts[0], parts[1]
+    given, values, vectors = doubled(_matrix(arguments)), parts[0], parts[1]
     if values is None or vectors is None or not vectors.numel():
         return []
     is_upper = str(arguments.get("UPLO", "L")).upper() == "U"
@@ -127,7 +118,7 @@ def _of_eigh(arguments: Arguments, parts: Parts) -> list[_Claim]:
 
 
 def _of_eig(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, values, vectors = _double(_matrix(arguments)).to(torch.complex128), parts[0], parts[1]
+    matrix, values, vectors = doubled(_matrix(arguments)).to(torch.complex128), parts[0], parts[1]
     if values is None or vectors is None or not vectors.numel():
         return []
     lengths = torch.linalg.vector_norm(vectors, dim=-2, keepdim=True)
@@ -139,7 +130,7 @@ def _of_eig(arguments: Arguments, parts: Parts) -> list[_Claim]:
 
 def _of_values(arguments: Arguments, parts: Parts) -> list[_Claim]:
     """Eigenvalues come in any order, and those of some matrices have few digits: sums of their powers have all."""
-    matrix, values = _double(_matrix(arguments)).to(torch.complex128), parts[0]
+    matrix, values = doubled(_matrix(arguments)).to(torch.complex128), parts[0]
     if values is None or not values.numel():
         return []
     claims, power = [], matrix
@@ -153,7 +144,7 @@ def _of_values(arguments: Arguments, parts: Parts) -> list[_Claim]:
 
 
 def _of_qr(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, left, right = _double(_matrix(arguments)), parts[0], parts[1]
+    matrix, left, right = doubled(_matrix(arguments)), parts[0], parts[1]
     if right is None:
         return []
     if left is None or not left.numel():  # only one of the two was asked for
@@ -163,7 +154,7 @@ def _of_qr(arguments: Arguments, parts: Parts) -> list[_Claim]:
 
 
 def _of_geqrf(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, packed, factors = _double(_matrix(arguments)), parts[0], parts[1]
+    matrix, packed, factors = doubled(_matrix(arguments)), parts[0], parts[1]
     if packed is None or factors is None or not packed.numel():
         return []
     count = min(packed.shape[-2:])
@@ -172,7 +163,7 @@ def _of_geqrf(arguments: Arguments, parts: Parts) -> list[_Claim]:
 
 
 def _of_lu(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, (order, lower, upper) = _double(_matrix(arguments)), parts[:3]
+    matrix, (order, lower, upper) = doubled(_matrix(arguments)), parts[:3]
     if order is None or lower is None or upper is None:
         return []
     made = lower @ upper
@@ -188,7 +179,7 @@ def _of_packed_lu(first: int) -> Callable[[Arguments, Parts], list[_Claim]]:
     """Both triangles in one matrix, the pivots in the output behind; some kernels take the matrix transposed."""
 
     def claims(arguments: Arguments, parts: Parts) -> list[_Claim]:
-        matrix, packed, pivots = _double(_matrix(arguments)), parts[first], parts[first + 1]
+        matrix, packed, pivots = doubled(_matrix(arguments)), parts[first], parts[first + 1]
         if packed is None or pivots is None or not packed.numel():
             return []
         has_pivots = bool(pivots.numel()) and arguments.get("pivot", True) is not False

@@ -13,8 +13,6 @@ from torchferry.accuracy.judge.margins import margins_of
 from torchferry.accuracy.model import Call, TensorRecord, Value
 from torchferry.operators.names import without_overload
 
-# A way to divide a call: along which dimensions, and where its tensors have them.
-
 
 @dataclass(frozen=True)
 class DividedAxis:
@@ -33,9 +31,8 @@ class Division:
     outputs: frozenset[int]
     axes: tuple[DividedAxis, ...]
     arguments: Mapping[str, Value] = field(default_factory=dict)  # instead of the call's
-    rows: tuple[int, int] | None = (
-        None  # a table among the inputs, and the input that says which rows of it are read
-    )
+    # a table among the inputs, and the input that says which rows of it are read
+    rows: tuple[int, int] | None = None
 
 
 class Named:
@@ -72,9 +69,21 @@ class Named:
                 results[self._written[name]] = dimension
         return DividedAxis(size, places, results, tuple(arguments))
 
-    def numbers(self, one: str, other: str) -> tuple[int, int]:
-        """Of two inputs."""
-        return self._numbers[one], self._numbers[other]
+    def common_axis(self, dimension: int, size: int, least_rank: int = 1) -> DividedAxis:
+        """A dimension of this size that all tensors with so many dimensions have at the same place."""
+        inputs, outputs = (
+            {
+                at: dimension
+                for at, each in enumerate(records)
+                if len(each.shape) >= least_rank and has(each, dimension, size)
+            }
+            for records in (self.inputs, self.outputs)
+        )
+        return DividedAxis(size, inputs, outputs)
+
+    def number(self, name: str) -> int:
+        """The place of an argument among the inputs."""
+        return self._numbers[name]
 
     def all_outputs(self) -> frozenset[int]:
         return frozenset(range(len(self.outputs)))
@@ -85,15 +94,13 @@ class Named:
 
 
 def has(record: TensorRecord, dimension: int, size: int) -> bool:
+    """Whether a tensor has this size in a dimension."""
     shape = record.shape
     return -len(shape) <= dimension < len(shape) and shape[dimension] == size
 
 
 Rule = Callable[[Named], list[Division]]
 
-
-# Along which dimensions products, convolutions, normalisations, attention and tables can be computed
-# part by part.
 
 _CONVOLUTIONS = (
     "convolution", "_convolution", "cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "_slow_conv2d_forward",
@@ -114,19 +121,16 @@ def _product(named: Named) -> list[Division]:
     left, right = named.shape(one), named.shape(other)
     if left is None or right is None:
         return []
-    added = {"self": -2} if one != "self" else {}
-    rows = named.axis(left[-2], {one: len(left) - 2, **added}, {0: len(left) - 2})
-    columns = named.axis(
-        right[-1], {other: len(right) - 1, **({"self": -1} if added else {})}, {0: len(left) - 1}
-    )
-    matrices = (
-        [named.axis(left[0], {one: 0, other: 0, **({"self": 0} if added else {})}, {0: 0})]
-        if len(left) == 3
-        else []
-    )
-    if matrices and added and len(named.shape("self") or ()) != 3:
+    added = ("self",) if one != "self" else ()  # what the product is added to
+    rank = len(left)
+    if rank == 3 and added and len(named.shape("self") or ()) != 3:
         return []
-    return [Division(frozenset([0]), (*matrices, rows, columns))]
+    rows = named.axis(left[-2], {one: rank - 2, **dict.fromkeys(added, -2)}, {0: rank - 2})
+    columns = named.axis(right[-1], {other: len(right) - 1, **dict.fromkeys(added, -1)}, {0: rank - 1})
+    if rank != 3:
+        return [Division(frozenset([0]), (rows, columns))]
+    matrices = named.axis(left[0], dict.fromkeys((one, other, *added), 0), {0: 0})
+    return [Division(frozenset([0]), (matrices, rows, columns))]
 
 
 def _linear(named: Named) -> list[Division]:
@@ -157,13 +161,9 @@ def _convolution_backward(named: Named) -> list[Division]:
     """The gradient of the images by images; those of the weights by channels that go in and come out."""
     source, weight, gradient = named.shape("input"), named.shape("weight"), named.shape("grad_output")
     mask = named.given.get("output_mask")
-    if (
-        source is None
-        or weight is None
-        or gradient is None
-        or not isinstance(mask, tuple)
-        or len(source) != len(weight)
-    ):
+    if source is None or weight is None or gradient is None or len(source) != len(weight):
+        return []
+    if not isinstance(mask, tuple):
         return []
     of_input, of_weight, of_bias = (named.result(at) if asked else None for at, asked in enumerate(mask))
     found = []
@@ -174,16 +174,13 @@ def _convolution_backward(named: Named) -> list[Division]:
         channels = [named.axis(source[1], {"input": 1, "weight": into}, {of_input: 1})] if is_plain else []
         arguments = {"output_mask": (True, False, False)}
         found.append(Division(frozenset([of_input]), (images, *channels), arguments))
-    of_both = frozenset(each for each in (of_weight, of_bias) if each is not None)
-    if of_both and is_plain:
-        there = {} if of_bias is None else {of_bias: 0}
-        there |= {} if of_weight is None else {of_weight: out}
+    by_out = {at: dimension for at, dimension in ((of_weight, out), (of_bias, 0)) if at is not None}
+    if by_out and is_plain:
         bias = () if named.given.get("bias_sizes") is None else (("bias_sizes", 0),)
-        outer = named.axis(gradient[1], {"grad_output": 1, "weight": out}, there, bias)
-        inner = named.axis(
-            source[1], {"input": 1, "weight": into}, {} if of_weight is None else {of_weight: into}
-        )
-        found.append(Division(of_both, (outer, inner), {"output_mask": (False, *mask[1:])}))
+        by_into = {} if of_weight is None else {of_weight: into}
+        outer = named.axis(gradient[1], {"grad_output": 1, "weight": out}, by_out, bias)
+        inner = named.axis(source[1], {"input": 1, "weight": into}, by_into)
+        found.append(Division(frozenset(by_out), (outer, inner), {"output_mask": (False, *mask[1:])}))
     return found
 
 
@@ -192,16 +189,14 @@ def _batch_norm(named: Named) -> list[Division]:
     source = named.shape("input")
     if source is None or len(source) < 2:
         return []
-    inputs = {
-        at: 1 if len(each.shape) == len(source) else 0 for at, each in enumerate(named.inputs) if each.shape
-    }
-    outputs = {at: 1 if len(each.shape) == len(source) else 0 for at, each in enumerate(named.outputs)}
-    outputs = {
-        at: dimension for at, dimension in outputs.items() if has(named.outputs[at], dimension, source[1])
-    }
-    inputs = {
-        at: dimension for at, dimension in inputs.items() if has(named.inputs[at], dimension, source[1])
-    }
+    inputs, outputs = (
+        {
+            at: dimension
+            for at, each in enumerate(records)
+            if has(each, dimension := 1 if len(each.shape) == len(source) else 0, source[1])
+        }
+        for records in (named.inputs, named.outputs)
+    )
     return [Division(frozenset(outputs), (DividedAxis(source[1], inputs, outputs),))]
 
 
@@ -241,14 +236,10 @@ def _group_norm(named: Named) -> list[Division]:
     source = named.shape("input")
     if source is None:
         return []
-    count = source[0]
-    outputs = {
-        at: 0 for at, each in enumerate(named.outputs) if len(each.shape) > 1 and each.shape[0] == count
-    }
-    inputs = {at: 0 for at, each in enumerate(named.inputs) if len(each.shape) > 1 and each.shape[0] == count}
+    images = replace(named.common_axis(0, source[0], least_rank=2), arguments=(("N", None),))
     mask = named.given.get("output_mask")
     arguments: dict[str, Value] = {"output_mask": (True, False, False)} if mask is not None else {}
-    return [Division(frozenset(outputs), (DividedAxis(count, inputs, outputs, (("N", None),)),), arguments)]
+    return [Division(frozenset(images.outputs), (images,), arguments)]
 
 
 def _attention(named: Named) -> list[Division]:
@@ -256,20 +247,8 @@ def _attention(named: Named) -> list[Division]:
     query, key = named.shape("query"), named.shape("key")
     if query is None or key is None or len(query) != 4 or named.given.get("dropout_p"):
         return []
-    axes = []
-    for dimension in (0, 1) if query[1] == key[1] else (0,):
-        size = query[dimension]
-        inputs = {
-            at: dimension
-            for at, each in enumerate(named.inputs)
-            if len(each.shape) > 2 and has(each, dimension, size)
-        }
-        outputs = {
-            at: dimension
-            for at, each in enumerate(named.outputs)
-            if len(each.shape) > 2 and has(each, dimension, size)
-        }
-        axes.append(DividedAxis(size, inputs, outputs))
+    dimensions = (0, 1) if query[1] == key[1] else (0,)
+    axes = [named.common_axis(dimension, query[dimension], least_rank=3) for dimension in dimensions]
     return [Division(frozenset(axes[0].outputs), tuple(axes))]
 
 
@@ -280,7 +259,8 @@ def _embedding(named: Named) -> list[Division]:
         return []
     axes = [named.axis(size, {"indices": at}, {0: at}) for at, size in enumerate(indices)]
     columns = named.axis(table[1], {"weight": 1}, {0: len(indices)})
-    return [Division(frozenset([0]), (*axes, columns), rows=named.numbers("weight", "indices"))]
+    rows = named.number("weight"), named.number("indices")
+    return [Division(frozenset([0]), (*axes, columns), rows=rows)]
 
 
 def _embedding_backward(named: Named) -> list[Division]:
@@ -300,23 +280,6 @@ def _likelihood_backward(named: Named) -> list[Division]:
     return [Division(frozenset([0]), (named.axis(scores[0], names, {0: 0}),))]
 
 
-BY_NAME: dict[str, Rule] = {
-    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "_addmm_activation"), _product),
-    **dict.fromkeys(("linear", "mkldnn_linear", "_mkl_linear"), _linear),
-    **dict.fromkeys(_CONVOLUTIONS, _convolution),
-    **dict.fromkeys(("convolution_backward", "convolution_backward_overrideable"), _convolution_backward),
-    **dict.fromkeys(("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm"), _layer_norm),
-    **dict.fromkeys(("native_group_norm", "native_group_norm_backward"), _group_norm),
-    "embedding": _embedding,
-    "embedding_dense_backward": _embedding_backward,
-    "nll_loss_backward": _likelihood_backward,
-}
-BY_PATTERN: list[tuple[tuple[str, ...], Rule]] = [
-    (_BATCH_NORMS, _batch_norm),
-    (("_scaled_dot_product_*",), _attention),
-]
-
-
 # Of the class of exact operators, those that look at the elements of their own place alone.
 _EXACT_BY_ELEMENT = (
     "_to_copy", "copy_", "clone", "contiguous", "detach*", "alias*", "lift*", "relu*", "threshold*", "hardtanh*", "clamp*",
@@ -327,16 +290,8 @@ _EXACT_BY_ELEMENT = (
 )  # fmt: skip
 # Of the other classes whose elements do not mix, those that mix a few, or depend on where they are or how many.
 _NOT_BY_ELEMENT = (
-    "cross*",
-    "linalg_cross*",
-    "linspace*",
-    "arange*",
-    "glu*",
-    "prelu*",
-    "_amp_update_scale_",
-    "*_cell*",
-    "polygamma_*",
-)
+    "cross*", "linalg_cross*", "linspace*", "arange*", "glu*", "prelu*", "_amp_update_scale_", "*_cell*", "polygamma_*",
+)  # fmt: skip
 _ALONG_ONE = (
     "_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "_safe_softmax", "cumsum*", "cumprod*",
     "cummax", "cummin", "logcumsumexp", "_logcumsumexp", "sort*", "topk", "argsort", "glu", "glu_backward", "index_select",
@@ -416,40 +371,41 @@ def _by_element(named: Named) -> list[Division]:
 def _along_one(named: Named) -> list[Division]:
     """Every dimension but one; the tensors that have all dimensions are divided."""
     rank = len(named.outputs[0].shape)
-    given = named.given.get("dims", named.given.get("dim", _default_dimension(named)))
-    dimensions = [each for each in (given if isinstance(given, tuple) else (given,)) if isinstance(each, int)]
+    default = 0 if without_overload(named.call.operator) == "aten::cat" else -1
+    dimensions = _whole_numbers(named.given.get("dims", named.given.get("dim", default)))
     mixed = {each % max(1, rank) for each in dimensions}
     is_reduced = any(len(each.shape) == rank + 1 for each in named.inputs)
     if is_reduced or not rank:  # kthvalue and its like
         return _over(named, dimensions, bool(named.given.get("keepdim", False)))
-    return [
-        Division(
-            named.all_outputs(), tuple(_whole_rank(named, rank, (d for d in range(rank) if d not in mixed)))
-        )
-    ]
+    return _of_whole_rank(named, [dimension for dimension in range(rank) if dimension not in mixed])
 
 
-def _default_dimension(named: Named) -> int:
-    return 0 if without_overload(named.call.operator) == "aten::cat" else -1
+def _whole_numbers(value: Value) -> list[int]:
+    return [each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, int)]
 
 
-def _whole_rank(named: Named, rank: int, dimensions: Iterable[int]) -> Iterable[DividedAxis]:
+def _of_whole_rank(named: Named, dimensions: Iterable[int], argument: str | None = None) -> list[Division]:
+    """Along these dimensions, which all results have and the inputs of their rank; a list that is an argument may hold
+    the sizes."""
+    shape = named.outputs[0].shape
+    axes = []
     for dimension in dimensions:
-        size = named.outputs[0].shape[dimension]
-        inputs = {at: dimension for at, each in enumerate(named.inputs) if len(each.shape) == rank}
-        yield DividedAxis(size, inputs, dict.fromkeys(named.all_outputs(), dimension))
+        inputs = {at: dimension for at, each in enumerate(named.inputs) if len(each.shape) == len(shape)}
+        outputs = dict.fromkeys(named.all_outputs(), dimension)
+        arguments = ((argument, dimension),) if argument else ()
+        axes.append(DividedAxis(shape[dimension], inputs, outputs, arguments))
+    return [Division(named.all_outputs(), tuple(axes))]
 
 
 def _over_some(named: Named) -> list[Division]:
     given = named.given.get("dim")
     if given is None or given == () or not named.inputs:
         return []
-    dimensions = [each for each in (given if isinstance(given, tuple) else (given,)) if isinstance(each, int)]
-    return _over(named, dimensions, bool(named.given.get("keepdim", False)))
+    return _over(named, _whole_numbers(given), bool(named.given.get("keepdim", False)))
 
 
 def _over(named: Named, dimensions: Sequence[int], is_kept: bool) -> list[Division]:
-    """What is left of the first input's dimensions."""
+    """Along what is left of the first input's dimensions."""
     shape = named.inputs[0].shape
     gone = {each % max(1, len(shape)) for each in dimensions}
     left = [dimension for dimension in range(len(shape)) if dimension not in gone]
@@ -474,31 +430,32 @@ def _by_image(named: Named) -> list[Division]:
     dimensions = range(min(rank - sides, 1 if name.startswith("grid_sampler") else rank))
     sizes = named.given.get("input_size")
     is_given = isinstance(sizes, tuple) and len(sizes) == rank
-    return [
-        Division(
-            named.all_outputs(),
-            tuple(
-                DividedAxis(axis.size, axis.inputs, axis.outputs, (("input_size", at),) if is_given else ())
-                for at, axis in enumerate(_whole_rank(named, rank, dimensions))
-            ),
-        )
-    ]
+    return _of_whole_rank(named, dimensions, "input_size" if is_given else None)
 
 
 def _padding(named: Named) -> list[Division]:
     padded = named.given.get("pad")
     rank = len(named.outputs[0].shape)
     count = len(padded) // 2 if isinstance(padded, tuple) else rank
-    return [Division(named.all_outputs(), tuple(_whole_rank(named, rank, range(rank - count))))]
+    return _of_whole_rank(named, range(rank - count))
 
 
 _BY_NAME: dict[str, Rule] = {
-    **BY_NAME,
+    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "_addmm_activation"), _product),
+    **dict.fromkeys(("linear", "mkldnn_linear", "_mkl_linear"), _linear),
+    **dict.fromkeys(_CONVOLUTIONS, _convolution),
+    **dict.fromkeys(("convolution_backward", "convolution_backward_overrideable"), _convolution_backward),
+    **dict.fromkeys(("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm"), _layer_norm),
+    **dict.fromkeys(("native_group_norm", "native_group_norm_backward"), _group_norm),
+    "embedding": _embedding,
+    "embedding_dense_backward": _embedding_backward,
+    "nll_loss_backward": _likelihood_backward,
     **dict.fromkeys(_OVER_SOME, _over_some),
     "constant_pad_nd": _padding,
 }
 _BY_PATTERN: list[tuple[tuple[str, ...], Rule]] = [
-    *BY_PATTERN,
+    (_BATCH_NORMS, _batch_norm),
+    (("_scaled_dot_product_*",), _attention),
     (_ALONG_ONE, _along_one),
     (_BY_IMAGE, _by_image),
 ]

@@ -21,16 +21,9 @@ Outputs = list[torch.Tensor | None]  # one for each output of the record; None: 
 _OF_NUMBERS = (torch.float64, torch.int64, torch.bool)
 _BLANK = ("uninitialised", "overwritten", "empty")
 # What these give depends on the digits of their dtype: the next number, the largest number, the bits themselves.
-_OF_THE_DTYPE = frozenset(
-    [
-        "aten::nextafter",
-        "aten::nextafter_",
-        "aten::nan_to_num",
-        "aten::nan_to_num_",
-        "aten::view.dtype",
-        "aten::hash_tensor",
-    ]
-)
+_OF_THE_DTYPE = {
+    "aten::nextafter", "aten::nextafter_", "aten::nan_to_num", "aten::nan_to_num_", "aten::view.dtype", "aten::hash_tensor",
+}  # fmt: skip
 _ACROSS_PROCESSES = ("c10d::", "_c10d_functional::", "c10d_functional::", "_dtensor::")
 
 
@@ -61,15 +54,12 @@ def _read(source: TensorSource, call: Call, record: TensorRecord) -> torch.Tenso
     if record.offset is not None:
         return source.tensor(record)
     is_empty = not record.elements and not record.unread
-    if is_empty or (record.unread in _BLANK and _is_overwritten(call, record)):
-        return torch.empty_strided(record.shape, record.stride, dtype=getattr(torch, record.dtype))
+    is_overwritten = record.unread in _BLANK and record.name.split("/")[1] in written_arguments(call.operator)
+    if is_empty or is_overwritten:
+        return _blank(record)
     raise CannotExecuteError(
         f"the contents of {record.name} are not in the record: {record.unread or 'not kept'}"
     )
-
-
-def _is_overwritten(call: Call, record: TensorRecord) -> bool:
-    return record.name.split("/")[1] in written_arguments(call.operator)
 
 
 def has_gaps(call: Call) -> bool:
@@ -93,25 +83,18 @@ def lies_in_inputs(call: Call) -> bool:
 
 
 def blank_inputs(call: Call) -> list[torch.Tensor]:
-    """For calls that do not look at contents."""
-    return [
-        torch.empty_strided(record.shape, record.stride, dtype=getattr(torch, record.dtype))
-        for record in call.inputs
-    ]
+    """Inputs for calls that do not look at contents."""
+    return list(map(_blank, call.inputs))
 
 
-def refuse_what_cannot_run(call: Call) -> None:
-    """Raise `CannotExecuteError` for calls that depend on more than their arguments."""
-    if call.operator.startswith(_ACROSS_PROCESSES):
-        raise CannotExecuteError("it communicates with other processes")
+def _blank(record: TensorRecord) -> torch.Tensor:
+    return torch.empty_strided(record.shape, record.stride, dtype=getattr(torch, record.dtype))
 
 
 def execute(
     call: Call, inputs: Given, device: str, home: str = "", generator: torch.Generator | None = None
 ) -> Outputs:
     """On a device, as it was recorded on devices of the type `home`; `inputs` are on the host, and are not changed."""
-    refuse_what_cannot_run(call)
-    setting = Setting(device, home, generator=generator)
     written = written_arguments(call.operator)
     placed = [
         _placed(
@@ -119,21 +102,17 @@ def execute(
         )
         for tensor, record in zip(inputs, call.inputs, strict=True)
     ]
-    arguments = make_arguments(call, placed, setting)
-    return collect(
-        call, _invoke_here(call, arguments, is_at_home=device.partition(":")[0] == home), arguments
-    )
-
-
-def _invoke_here(call: Call, arguments: dict[str, Any], is_at_home: bool) -> Any:
-    """What only the library of another device has, cuDNN's batch norm for instance, is computed by what all have."""
+    arguments = make_arguments(call, placed, Setting(device, home, generator=generator))
+    # what only the library of another device has, as cuDNN's batch norm, is computed by what all have
+    is_at_home = device.partition(":")[0] == home
     formula = None if is_at_home else formula_of(without_overload(call.operator))
     try:
-        return invoke(call, arguments)
+        returned = invoke(call, arguments)
     except NotImplementedError:  # what else a device says is its own failure
         if formula is None:
             raise
-        return formula(arguments)
+        returned = formula(arguments)
+    return collect(call, returned, arguments)
 
 
 def _placed(tensor: torch.Tensor, device: str, is_written: bool) -> torch.Tensor:
@@ -157,7 +136,6 @@ def _moves(tensor: torch.Tensor, record: TensorRecord, home: str) -> bool:
 def execute_doubled(call: Call, inputs: Given, factors: Mapping[str, float] | None = None) -> Outputs:
     """In double precision, on the CPU; `inputs` are in double precision already, and are not changed. Numbers among
     the arguments are multiplied by `factors`."""
-    refuse_what_cannot_run(call)
     if call.operator in _OF_THE_DTYPE or without_overload(call.operator) in _OF_THE_DTYPE:
         pairs = zip(inputs, call.inputs, strict=True)
         return execute(call, [tensor.to(getattr(torch, record.dtype)) for tensor, record in pairs], "cpu")
@@ -204,9 +182,8 @@ def _written(name: str, arguments: Mapping[str, Any]) -> torch.Tensor | None:
     return value if isinstance(value, torch.Tensor) else None
 
 
-# Makes the arguments of a recorded call: tensors, lists, dtypes, devices, as they were or in double precision.
-
-# What the schema of a recorded call's operator says.
+# What the schema of a recorded call's operator says, and its arguments: tensors, lists, dtypes, devices, as they were or
+# in double precision.
 
 
 @cache
@@ -267,7 +244,7 @@ Given = Sequence[torch.Tensor]
 
 
 def is_floating(tensor: torch.Tensor) -> bool:
-    """Complex numbers are."""
+    """Whether a tensor holds fractions, as complex numbers are, too."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
@@ -295,7 +272,9 @@ def _as_single(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def make_arguments(call: Call, tensors: Given, setting: Setting) -> dict[str, Any]:
-    """name -> value; `tensors` are the call's inputs."""
+    """name -> value; `tensors` are the call's inputs. Calls that depend on more than their arguments are refused."""
+    if call.operator.startswith(_ACROSS_PROCESSES):
+        raise CannotExecuteError("it communicates with other processes")
     types = argument_types(call.operator)
     is_narrow = not _computes_in_double(call)
     made: dict[str, Any] = {}
@@ -352,12 +331,9 @@ def _widen(call: Call, made: dict[str, Any]) -> None:
         dtype = made.get(name)
         if isinstance(dtype, torch.dtype):
             made[name] = DOUBLES.get(dtype, torch.float64 if dtype.is_floating_point else dtype)
-        elif dtype is None and not call.inputs and name == "dtype" and _is_floating(call):
-            made[name] = torch.float64
-
-
-def _is_floating(call: Call) -> bool:
-    return any(record.dtype.startswith(("float", "bfloat")) for record in call.outputs)
+        elif dtype is None and not call.inputs and name == "dtype":
+            if any(record.dtype.startswith(("float", "bfloat")) for record in call.outputs):
+                made[name] = torch.float64
 
 
 def _made(value: Value, tensors: Given, setting: Setting) -> Any:

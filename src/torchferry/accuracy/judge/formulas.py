@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,21 +15,12 @@ Arguments = Mapping[str, Any]
 Formula = Callable[[Arguments], Any]
 
 
-# Attention by its definition, and its gradients by autograd: for the kernels that only one device
-# has.
+# Attention by its definition, and its gradients by autograd: for the kernels that only one device has.
 
 
 def _refuse_dropout(given: Arguments) -> None:
     if given.get("dropout_p", 0.0):
         raise CannotExecuteError("attention with dropout: which elements it has dropped is not recorded")
-
-
-def _mask(given: Arguments) -> torch.Tensor | None:
-    for name in ("attn_mask", "attn_bias"):
-        if given.get(name) is not None:
-            found: torch.Tensor = given[name]
-            return found
-    return None
 
 
 def _defined(
@@ -42,7 +33,7 @@ def _defined(
     scale = given.get("scale")
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     weights = query @ key.transpose(-2, -1) * scale
-    mask = _mask(given)
+    mask = next((given[name] for name in ("attn_mask", "attn_bias") if given.get(name) is not None), None)
     if mask is not None:
         weights = weights.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else weights + mask
     if given.get("is_causal"):
@@ -67,18 +58,13 @@ def _backward(given: Arguments) -> Any:
         return (*torch.autograd.grad(result, [query, key, value], gradient), None)
 
 
-ATTENTION: dict[str, Callable[[Arguments], Any]] = {
-    "aten::_scaled_dot_product_flash_attention": _forward,
-    "aten::_scaled_dot_product_flash_attention_for_cpu": _forward,
-    "aten::_scaled_dot_product_efficient_attention": _forward,
-    "aten::_scaled_dot_product_cudnn_attention": _forward,
-    "aten::_scaled_dot_product_fused_attention_overrideable": _forward,
-    "aten::_scaled_dot_product_flash_attention_backward": _backward,
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _backward,
-    "aten::_scaled_dot_product_efficient_attention_backward": _backward,
-    "aten::_scaled_dot_product_cudnn_attention_backward": _backward,
-    "aten::_scaled_dot_product_fused_attention_overrideable_backward": _backward,
-}
+_ATTENTION = [
+    f"aten::_scaled_dot_product_{kind}"
+    for kind in (
+        "flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention",
+        "fused_attention_overrideable",
+    )
+]  # fmt: skip
 
 
 # Recurrent cells and layers by their definitions: for the kernels that only one device has.
@@ -106,15 +92,13 @@ def _lstm_cell_backward(given: Arguments) -> Any:
     of_result = none if given.get("grad_hy") is None else given["grad_hy"]
     of_cell = none if given.get("grad_cy") is None else given["grad_cy"]
     of_cell = of_cell + of_result * leaving * (1 - squashed * squashed)
-    gates = torch.cat(
-        [
-            of_cell * candidate * entering * (1 - entering),
-            of_cell * given["cx"] * forgetting * (1 - forgetting),
-            of_cell * entering * (1 - candidate * candidate),
-            of_result * squashed * leaving * (1 - leaving),
-        ],
-        -1,
+    of_gates = (
+        of_cell * candidate * entering * (1 - entering),
+        of_cell * given["cx"] * forgetting * (1 - forgetting),
+        of_cell * entering * (1 - candidate * candidate),
+        of_result * squashed * leaving * (1 - leaving),
     )
+    gates = torch.cat(of_gates, -1)
     return gates, of_cell * forgetting, gates.sum(0) if given.get("has_bias") else None
 
 
@@ -159,10 +143,6 @@ def _shaped(given: Arguments) -> list[torch.Tensor]:
     ]
 
 
-def _network(given: Arguments) -> Any:
-    return *_layers(given), None, None
-
-
 def _network_backward(given: Arguments) -> Any:
     with torch.enable_grad():
         names = [name for name in ("input", "hx", "cx") if given.get(name) is not None]
@@ -170,13 +150,7 @@ def _network_backward(given: Arguments) -> Any:
         weights = [weight.detach().requires_grad_() for weight in _shaped(given)]
         results = _layers({**given, **leaves, "weight": weights})
         gradients = [given.get(name) for name in ("grad_output", "grad_hy", "grad_cy")]
-        used = [
-            (result, gradient)
-            for result, gradient in zip(results, gradients, strict=True)
-            if gradient is not None
-        ]
-        outs, grads = zip(*used, strict=True)
-        found = torch.autograd.grad(outs, [*leaves.values(), *weights], grads, allow_unused=True)
+        found = _gradients(results, gradients, [*leaves.values(), *weights])
     by_name = dict(zip(names, found, strict=False))
     of_weights = [
         gradient.reshape(weight.shape) if gradient is not None else None
@@ -204,24 +178,18 @@ def _one_layer_backward(given: Arguments) -> Any:
         leaves = {name: given[theirs].detach().requires_grad_() for name, theirs in named.items()}
         *results, _ = _one_layer({**leaves, "reverse": given["reverse"], "has_biases": given["has_biases"]})
         gradients = [given.get(name) for name in ("grad_output", "grad_hy", "grad_cy")]
-        used = [
-            (result, gradient.reshape(result.shape))
-            for result, gradient in zip(results, gradients, strict=True)
-            if gradient is not None
-        ]
-        outs, grads = zip(*used, strict=True)
-        return torch.autograd.grad(outs, list(leaves.values()), grads, allow_unused=True)
+        return _gradients(results, gradients, list(leaves.values()))
 
 
-RECURRENT: dict[str, Callable[[Arguments], Any]] = {
-    "aten::_thnn_fused_lstm_cell": _lstm_cell,
-    "aten::_thnn_fused_lstm_cell_backward_impl": _lstm_cell_backward,
-    "aten::_thnn_fused_gru_cell": _gru_cell,
-    "aten::_cudnn_rnn": _network,
-    "aten::_cudnn_rnn_backward": _network_backward,
-    "aten::mkldnn_rnn_layer": _one_layer,
-    "aten::mkldnn_rnn_layer_backward": _one_layer_backward,
-}
+def _gradients(results: Sequence[torch.Tensor], gradients: Sequence[Any], leaves: list[torch.Tensor]) -> Any:
+    """Those of the leaves, from those of the results that have any."""
+    used = [
+        (result, gradient.reshape(result.shape))
+        for result, gradient in zip(results, gradients, strict=True)
+        if gradient is not None
+    ]
+    outs, grads = zip(*used, strict=True)
+    return torch.autograd.grad(outs, leaves, grads, allow_unused=True)
 
 
 def formula_of(operator: str) -> Formula | None:
@@ -254,20 +222,12 @@ def _convolution(given: Arguments) -> Any:
     )  # fmt: skip
 
 
-def _transposed_convolution(given: Arguments) -> Any:
-    return _convolution({**given, "transposed": True})
-
-
 def _convolution_backward(given: Arguments) -> Any:
     return aten.convolution_backward(
         given["grad_output"], given["input"], given["weight"], [given["weight"].shape[0]], given["stride"],
         given["padding"], given["dilation"], given["transposed"], given["output_padding"], given["groups"],
         given["output_mask"],
     )  # fmt: skip
-
-
-def _masked_scale(given: Arguments) -> Any:
-    return given["self"] * given["mask"].to(given["self"].dtype) * given["scale"]
 
 
 def _unscaled(given: Arguments) -> None:
@@ -295,6 +255,15 @@ def _updated_scale(given: Arguments) -> Any:
 
 
 _FORMULAS: dict[str, Formula] = {
+    **dict.fromkeys(_ATTENTION, _forward),
+    **dict.fromkeys((f"{name}_backward" for name in _ATTENTION), _backward),
+    "aten::_thnn_fused_lstm_cell": _lstm_cell,
+    "aten::_thnn_fused_lstm_cell_backward_impl": _lstm_cell_backward,
+    "aten::_thnn_fused_gru_cell": _gru_cell,
+    "aten::_cudnn_rnn": lambda given: (*_layers(given), None, None),
+    "aten::_cudnn_rnn_backward": _network_backward,
+    "aten::mkldnn_rnn_layer": _one_layer,
+    "aten::mkldnn_rnn_layer_backward": _one_layer_backward,
     "aten::cudnn_batch_norm": _batch_norm,
     "aten::miopen_batch_norm": _batch_norm,
     "aten::_batch_norm_with_update": _batch_norm,
@@ -307,12 +276,12 @@ _FORMULAS: dict[str, Formula] = {
     "aten::convolution_overrideable": _convolution,
     "aten::_conv_depthwise2d": _convolution,
     "aten::conv_depthwise3d": _convolution,
-    "aten::cudnn_convolution_transpose": _transposed_convolution,
-    "aten::miopen_convolution_transpose": _transposed_convolution,
+    "aten::cudnn_convolution_transpose": lambda given: _convolution({**given, "transposed": True}),
+    "aten::miopen_convolution_transpose": lambda given: _convolution({**given, "transposed": True}),
     "aten::convolution_backward_overrideable": _convolution_backward,
-    "aten::_masked_scale": _masked_scale,
+    "aten::_masked_scale": lambda given: (
+        given["self"] * given["mask"].to(given["self"].dtype) * given["scale"]
+    ),
     "aten::_amp_foreach_non_finite_check_and_unscale_": _unscaled,
     "aten::_amp_update_scale_": _updated_scale,
-    **ATTENTION,
-    **RECURRENT,
 }

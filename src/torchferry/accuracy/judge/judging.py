@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 
@@ -32,8 +32,8 @@ from torchferry.accuracy.judge.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.judge.large import LargeCall, badness, judge_large, parts_by_element
-from torchferry.accuracy.judge.margins import Compared, Errors, Margins, digits_of, margins_of, views
+from torchferry.accuracy.judge.large import FLOAT64, SAID, LargeCall, badness, judge_large, parts_by_element
+from torchferry.accuracy.judge.margins import Compared, Errors, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import (
     CallPair,
     CannotExecuteError,
@@ -83,12 +83,11 @@ def of_another_shape(record: TensorRecord, right: torch.Tensor) -> Judgement:
     return Judgement(Verdict.FAULT, ErrorKind.SHAPE, record.name, basis="float64", why=why)
 
 
-FLOAT64, GOLDEN, DISTRIBUTION = "float64", "golden", "distribution"
+GOLDEN, DISTRIBUTION = "golden", "distribution"
 _FLIPPED = 2e-3  # mean distance from golden, in units of the last place, that a few other roundings make
 _NO_MEMORY = "no memory"  # zeros that autograd only notes down: nothing was computed
 _WORKSPACES = {"aten::_ctc_loss": (1,)}  # results of which only parts are written
 
-_SAID = Text("{output}: {what}", "{output}：{what}")
 _UNKNOWN = Text("it can't be computed again: {reason}", "无法重新计算：{reason}")
 _NO_OUTPUT = Text("its results were not recorded", "结果未被录制")
 _FEWER_DIGITS = Text(
@@ -148,7 +147,9 @@ class Judge:
         self, mine: Call, golden: Call | None, normal: Verdict, is_same_job: bool
     ) -> Judgement:
         try:
-            _refuse_unknown_distributions(mine)
+            # formulas refuse by themselves what they can't compute without random numbers
+            if is_random(mine.operator) and formula_of(without_overload(mine.operator)) is None:
+                raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
             if (is_view(mine.operator) and has_gaps(mine)) or (is_large(mine) and is_mere_view(mine)):
                 return judge_shapes(mine, normal)
             reference = Reference(mine, self._mine)
@@ -180,7 +181,7 @@ class Judge:
             return Judgement(normal, basis=DISTRIBUTION)
         name = mine.outputs[0].name
         verdict = Verdict.FAULT if wrong is not None else Verdict.SUSPICIOUS
-        why = _SAID.format(output=name, what=said)
+        why = SAID.format(output=name, what=said)
         return Judgement(verdict, ErrorKind.RANDOM, name, basis=DISTRIBUTION, why=why)
 
     def _judge_output(self, work: _CallWork, number: int) -> Judgement | None:
@@ -191,17 +192,15 @@ class Judge:
         if tuple(right.shape) != record.shape:
             return self._judge_shape(work, number, right)
         if not record.elements:
-            return Judgement(work.normal, output=record.name, own_error=0.0, basis=FLOAT64)
+            return work.is_fine(number, 0.0)
         result = self._result(work, number)
         if _is_another_choice(work, number, result, right):
-            return Judgement(work.normal, output=record.name, own_error=0.0, basis=FLOAT64)
+            return work.is_fine(number, 0.0)
         compared = work.reference.compare(number, result, closely=False)
-        if compared.errors.worst > 1.0 and work.margins.compute:
+        if compared.errors.worst > 1.0 and work.reference.margins.compute:
             compared = work.reference.compare(number, result, closely=True)
         if compared.errors.worst > 1.0 and _is_right_from_flushed_inputs(work, number, result):
-            return Judgement(
-                work.normal, output=record.name, own_error=compared.errors.relative, basis=FLOAT64
-            )
+            return work.is_fine(number, compared.errors.relative)
         return self._weigh(work, number, compared)
 
     def _judge_parts(self, work: _CallWork, number: int) -> Judgement | None:
@@ -211,14 +210,14 @@ class Judge:
             return None
         operator, arguments = without_overload(work.call.operator), work.reference.arguments()
         wrong = decompositions.problem(operator, arguments, [self._mine.tensor(each) for each in records])
-        name = records[number].name
         if wrong is None:
-            return Judgement(work.normal, output=name, basis=FLOAT64)
-        host = decompositions.problem(operator, arguments, work.reference.of_host())
-        if host is not None and wrong[0] <= work.margins.margin * host[0]:
-            return Judgement(work.normal, output=name, basis=FLOAT64)
+            return work.is_fine(number)
+        host = decompositions.problem(operator, arguments, work.reference.of_host)
+        if host is not None and wrong[0] <= work.reference.margins.margin * host[0]:
+            return work.is_fine(number)
         verdict = Verdict.FAULT if wrong[0] > views().fault else Verdict.SUSPICIOUS
-        why = _SAID.format(output=name, what=wrong[1])
+        name = records[number].name
+        why = SAID.format(output=name, what=wrong[1])
         return Judgement(verdict, ErrorKind.VALUES, name, basis=FLOAT64, why=why)
 
     def _result(self, work: _CallWork, number: int) -> torch.Tensor:
@@ -232,7 +231,7 @@ class Judge:
 
     def _judge_shape(self, work: _CallWork, number: int, right: torch.Tensor) -> Judgement | None:
         """Of results that are only handed on to the backward pass, kernels choose the shape by dtype and device."""
-        record, host = work.call.outputs[number], work.reference.of_host()[number]
+        record, host = work.call.outputs[number], work.reference.of_host[number]
         is_main = number == 0 and (host is None or tuple(host.shape) != record.shape)
         return of_another_shape(record, right) if is_main else None
 
@@ -244,33 +243,24 @@ class Judge:
             golden = self._golden_errors(work, number)
             golden_error = golden.relative if golden is not None else None
             others = [each for each in (golden, self._host_errors(work, number)) if each is not None]
-            errors = errors.excused_by(others, work.margins.margin)
-        own = compared.errors.relative
-        ratio = errors.worst
+            errors = errors.excused_by(others, work.reference.margins.margin)
+        own, ratio = compared.errors.relative, errors.worst
+        fine = Judgement(work.normal, ErrorKind.NONE, record.name, own, golden_error, basis=FLOAT64)
         if ratio <= 1.0:
             leans = self._leans(work, number)
-            if leans is not None:
-                why = _SAID.format(output=record.name, what=leans)
-                return Judgement(
-                    Verdict.SUSPICIOUS,
-                    ErrorKind.MISREAD,
-                    record.name,
-                    own,
-                    golden_error,
-                    basis=FLOAT64,
-                    why=why,
-                )
-            return Judgement(work.normal, ErrorKind.NONE, record.name, own, golden_error, basis=FLOAT64)
+            if leans is None:
+                return fine
+            why = SAID.format(output=record.name, what=leans)
+            return replace(fine, verdict=Verdict.SUSPICIOUS, sort=ErrorKind.MISREAD, why=why)
         limit = own / ratio if ratio else None
         if self._is_reduced(work, number, compared, self._mine):
-            why = _FEWER_DIGITS.format(output=record.name)
-            return Judgement(
-                Verdict.REDUCED, ErrorKind.NONE, record.name, own, golden_error, limit, FLOAT64, why
+            return replace(
+                fine, verdict=Verdict.REDUCED, limit=limit, why=_FEWER_DIGITS.format(output=record.name)
             )
         verdict = Verdict.FAULT if ratio > views().fault else Verdict.SUSPICIOUS
         sort, what = sort_of(compared, self._context(work, number))
-        why = _SAID.format(output=record.name, what=what)
-        return Judgement(verdict, sort, record.name, own, golden_error, limit, FLOAT64, why)
+        why = SAID.format(output=record.name, what=what)
+        return replace(fine, verdict=verdict, sort=sort, limit=limit, why=why)
 
     def _leans(self, work: _CallWork, number: int) -> Text | None:
         """What the elements of a result with few digits show only together; not of parts of one."""
@@ -300,7 +290,7 @@ class Judge:
         return compared.errors
 
     def _host_errors(self, work: _CallWork, number: int) -> Errors | None:
-        result = work.reference.of_host()[number]
+        result = work.reference.of_host[number]
         right = work.reference.right[number]
         if result is None or right is None or result.shape != right.shape:
             return None
@@ -312,21 +302,18 @@ class Judge:
         """Of a whole layer, which cuts what goes from one part to the next as well, one result must be like it."""
         digits = digits_of(work.call.outputs[number].dtype)
         moved = work.reference.moved[number]
-        if not work.margins.reduced or digits is None or moved is None:
+        reference, records = work.reference, work.call.outputs
+        if not reference.margins.reduced or digits is None or moved is None:
             return False
         if digits.digits != digits.compute:
             return is_split(compared, moved, digits.digits)
         if not is_small_enough(compared, moved):
             return False
-        reference, records = work.reference, work.call.outputs
-        others = range(len(records)) if work.margins.inner else ()
-        return is_alike(compared, reference.inputs, reference.execute, number) or any(
-            is_alike(
-                reference.compare(each, source.tensor(records[each]), closely=True),
-                reference.inputs,
-                reference.execute,
-                each,
-            )
+        if is_alike(compared, reference, number):
+            return True
+        others = range(len(records)) if reference.margins.inner else ()
+        return any(
+            is_alike(reference.compare(each, source.tensor(records[each]), closely=True), reference, each)
             for each in others
             if records[each].offset is not None and reference.right[each] is not None
         )
@@ -356,8 +343,6 @@ class Judge:
 
 @dataclass(frozen=True)
 class _CallWork:
-    """One call that is being judged."""
-
     reference: Reference
     normal: Verdict  # what is said of it if nothing is wrong
     golden: Call | None
@@ -367,15 +352,10 @@ class _CallWork:
     def call(self) -> Call:
         return self.reference.call
 
-    @property
-    def margins(self) -> Margins:
-        return self.reference.margins
-
-
-def _refuse_unknown_distributions(call: Call) -> None:
-    """Formulas refuse by themselves what they can't compute without random numbers."""
-    if is_random(call.operator) and formula_of(without_overload(call.operator)) is None:
-        raise CannotExecuteError("it draws random numbers of a distribution that is not known here")
+    def is_fine(self, number: int, error: float | None = None) -> Judgement:
+        """What is said of an output that is as it should be."""
+        name = self.call.outputs[number].name
+        return Judgement(self.normal, output=name, own_error=error, basis=FLOAT64)
 
 
 def _problem_of_random(
@@ -395,7 +375,11 @@ def _are_equal(differences: Sequence[PairDifference], tensors: Sequence[TensorRe
     if len(differences) != len(tensors):
         return False
     return all(
-        each.metrics.is_equal if each.metrics is not None else _hold_nothing(each) for each in differences
+        each.metrics.is_equal
+        if each.metrics is not None
+        else each.mine.shape == each.golden.shape
+        and (bool(each.mine.unread and each.golden.unread) or not each.mine.elements)
+        for each in differences
     )
 
 
@@ -407,12 +391,6 @@ def _are_views_nobody_read(call: Call, differences: Sequence[PairDifference]) ->
         and (each.mine.shape, each.mine.stride) == (each.golden.shape, each.golden.stride)
         for each in differences
     )
-
-
-def _hold_nothing(difference: PairDifference) -> bool:
-    mine, golden = difference.mine, difference.golden
-    is_unread = bool(mine.unread and golden.unread)
-    return mine.shape == golden.shape and (is_unread or not mine.elements)
 
 
 def _differ_as_roundings_do(call: Call, outputs: Sequence[PairDifference]) -> bool:

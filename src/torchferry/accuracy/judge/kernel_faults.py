@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from torchferry.accuracy.judge.execution import execute_doubled, is_floating
-from torchferry.accuracy.judge.margins import Compared, Execute, digits_of, flat, reduced
+from torchferry.accuracy.judge.margins import Compared, digits_of, flat, reduced
 from torchferry.accuracy.judge.model import CannotExecuteError
 from torchferry.accuracy.judge.references import Reference, attempt
 from torchferry.accuracy.model import Value
@@ -42,30 +42,23 @@ def is_split(compared: Compared, moved: torch.Tensor, dtype_digits: int) -> bool
     return float(error.norm()) <= allowed and bool((error <= _LARGEST * scale + compared.limit).all())
 
 
-def is_alike(compared: Compared, inputs: Sequence[torch.Tensor], execute: Execute, output: int) -> bool:
-    """Whether the errors are at the places of those that inputs with fewer digits make."""
+def is_alike(compared: Compared, reference: Reference, output: int) -> bool:
+    """Whether the errors of a result are at the places of those that inputs with fewer digits make."""
     error = compared.mine - compared.right
-    others = _errors_of_fewer_digits(compared, inputs, execute, output)
+    others = []
+    for digits in (reduced().digits, reduced().digits + 1):
+        for to_nearest in (True, False):
+            inputs = [
+                _narrowed(each, digits, to_nearest) if is_floating(each) else each
+                for each in reference.inputs
+            ]
+            result = reference.execute(inputs)[output]
+            if result is not None:
+                others.append(flat(result) - compared.right)
     if error.numel() < _FEW:  # by chance, few errors are alike: they must be the same
         left, limit = _REMAINS * float(error.norm()), float(compared.limit.norm())
         return any(float((error - other).norm()) <= left + limit for other in others)
     return any(_correlation(error, other) >= reduced().correlation for other in others)
-
-
-def _errors_of_fewer_digits(
-    compared: Compared,
-    inputs: Sequence[torch.Tensor],
-    execute: Execute,
-    output: int,
-) -> list[torch.Tensor]:
-    found = []
-    for digits in (reduced().digits, reduced().digits + 1):
-        for to_nearest in (True, False):
-            narrowed = [_narrowed(each, digits, to_nearest) if is_floating(each) else each for each in inputs]
-            result = execute(narrowed, {})[output]
-            if result is not None:
-                found.append(flat(result) - compared.right)
-    return found
 
 
 def _narrowed(tensor: torch.Tensor, digits: int, to_nearest: bool) -> torch.Tensor:
@@ -81,9 +74,9 @@ def _correlation(one: torch.Tensor, other: torch.Tensor) -> float:
     return float(one @ other) / size if size else 0.0
 
 
-# A number that a kernel has taken a little wrongly, in few digits: no element shows it, but all of
-# them lean one way.
+# A number that a kernel has taken a little wrongly, in few digits: no element shows it, but all of them lean one way.
 
+_SCALE = "scale"
 _STEP = 2.0**-8  # by which the number is changed, to see how results go with it
 _SURE = 20.0  # standard deviations: elements of a row share what was rounded on the way
 _FEWEST = 64  # elements of which that can be told
@@ -105,56 +98,40 @@ class Leaning:
 
 def leaning(reference: Reference, output: int, result: Callable[[], torch.Tensor]) -> Text | None:
     """What a result with few digits leans to, if that is more than a number rounded to its dtype would explain."""
-    number = _number(reference)
+    given = _scale(reference)
     right = reference.right[output]
     digits = digits_of(reference.call.outputs[output].dtype)
-    if number is None or right is None or digits is None or right.numel() < _FEWEST:
+    if given is None or right is None or digits is None or right.numel() < _FEWEST:
         return None
-    name, given = number
     least = 2.0**-(digits.digits)
-    direction = _direction(reference, output, name, given)
+    direction = _direction(reference, output, given)
     if direction is None:
         return None
     found = _leaning(result(), right, direction)
     if found is None or abs(found.share) <= max(least, _SURE * found.deviation):
         return None
-    host = reference.of_host()[output]
+    host = reference.of_host[output]
     own = _leaning(host, right, direction) if host is not None and host.shape == right.shape else None
     if own is not None and abs(found.share) <= _OWN * abs(own.share):
         return None
-    return _LEANS_AS_IF.format(name=name, value=given * (1.0 + found.share), given=given)
+    return _LEANS_AS_IF.format(name=_SCALE, value=given * (1.0 + found.share), given=given)
 
 
-def _number(reference: Reference) -> tuple[str, float] | None:
-    """The number that is asked about: by what attention multiplies its products."""
-    of = _NUMBERS.get(
-        next((part for part in _NUMBERS if part in without_overload(reference.call.operator)), "")
-    )
-    return of(reference) if of is not None else None
+def _scale(reference: Reference) -> float | None:
+    """The number that is asked about: by what attention multiplies its products; None: it is no attention."""
+    if "attention" not in without_overload(reference.call.operator):
+        return None
+    given: Any = dict(reference.call.arguments).get(_SCALE)
+    if given is not None:
+        return given if isinstance(given, float) else None
+    shapes = {record.name: record.shape for record in reference.call.inputs}
+    return 1.0 / math.sqrt(shapes["input/query"][-1]) if "input/query" in shapes else None
 
 
-def _scale(reference: Reference) -> tuple[str, float] | None:
-    given: Any = dict(reference.call.arguments).get("scale")
-    if isinstance(given, float):
-        return "scale", given
-    query = next(
-        (
-            tensor
-            for record, tensor in zip(reference.call.inputs, reference.inputs, strict=True)
-            if record.name == "input/query"
-        ),
-        None,
-    )
-    return ("scale", 1.0 / math.sqrt(query.shape[-1])) if query is not None and given is None else None
-
-
-_NUMBERS: dict[str, Callable[[Reference], tuple[str, float] | None]] = {"attention": _scale}
-
-
-def _direction(reference: Reference, output: int, name: str, given: float) -> torch.Tensor | None:
+def _direction(reference: Reference, output: int, given: float) -> torch.Tensor | None:
     """How the right result goes with the number, per its own size."""
     call = reference.call
-    changed = replace(call, arguments=tuple({**dict(call.arguments), name: given * (1.0 + _STEP)}.items()))
+    changed = replace(call, arguments=tuple({**dict(call.arguments), _SCALE: given * (1.0 + _STEP)}.items()))
     try:
         found = attempt(lambda: execute_doubled(changed, reference.inputs))[output]
     except CannotExecuteError:
@@ -178,18 +155,11 @@ def _leaning(result: torch.Tensor, right: torch.Tensor, direction: torch.Tensor)
     return Leaning(share, math.sqrt(float(rest @ rest) / errors.numel() / length))
 
 
-# What a call would have given if its kernel had taken an argument for another value, or had read an
-# input before it was there: explanations of wrong results.
+# What a call would have given if its kernel had taken an argument for another value, or had read an input before it was
+# there: explanations of wrong results.
 
-_FACTORS = (
-    0.0,
-    1e-3,
-    1e-2,
-    0.1,
-    10.0,
-    100.0,
-    1e3,
-)  # of an epsilon: where it is forgotten, or another one built in
+# Of an epsilon: where it is forgotten, or another one built in.
+_FACTORS = (0.0, 1e-3, 1e-2, 0.1, 10.0, 100.0, 1e3)
 _EPSILONS = ("eps", "epsilon")
 _WORDS = {"approximate": ("none", "tanh")}
 _FLAGS = ("align_corners", "count_include_pad", "ceil_mode", "is_causal", "causal")
@@ -244,11 +214,8 @@ def unread_inputs(
             found = attempt(lambda inputs=inputs: reference.execute(inputs))[output]  # type: ignore[misc]
         except CannotExecuteError:
             continue
-        if (
-            found is not None
-            and tuple(found.shape) == shape
-            and float((found[first:] != 0).double().mean()) > 0.5
-        ):
+        is_fitting = found is not None and tuple(found.shape) == shape
+        if found is not None and is_fitting and float((found[first:] != 0).double().mean()) > 0.5:
             yield _NOT_THERE.format(name=record.name, first=first), found
 
 
@@ -271,10 +238,8 @@ def _others(operator: str, given: dict[str, Value]) -> Iterator[tuple[str, Any, 
 def _from_all(reference: Reference, output: int) -> Iterator[tuple[Text, torch.Tensor]]:
     """A batch norm's running variance, which PyTorch takes from n - 1."""
     call, right = reference.call, reference.right[output]
-    if (
-        without_overload(call.operator) not in _BATCH_NORMS
-        or call.outputs[output].name != "output/running_var"
-    ):
+    is_batch_norm = without_overload(call.operator) in _BATCH_NORMS
+    if not is_batch_norm or call.outputs[output].name != "output/running_var":
         return
     inputs = {record.name: tensor for record, tensor in zip(call.inputs, reference.inputs, strict=True)}
     source, old = inputs.get("input/input"), inputs.get("input/running_var")

@@ -25,12 +25,12 @@ from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.operators.names import without_overload
 from torchferry.text import Text
 
-# Judges results that depend on all elements of tensors which are too large to be computed with as a
-# whole: sums, norms, losses, largest elements. They are added up block by block, in double precision.
+# Results that depend on all elements of tensors which are too large to be computed with as a whole: sums, norms, losses,
+# largest elements. They are added up block by block, in double precision.
 
 FLOAT64 = "float64"
 _MEAN, _SUM = 1, 2  # values of `reduction`
-_SAID = Text("{output}: {what}", "{output}：{what}")
+SAID = Text("{output}: {what}", "{output}：{what}")
 _NOT_THE = Text("it is {mine:.9g}, not {right:.9g}", "结果为 {mine:.9g}，应为 {right:.9g}")
 _FLAG = Text(
     "whether a gradient is infinite or NaN is told as {mine:g}, not {right:g}",
@@ -75,11 +75,9 @@ _EXACT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 _TOGETHER = {"aten::count_nonzero": torch.sum}  # how the results of blocks become one, where not by the same
 
 
-def judge_total(
-    mine: Call, source: TensorSource, golden: torch.Tensor | None, normal: Verdict
-) -> Judgement | None:
-    """Of a call that makes one number of a large tensor; None: it is no such call. `golden` is what golden has made of
-    the same inputs."""
+def judge_total(task: LargeCall) -> Judgement | None:
+    """Judge a call that makes one number of a large tensor; None: it is no such call."""
+    mine = task.mine
     name = without_overload(mine.operator)
     inputs = [each for each in mine.inputs if each.shape]
     is_one = len(mine.outputs) == 1 and math.prod(mine.outputs[0].shape) == 1
@@ -87,14 +85,14 @@ def judge_total(
     if not is_one or not is_kept or not inputs or len({each.shape for each in inputs}) != 1:
         return None
     if name in _EXACT and len(inputs) == 1:
-        return _judge_exact(mine, source, normal)
+        return _judge_exact(mine, task.source, task.normal)
     if name in _ADDED and len(inputs) == (2 if name.endswith("_loss") else 1) and _is_plain(mine, name):
-        return _judge_sum(mine, source, golden, normal)
+        return _judge_sum(task, inputs)
     return None
 
 
 def judge_flag(mine: Call, source: TensorSource, normal: Verdict) -> Judgement | None:
-    """Of the one result of a gradient scaler that depends on all gradients; None: the call has none."""
+    """Judge the one result of a gradient scaler that depends on all gradients; None: the call has none."""
     record = next((each for each in mine.outputs if each.name == "output/found_inf"), None)
     before = next((each for each in mine.inputs if each.name == "input/found_inf"), None)
     if record is None or before is None or record.offset is None or before.offset is None:
@@ -111,7 +109,7 @@ def judge_flag(mine: Call, source: TensorSource, normal: Verdict) -> Judgement |
     found = float(source.tensor(record))
     if found == right:
         return Judgement(normal, output=record.name, own_error=0.0, basis=FLOAT64)
-    why = _SAID.format(output=record.name, what=_FLAG.format(mine=found, right=right))
+    why = SAID.format(output=record.name, what=_FLAG.format(mine=found, right=right))
     return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
@@ -140,9 +138,9 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
             yield (*(slice(at, at + 1) for at in outer), where, *rest)
 
 
-def _judge_sum(mine: Call, source: TensorSource, golden: torch.Tensor | None, normal: Verdict) -> Judgement:
+def _judge_sum(task: LargeCall, inputs: Sequence[TensorRecord]) -> Judgement:
+    mine, source = task.mine, task.source
     name, record = without_overload(mine.operator), mine.outputs[0]
-    inputs = [each for each in mine.inputs if each.shape]
     total, moved = _added_up(name, inputs, source)
     count = math.prod(inputs[0].shape)
     is_mean = name == "aten::mean" or (
@@ -164,14 +162,18 @@ def _judge_sum(mine: Call, source: TensorSource, golden: torch.Tensor | None, no
     compared = held(source.tensor(record))
     errors = compared.errors
     if errors.worst > 1.0:
+        golden = None  # what golden has made of the same inputs
+        if task.is_same_job and task.golden and task.golden_source and task.golden.outputs:
+            first = task.golden.outputs[0]
+            golden = task.golden_source.tensor(first) if first.offset is not None else None
         others = [held(each).errors for each in (golden, _of_host(mine, source)) if each is not None]
         errors = errors.excused_by(others, margins.margin)
     own = compared.errors.relative
     if errors.worst <= 1.0:
-        return Judgement(normal, output=record.name, own_error=own, basis=FLOAT64)
+        return Judgement(task.normal, output=record.name, own_error=own, basis=FLOAT64)
     sort, what = sort_of(compared, Context(record.shape))
     verdict = Verdict.FAULT if errors.worst > views().fault else Verdict.SUSPICIOUS
-    why = _SAID.format(output=record.name, what=what)
+    why = SAID.format(output=record.name, what=what)
     return Judgement(verdict, sort, record.name, own, None, own / errors.worst, FLOAT64, why)
 
 
@@ -208,7 +210,7 @@ def _judge_exact(mine: Call, source: TensorSource, normal: Verdict) -> Judgement
     if bool(found == right) or (bool(found != found) and bool(right != right)):
         return Judgement(normal, output=record.name, own_error=0.0, basis=FLOAT64)
     what = _NOT_THE.format(mine=float(found), right=float(right))
-    why = _SAID.format(output=record.name, what=what)
+    why = SAID.format(output=record.name, what=what)
     return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
@@ -236,7 +238,6 @@ TOO_LARGE = Text(
 )
 _BOTH = Text("{one}; {other}", "{one}；{other}")
 _IN_PART = Text("in the part {part} of its result: {what}", "结果的 {part} 部分：{what}")
-_WRONG = Text("{output}: {what}", "{output}：{what}")
 _VALUES = Text("{wrong} of {count} elements are wrong", "{count} 个元素中有 {wrong} 个错误")
 
 Judge = Callable[[TensorSource, TensorSource | None, Call, Call | None], Judgement]
@@ -254,7 +255,7 @@ class LargeCall:
     normal: Verdict  # what is said of it if nothing is wrong
 
     def part(self, division: Division, ranges: Ranges) -> tuple[CallPart, CallPart | None]:
-        """Of both."""
+        """A part of both."""
         mine = CallPart(self.mine, self.source, division, ranges)
         if self.golden is None or self.golden_source is None:
             return mine, None
@@ -283,8 +284,7 @@ def judge_large(task: LargeCall, judge: Judge) -> Judgement:
     if not divisions and pieces.fits_as_a_whole(task.mine):
         return judge(task.source, task.golden_source, task.mine, task.golden)
     if not divisions:
-        total = judge_total(task.mine, task.source, _result_of_golden(task), task.normal)
-        return total or Judgement(Verdict.UNKNOWN, why=TOO_LARGE)
+        return judge_total(task) or Judgement(Verdict.UNKNOWN, why=TOO_LARGE)
     found = max((_Divided(task, division, judge).judgement() for division in divisions), key=badness)
     known = frozenset().union(*(division.outputs for division in divisions))
     left = [
@@ -297,14 +297,6 @@ def judge_large(task: LargeCall, judge: Judge) -> Judgement:
     if found.verdict not in _BAD:
         found = replace(found, verdict=Verdict.UNKNOWN)
     return _with_note(found, _NOT_JUDGED.format(outputs=", ".join(left)))
-
-
-def _result_of_golden(task: LargeCall) -> torch.Tensor | None:
-    """From the same inputs."""
-    if not task.is_same_job or task.golden is None or task.golden_source is None or not task.golden.outputs:
-        return None
-    first = task.golden.outputs[0]
-    return task.golden_source.tensor(first) if first.offset is not None else None
 
 
 def parts_by_element(call: Call, source: TensorSource) -> Iterator[CallPart]:
@@ -323,12 +315,10 @@ def _judge_item(task: LargeCall, number: int, count: int, judge: Judge) -> Judge
     golden = None
     if task.golden is not None and task.golden_source is not None and items_of(task.golden) == count:
         golden = Item(task.golden, task.golden_source, number, count)
+    other = golden.call if golden else None
     if not pieces.is_large(mine.call):
-        return judge(mine, golden, mine.call, golden.call if golden else None)
-    return judge_large(
-        LargeCall(mine.call, mine, golden.call if golden else None, golden, task.is_same_job, task.normal),
-        judge,
-    )
+        return judge(mine, golden, mine.call, other)
+    return judge_large(LargeCall(mine.call, mine, other, golden, task.is_same_job, task.normal), judge)
 
 
 class _Divided:
@@ -421,11 +411,8 @@ class _Divided:
         in_part = replace(worst, why=_IN_PART.format(part=f"[{place}]", what=worst.why or ""))
         is_too_much = not suspects or len(suspects) * pieces.PIECE > _OFTEN * pieces.WHOLE
         shape = self._task.mine.outputs[number].shape
-        if (
-            worst.sort in (ErrorKind.NAN, ErrorKind.INFINITE, ErrorKind.SHAPE)
-            or is_too_much
-            or math.prod(shape) > pieces.WHOLE
-        ):
+        has_no_place = worst.sort in (ErrorKind.NAN, ErrorKind.INFINITE, ErrorKind.SHAPE)
+        if has_no_place or is_too_much or math.prod(shape) > pieces.WHOLE:
             return in_part
         wrong = torch.zeros(shape, dtype=torch.bool)
         are_zero = True
@@ -448,7 +435,7 @@ def _of_whole(worst: Judgement, wrong: torch.Tensor, are_zero: bool) -> Judgemen
         found = ErrorKind.POINTS if is_few else ErrorKind.VALUES, _VALUES.format(wrong=number, count=count)
     if found is None:
         return worst
-    return replace(worst, sort=found[0], why=_WRONG.format(output=worst.output, what=found[1]))
+    return replace(worst, sort=found[0], why=SAID.format(output=worst.output, what=found[1]))
 
 
 def _wrong_elements(part: CallPart, number: int) -> tuple[torch.Tensor, bool] | None:

@@ -211,20 +211,16 @@ def compare(
     before = torch.zeros_like(half)
     if terms.addend is not None and digits.digits < digits.compute:
         before = _half_unit(flat(right - terms.addend), dtype, digits.digits)
-    mine, least = flat(result), _magnitude(right) * UNIT
+    # the parts of a complex number err in shares of the whole: each of them is a difference of products
+    magnitude = right.abs().unsqueeze(-1).expand(*right.shape, 2) if right.is_complex() else right.abs()
+    mine, least = flat(result), flat(magnitude) * UNIT
     share = _share(margins, terms, digits, right.is_complex())
     right = flat(right)
     own = least if moved is None else torch.maximum(flat(moved), least)
     computed = own.mul(share).add_(terms.tiny).nan_to_num_(0.0, 0.0, 0.0)
     limits = _Limits(half, before, computed, (half + before) * _EXACTLY + computed)
-    return Compared(mine, right, limits.whole, _errors(mine, right, _rounded(right, dtype), limits, dtype))
-
-
-def _magnitude(right: torch.Tensor) -> torch.Tensor:
-    """The parts of a complex number err in shares of the whole: each of them is a difference of products."""
-    if right.is_complex():
-        return right.abs().unsqueeze(-1).expand(*right.shape, 2).reshape(-1)
-    return flat(right).abs()
+    rounded = right.to(_real(dtype)).to(torch.float64)
+    return Compared(mine, right, limits.whole, _errors(mine, right, rounded, limits, dtype))
 
 
 def _share(margins: Margins, terms: Terms, digits: Digits, is_complex: bool) -> float:
@@ -243,7 +239,7 @@ def _share(margins: Margins, terms: Terms, digits: Digits, is_complex: bool) -> 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of each element: the parts, and the whole."""
+    """How far each element may be off: the parts, and the whole."""
 
     half: torch.Tensor  # of the last rounding
     before: torch.Tensor  # of a rounding before it
@@ -271,10 +267,6 @@ def _real(dtype: str) -> torch.dtype:
     real = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}.get(dtype, dtype)
     found: torch.dtype = getattr(torch, real)
     return found
-
-
-def _rounded(right: torch.Tensor, dtype: str) -> torch.Tensor:
-    return right.to(_real(dtype)).to(torch.float64)
 
 
 def _half_unit(right: torch.Tensor, dtype: str, digits: int) -> torch.Tensor:
@@ -314,9 +306,8 @@ def _errors(
     relative = float(error.norm()) / norm if norm else (math.inf if bool(error.any()) else 0.0)
     # A result that is exact where it overflows is infinite: its neighbours are the largest finite numbers.
     rounded = torch.where(rounded.isfinite(), rounded, right)
-    normal = (right == 0) | (
-        right.abs() >= smallest_normal(dtype)
-    )  # others may be taken for zero, which is a bias
+    # smaller ones may be taken for zero, which is a bias
+    normal = (right == 0) | (right.abs() >= smallest_normal(dtype))
     if bool(normal.all()):
         mean_square, bias = _means(mine, right, rounded, limits)
     else:
@@ -354,8 +345,8 @@ def _different(right: torch.Tensor) -> int:
     return int(torch.unique(sample).numel() * (right.numel() / sample.numel()))
 
 
-# What an operator makes of inputs that are slightly off: the error that a correct kernel can't avoid, element by
-# element; and how many terms it adds up.
+# What an operator makes of inputs that are slightly off: the error that a correct kernel can't avoid, element by element;
+# and how many terms it adds up.
 
 UNIT = 2.0**-24  # half a unit in the last place of single precision, relative
 _SAMPLES = 3
@@ -380,10 +371,11 @@ def sensitivity(
     samples = 0
     for factors in signs:
         of_numbers = dict(zip(numbers, factors[len(inputs) :], strict=False))
-        moved = execute(
-            _moved(inputs, factors[: len(inputs)]),
-            {name: 1.0 + UNIT * float(sign) for name, sign in of_numbers.items()},
-        )
+        others = [
+            tensor * (1.0 + UNIT * factor) if is_floating(tensor) else tensor
+            for tensor, factor in zip(inputs, factors, strict=False)
+        ]
+        moved = execute(others, {name: 1.0 + UNIT * float(sign) for name, sign in of_numbers.items()})
         samples += 1
         for total, result, first in zip(squares, moved, right, strict=True):
             if total is not None and result is not None and first is not None:
@@ -401,13 +393,6 @@ def sensitivity(
 
 
 Factors = list[torch.Tensor | float]
-
-
-def _moved(inputs: Sequence[torch.Tensor], factors: Factors) -> list[torch.Tensor]:
-    return [
-        tensor * (1.0 + UNIT * factor) if is_floating(tensor) else tensor
-        for tensor, factor in zip(inputs, factors, strict=True)
-    ]
 
 
 def _signs_by_argument(call: Call, numbers: list[str]) -> list[Factors]:
@@ -461,7 +446,6 @@ def _of_convolution_backward(call: Call, output: int) -> float:
     gradient, weight = call.inputs[0].shape, call.inputs[2].shape if len(call.inputs) > 2 else (1, 1)
     of_input = math.prod(weight) / max(1, min(weight[:2]))
     of_weight = math.prod(gradient) / max(1, gradient[1] if len(gradient) > 1 else 1)
-    is_input = (
-        call.outputs[output].name == "output/output_0" and call.outputs[output].shape == call.inputs[1].shape
-    )
-    return max(1.0, of_input if is_input else max(of_weight, 1.0))
+    record = call.outputs[output]
+    is_input = record.name == "output/output_0" and record.shape == call.inputs[1].shape
+    return max(1.0, of_input if is_input else of_weight)

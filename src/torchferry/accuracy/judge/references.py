@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -35,8 +36,7 @@ from torchferry.accuracy.judge.model import CannotExecuteError
 from torchferry.accuracy.model import Call, TensorRef, Value
 from torchferry.operators.names import without_overload
 
-# Where several answers are right: positions of equal values, results without order, casts that are
-# not defined.
+# Where several answers are right: positions of equal values, results without order, casts that are not defined.
 
 _ALONG_DIMENSION = {
     "aten::max", "aten::min", "aten::sort", "aten::topk", "aten::argmax", "aten::argmin", "aten::argsort",
@@ -135,7 +135,8 @@ _ADDED_WITH_FACTOR = ("add", "sub")  # products, as addmm, have another class
 
 
 class Reference:
-    """Of one call; what is asked for is computed once. Raises `CannotExecuteError` where nothing can be."""
+    """What one call should have given; what is asked for is computed once. Raises `CannotExecuteError` where nothing
+    can be."""
 
     def __init__(self, call: Call, source: TensorSource) -> None:
         self.call = call
@@ -143,21 +144,16 @@ class Reference:
         self.given = read_inputs(source, call)
         self.inputs = doubled_inputs(self.given)
         self.right = self.in_order(attempt(lambda: execute_doubled(call, self.inputs)))
-        self._moved: Outputs | None = None
-        self._of_host: Outputs | None = None
 
-    @property
+    @cached_property
     def moved(self) -> Outputs:
         """How far each element of the results moves when inputs are slightly off."""
-        if self._moved is None:
-            try:
-                self._moved = attempt(self._sensitivity)
-            except CannotExecuteError:  # some arguments must hold certain values
-                self._moved = [None] * len(self.call.outputs)
-        return self._moved
-
-    def _sensitivity(self) -> Outputs:
-        return sensitivity(self.call, self.inputs, self.right, self.execute, self.margins)
+        try:
+            return attempt(
+                lambda: sensitivity(self.call, self.inputs, self.right, self.execute, self.margins)
+            )
+        except CannotExecuteError:  # some arguments must hold certain values
+            return [None] * len(self.call.outputs)
 
     def execute(self, inputs: Sequence[torch.Tensor], factors: Mapping[str, float] | None = None) -> Outputs:
         """The call in double precision, with other inputs; numbers are multiplied by `factors`."""
@@ -171,21 +167,21 @@ class Reference:
         if all(one is other for one, other in zip(inputs, self.inputs, strict=True)):
             return None
         other = copy(self)
-        other.inputs, other._moved = inputs, None
+        other.inputs = inputs
+        other.__dict__.pop("moved", None)
         try:
             other.right = self.in_order(attempt(lambda: execute_doubled(self.call, inputs)))
         except CannotExecuteError:
             return None
         return other
 
+    @cached_property
     def of_host(self) -> Outputs:
         """What the CPU's own kernel gives, in the call's own dtypes; nothing if it has none."""
-        if self._of_host is None:
-            try:
-                self._of_host = self.in_order(attempt(lambda: execute(self.call, self.given, "cpu")))
-            except CannotExecuteError:
-                self._of_host = [None] * len(self.call.outputs)
-        return self._of_host
+        try:
+            return self.in_order(attempt(lambda: execute(self.call, self.given, "cpu")))
+        except CannotExecuteError:
+            return [None] * len(self.call.outputs)
 
     def in_order(self, results: Outputs) -> Outputs:
         """Results that may come in any order, in one; others as they are."""
@@ -200,11 +196,15 @@ class Reference:
         """A result of this call; `closely` with the sensitivity, which takes a while to find out."""
         right = self.right[output]
         assert right is not None
-        margins = self.margins
-        moved = self.moved[output] if closely else self._magnitude(output) if margins.absolute else None
-        if closely and margins.absolute and moved is not None:
-            moved = torch.maximum(moved, _broad(self._magnitude(output), moved))
-        return compare(result, right, moved, self.call.outputs[output].dtype, margins, self._terms(output))
+        # of the first argument, where the result may be much smaller
+        magnitude, first = None, self.inputs[0] if self.margins.absolute else None
+        if first is not None and first.shape == right.shape:
+            magnitude = first.abs() * 2.0**-24
+        moved = self.moved[output] if closely else magnitude
+        if closely and magnitude is not None and moved is not None:
+            moved = torch.maximum(moved, magnitude)
+        dtype = self.call.outputs[output].dtype
+        return compare(result, right, moved, dtype, self.margins, self._terms(output))
 
     def _terms(self, output: int) -> Terms:
         record, margins = self.call.outputs[output], self.margins
@@ -213,9 +213,8 @@ class Reference:
         count = added_up(self.call, output, margins)
         tiny = 0.0
         if margins.inner and record.dtype in SMALLEST:
-            sizes = [
-                float(tensor.square().mean().sqrt()) for tensor in self.inputs if tensor.is_floating_point()
-            ]
+            floats = (tensor for tensor in self.inputs if tensor.is_floating_point())
+            sizes = [float(tensor.square().mean().sqrt()) for tensor in floats]
             tiny = margins.inner * SMALLEST[record.dtype] * math.sqrt(count) * max(sizes, default=0.0)
         addend = self._addend(output) if margins.addend else None
         return Terms(count, record.elements < largest, addend, min(digits, default=24), tiny)
@@ -228,16 +227,6 @@ class Reference:
             return bias.reshape(-1, *[1] * (right.dim() - 2))
         added = names.get("input/self") if "add" in without_overload(self.call.operator) else None
         return added * self.arguments().get("beta", 1) if added is not None else None
-
-    def _magnitude(self, output: int) -> torch.Tensor | None:
-        """Of the first argument, where the result may be much smaller."""
-        right = self.right[output]
-        first = self.inputs[0]
-        return first.abs() * 2.0**-24 if right is not None and first.shape == right.shape else None
-
-
-def _broad(magnitude: torch.Tensor | None, moved: torch.Tensor) -> torch.Tensor:
-    return moved if magnitude is None else magnitude
 
 
 def _flushed(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -264,12 +253,7 @@ def _variant(call: Call) -> str:
     if given.get("accumulate") is True:
         return "accumulate"
     alpha = given.get("alpha", 1)
-    base = (
-        call.operator.partition("::")[2]
-        .partition(".")[0]
-        .removeprefix("_foreach_")
-        .removeprefix("r")
-        .strip("_")
-    )
+    name = without_overload(call.operator).partition("::")[2]
+    base = name.removeprefix("_foreach_").removeprefix("r").strip("_")
     is_scaled = isinstance(alpha, TensorRef) or alpha not in (1, -1)
     return "alpha" if is_scaled and base in _ADDED_WITH_FACTOR else ""

@@ -78,8 +78,13 @@ def sort_of(compared: Compared, context: Context) -> Sorted:
         return ErrorKind.NAN if bool(compared.mine.isnan().any()) or not is_mine else ErrorKind.INFINITE, text
     if number == 0:
         return _of_means(compared)
-    for explained in itertools.chain(_wholes(compared, context), _where(compared, wrong, context.shape)):
+    if (explained := next(_wholes(compared, context), None)) is not None:
         return explained
+    if count == math.prod(context.shape):
+        mine = compared.mine[wrong]
+        found = describe_region(wrong.reshape(context.shape), are_zero=not bool(mine.any()))
+        if found is not None:
+            return found
     if number < _FEW * count and number * 100 < count:
         return ErrorKind.POINTS, _VALUES.format(wrong=number, count=count)
     if compared.errors.relative < _SMALL:
@@ -89,21 +94,16 @@ def sort_of(compared: Compared, context: Context) -> Sorted:
 
 def _of_means(compared: Compared) -> Sorted:
     """No element is beyond its limit: what all of them have in common is."""
-    factor = _factor(compared)
     errors = compared.errors
-    if (
-        errors.bias > errors.mean_square
-        and abs(factor - 1.0) > 1e-5
-        and _is_better(compared, compared.right * factor)
-    ):
+    if not errors.bias > errors.mean_square:
+        return ErrorKind.PRECISION, _PRECISION.format(ratio=errors.worst)
+    factor = _factor(compared)
+    if abs(factor - 1.0) > 1e-5 and _is_better(compared, compared.right * factor):
         return ErrorKind.SCALE, _SCALE.format(factor=factor)
-    if errors.bias > errors.mean_square:
-        return ErrorKind.PRECISION, _BIASED.format(ratio=errors.bias)
-    return ErrorKind.PRECISION, _PRECISION.format(ratio=errors.worst)
+    return ErrorKind.PRECISION, _BIASED.format(ratio=errors.bias)
 
 
 def _wholes(compared: Compared, context: Context) -> Iterator[Sorted]:
-    """Explanations for the whole tensor."""
     mine, right = compared.mine, compared.right
     if not bool(mine.any()):
         yield ErrorKind.ZERO, _ZERO
@@ -147,7 +147,7 @@ def _accumulations(compared: Compared, context: Context) -> Iterator[Sorted]:
 
 
 def _places_exchanged(compared: Compared, shape: tuple[int, ...]) -> Iterator[Sorted]:
-    if compared.right.numel() != _size(shape):
+    if compared.right.numel() != math.prod(shape):
         return
 
     def fits(move: Callable[[torch.Tensor], torch.Tensor], share: float = _EXPLAINED) -> bool:
@@ -162,20 +162,6 @@ def _places_exchanged(compared: Compared, shape: tuple[int, ...]) -> Iterator[So
                 yield ErrorKind.SHIFTED, _SHIFTED.format(by=by, dimension=dimension)
 
 
-def _where(compared: Compared, wrong: torch.Tensor, shape: tuple[int, ...]) -> Iterator[Sorted]:
-    if compared.right.numel() == _size(shape):
-        found = describe_places(wrong.reshape(shape), compared.mine.reshape(shape))
-        if found is not None:
-            yield found
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for each in shape:
-        size *= each
-    return size
-
-
 def _fits(
     compared: Compared, explanation: torch.Tensor, share: float = _EXPLAINED, only_wrong: bool = False
 ) -> bool:
@@ -188,11 +174,8 @@ def _fits(
     if only_wrong:
         tells = compared.wrong & (explanation != 0)
         return bool(tells.any()) and bool(fits[compared.wrong].double().mean() >= share)
-    return (
-        bool(tells.any())
-        and float(fits[tells].double().mean()) >= share
-        and float(fits.double().mean()) >= share
-    )
+    fitting = [float(each.double().mean()) for each in (fits[tells], fits)]
+    return bool(tells.any()) and min(fitting) >= share
 
 
 def _factor(compared: Compared) -> float:
@@ -208,13 +191,10 @@ def _is_better(compared: Compared, explanation: torch.Tensor) -> bool:
     return bool(left < 0.9 * (compared.mine - compared.right).norm())
 
 
-# Says where in a tensor the wrong elements lie: at its end, in some channels, in tiles, at regular distances.
-
-# Where wrong elements lie: at the end, in some channels, in tiles, at every n-th place.
+# Where in a tensor the wrong elements lie: at its end, in some channels, in tiles, at every n-th place.
 #
-# All take an array of truth values with the shape of the tensor, in the order of its indices: what is
-# wrong. Some of the elements of a wrong place may be right by chance, so a pattern needs most of its
-# elements, not all of them.
+# All take an array of truth values with the shape of the tensor, in the order of its indices: what is wrong. Some of
+# the elements of a wrong place may be right by chance, so a pattern needs most of its elements, not all of them.
 
 Array = np.ndarray[Any, Any]
 
@@ -298,14 +278,12 @@ def _tiles_of_planes(planes: Array) -> Pattern | None:
     ]
     counts = _added_up(planes, _SIDES[-1], _SIDES[-1])
     for rows, columns in sorted(sizes, key=lambda size: -size[0] * size[1]):
-        place = _wrong_tile(
-            _added_up(counts, rows // _SIDES[-1], columns // _SIDES[-1]), planes, rows, columns
-        )
+        in_tiles = _added_up(counts, rows // _SIDES[-1], columns // _SIDES[-1])
+        place = _wrong_tile(in_tiles, planes, rows, columns)
         if place is not None:
             plane, row, column = place
-            return Pattern(
-                ErrorKind.TILE, start=(plane * height + row) * width + column, tile=(rows, columns)
-            )
+            start = (plane * height + row) * width + column
+            return Pattern(ErrorKind.TILE, start=start, tile=(rows, columns))
     return None
 
 
@@ -331,7 +309,7 @@ def _wrong_tile(counts: Array, planes: Array, rows: int, columns: int) -> tuple[
 
 
 def stripes(wrong: Array) -> Pattern | None:
-    """Every n-th element."""
+    """Whether every n-th element is wrong."""
     found = _regular(wrong)
     return Pattern(ErrorKind.STRIPE, *found) if found and found[2] == 1 else None
 
@@ -354,7 +332,6 @@ def _regular(wrong: Array) -> tuple[int, int, int] | None:
 
 
 def _usual(values: Array) -> int | None:
-    """The value that most have."""
     found, counts = np.unique(values, return_counts=True)
     most = counts.argmax()
     return int(found[most]) if counts[most] >= _MOST * values.size else None
@@ -386,32 +363,26 @@ _STRIPE = Text(
     "every {pattern.distance}th element is wrong{what}", "每隔 {pattern.distance} 个元素错误{what}"
 )
 _ARE_ZERO = Text(": they are zero", "：均为零")
-_NOTHING = Text("", "")
+_REGIONS = {
+    ErrorKind.TAIL: _TAIL,
+    ErrorKind.CHANNEL: _CHANNEL,
+    ErrorKind.TILE: _TILE,
+    ErrorKind.STRIPE: _STRIPE,
+}
 
 
-def describe_places(wrong: torch.Tensor, mine: torch.Tensor) -> tuple[ErrorKind, Text] | None:
+def describe_region(wrong: torch.Tensor, *, are_zero: bool) -> Sorted | None:
     """The region that holds the wrong elements; None if they have none, or are nearly all."""
-    return describe_region(wrong, are_zero=not bool(mine[wrong].any()))
-
-
-def describe_region(wrong: torch.Tensor, *, are_zero: bool) -> tuple[ErrorKind, Text] | None:
-    """The same, of a result that is not there as a whole."""
     pattern = find_pattern(wrong.numpy())
     if pattern is None:
         return None
-    size = wrong.shape[pattern.dimension] if wrong.dim() else 1
-    what = _ARE_ZERO if are_zero else _NOTHING
-    text = _text(pattern).format(
-        pattern=pattern, count=wrong.numel(), size=size, where=_listed(pattern.indices), what=what
+    is_block = pattern.sort is ErrorKind.TILE and not pattern.tile[0]
+    text = (_BLOCK if is_block else _REGIONS[pattern.sort]).format(
+        pattern=pattern,
+        count=wrong.numel(),
+        size=wrong.shape[pattern.dimension] if wrong.dim() else 1,
+        where=", ".join(map(str, pattern.indices[:_LISTED]))
+        + (" ..." if len(pattern.indices) > _LISTED else ""),
+        what=_ARE_ZERO if are_zero else Text("", ""),
     )
     return pattern.sort, text
-
-
-def _text(pattern: Pattern) -> Text:
-    if pattern.sort is ErrorKind.TILE:
-        return _TILE if pattern.tile[0] else _BLOCK
-    return {ErrorKind.TAIL: _TAIL, ErrorKind.CHANNEL: _CHANNEL}.get(pattern.sort, _STRIPE)
-
-
-def _listed(indices: tuple[int, ...]) -> str:
-    return ", ".join(map(str, indices[:_LISTED])) + (" ..." if len(indices) > _LISTED else "")
