@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,13 +20,9 @@ from torchferry.text import Text
 from torchferry.vendors.error_patterns import Effect, load_errors
 from torchferry.vendors.model import Vendor
 
-# The cause before its consequences, and the process that failed first.
-
 _NEVER = float("inf")
 _CLASSES = {Effect.ERROR: 0, Effect.CONSEQUENCE: 2, Effect.NOTICE: 4, Effect.HARMLESS: 5}
 _UNCERTAIN, _NO_FAILURE = 1, 3
-
-Key = tuple[int, float, int, int, int, int]
 
 
 def in_order(logs: Sequence[Log]) -> tuple[FoundMessage, ...]:
@@ -33,7 +30,21 @@ def in_order(logs: Sequence[Log]) -> tuple[FoundMessage, ...]:
 
     Times decide between logs; within one log its lines do.
     """
-    key = _Order(logs)
+    times: dict[tuple[int, int], float] = {}  # of each episode
+    for log in logs if len(logs) > 1 else ():
+        for finding in log.findings:
+            place = (finding.source, finding.episode)
+            time = _NEVER if finding.time is None else finding.time
+            times[place] = min(time, times.get(place, _NEVER))
+
+    def key(finding: FoundMessage) -> tuple[int, float, int, int, int, int]:
+        place = (finding.source, finding.episode)
+        rank = UNKNOWN_RANK if finding.pattern is None else finding.pattern.rank
+        order = _CLASSES[finding.effect] if finding.is_certain else _UNCERTAIN
+        if order <= _CLASSES[Effect.CONSEQUENCE] and not finding.is_failure:
+            order = _NO_FAILURE
+        return (order, times.get(place, _NEVER), *place, rank, finding.line)
+
     return tuple(sorted((finding for log in logs for finding in log.findings), key=key))
 
 
@@ -52,34 +63,16 @@ def failures(ordered: Sequence[FoundMessage]) -> tuple[Failure, ...]:
     return tuple(first.values()) if len(first) > 1 else ()
 
 
-class _Order:
-    """How findings are ordered."""
-
-    def __init__(self, logs: Sequence[Log]) -> None:
-        self._times: dict[tuple[int, int], float] = {}
-        for log in logs if len(logs) > 1 else ():
-            for finding in log.findings:
-                place = (finding.source, finding.episode)
-                time = _NEVER if finding.time is None else finding.time
-                self._times[place] = min(time, self._times.get(place, _NEVER))
-
-    def __call__(self, finding: FoundMessage) -> Key:
-        place = (finding.source, finding.episode)
-        rank = UNKNOWN_RANK if finding.pattern is None else finding.pattern.rank
-        order = _CLASSES[finding.effect] if finding.is_certain else _UNCERTAIN
-        if order <= _CLASSES[Effect.CONSEQUENCE] and not finding.is_failure:
-            order = _NO_FAILURE
-        return (order, self._times.get(place, _NEVER), *place, rank, finding.line)
-
-
 Shown = Callable[[int, int, str], None]  # bytes read, bytes in all, the file
 
 
 def explain_logs(paths: Sequence[Path], book: RuleBook, show: Shown | None = None) -> Explanation:
     """Read the files, and the logs in the folders; those that can't be read are named."""
     files, unread = log_files(list(paths), "")
-    sizes = {file: _size(file) for file in files}
-    total, done = sum(sizes.values()), 0
+    total = done = 0
+    for file in files:
+        with suppress(OSError):
+            total += os.stat(file).st_size
     logs: list[Log] = []
     for file in files:
         log = Log(str(file), rank_in_name(file.as_posix()))
@@ -105,13 +98,20 @@ def explain_stream(
 ) -> Explanation:
     """Read a pipe to its end; what is read also goes to `copy`, at once."""
     log = Log(name)
-    source = blocks(stream, damaged=partial(setattr, log, "damage"))
-    LogReader(book, log, 0, time.localtime().tm_year).read(source if copy is None else _copied(source, copy))
+
+    def copied() -> Iterator[bytes]:
+        for block in blocks(stream, damaged=partial(setattr, log, "damage")):
+            if copy is not None:
+                copy.write(block)
+                copy.flush()
+            yield block
+
+    LogReader(book, log, 0, time.localtime().tm_year).read(copied())
     return _explanation([log], {})
 
 
 def explain_text(text: str, book: RuleBook, name: str = "") -> Explanation:
-    """A message by itself."""
+    """Explain a message by itself."""
     log = Log(name)
     LogReader(book, log, 0, time.localtime().tm_year).read([text.encode("utf-8", "surrogateescape")])
     return _explanation([log], {})
@@ -130,20 +130,6 @@ def _explanation(logs: list[Log], unread: dict[str, str]) -> Explanation:
     return Explanation(tuple(logs), ordered, failures(ordered), unread)
 
 
-def _copied(source: Iterable[bytes], copy: io.RawIOBase | io.BufferedIOBase) -> Iterator[bytes]:
-    for block in source:
-        copy.write(block)
-        copy.flush()
-        yield block
-
-
-def _size(file: Path) -> int:
-    try:
-        return os.stat(file).st_size
-    except OSError:
-        return 0
-
-
 def _year(file: Path) -> int:
     """For lines that leave it out: the year in which the log was written last."""
     try:
@@ -152,8 +138,7 @@ def _year(file: Path) -> int:
         return time.localtime().tm_year
 
 
-# Explains the end of a program that `ferry run` has started: its exception, or the signal that ended
-# it.
+# Explains the end of a program that `ferry run` has started: its exception, or the signal that ended it.
 
 # Exit codes as shells count them -> what a shell prints for them, which the rules know.
 _SIGNALS = {134: "Aborted", 135: "Bus error", 137: "Killed", 139: "Segmentation fault"}
@@ -166,7 +151,8 @@ _FIRST = Text("rank {rank} failed first; {said}", "rank {rank} 最先失败；{s
 
 def explain_exception(traceback: str, vendor: Vendor | None) -> Text | None:
     """One sentence about an exception as Python prints it; None if no rule knows it. Without a vendor by all rules."""
-    explanation = explain_text(traceback, _book(vendor))
+    book = rule_book() if vendor is None else RuleBook([load_errors(Path(vendor.folder))])
+    explanation = explain_text(traceback, book)
     cause, launched = explanation.cause, explanation.logs[0].launched
     if cause is None or cause.pattern is None:
         return None
@@ -178,7 +164,3 @@ def explain_exit(code: int, vendor: Vendor) -> Text | None:
     """One sentence about a program that a signal has ended; None for all other exit codes."""
     word = _SIGNALS.get(code)
     return None if word is None else explain_exception(word, vendor)
-
-
-def _book(vendor: Vendor | None) -> RuleBook:
-    return rule_book() if vendor is None else RuleBook([load_errors(Path(vendor.folder))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ class LogLevel(Enum):
 
 
 class Line(NamedTuple):
-    """A line, taken apart."""
+    """A line of a log, with the process that has written it."""
 
     rank: int | None
     writer: str  # the process as the line names it, where it is no rank
@@ -170,14 +170,10 @@ def _moment(parts: dict[str, str | None], year: int) -> Moment | None:
     try:
         local = datetime(int(parts.get("year") or year), **whole)  # type: ignore[arg-type]
         if zone:
-            local = local.replace(tzinfo=_zone(zone))
+            local = local.replace(tzinfo=datetime.strptime(zone, "%z").tzinfo)  # also Z
         return Moment(local.timestamp() + fraction, bool(zone), parts.get("year") is not None)
     except ValueError:  # digits that are no time
         return None
-
-
-def _zone(text: str) -> timezone:
-    return timezone.utc if text == "Z" else datetime.strptime(text, "%z").tzinfo  # type: ignore[return-value]
 
 
 HEAD = "Traceback (most recent call last)"
@@ -246,7 +242,9 @@ class Tracebacks:
         current.length += 1
         frame = _FRAME.match(stripped) or _DRAWN_FRAME.match(stripped)
         if frame:
-            current.frames.append(_frame(frame))
+            file, function = frame["file"], frame["function"] or ""
+            is_library = _LIBRARIES.search(file) is not None
+            current.frames.append(Frame(file, int(frame["line"]), function, is_library))
             return None
         is_end = bool(stripped) and indent <= current.indent and _EXCEPTION.match(stripped) is not None
         if not is_end:
@@ -257,8 +255,3 @@ class Tracebacks:
         del self._open[process]
         current.exception = stripped
         return current
-
-
-def _frame(found: re.Match[str]) -> Frame:
-    file = found["file"]
-    return Frame(file, int(found["line"]), found["function"] or "", _LIBRARIES.search(file) is not None)

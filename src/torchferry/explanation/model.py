@@ -108,7 +108,8 @@ class Explanation:
         if first is None or not first.is_failure:
             return None
         # A line that only calls itself an error is the cause of something only if something has failed.
-        return first if first.is_certain or any(map(_is_evidence, self.ordered)) else None
+        has_failed = any(each.is_failure and each.is_certain for each in self.ordered)
+        return first if first.is_certain or has_failed else None
 
     @property
     def surfaced(self) -> Frame | None:
@@ -123,7 +124,3 @@ class Explanation:
             if each.line > cause.line and (each.source, each.episode, each.rank, each.writer) == place
         )
         return next(filter(None, later), None)
-
-
-def _is_evidence(finding: FoundMessage) -> bool:
-    return finding.is_failure and finding.is_certain

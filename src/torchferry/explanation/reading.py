@@ -19,12 +19,9 @@ from torchferry.explanation.lines import (
     moment,
 )
 from torchferry.explanation.model import FoundMessage, LauncherReport, Log
-from torchferry.explanation.repetitions import Findings, Repetitions
 from torchferry.explanation.rules import RuleBook, RuleMatch, RuleStrength, Shape, is_better, is_spoken_of
-from torchferry.explanation.scanning import RawLine, Scanner, form_of
+from torchferry.explanation.scanning import Findings, RawLine, Repetitions, Scanner, form_of
 from torchferry.vendors.error_patterns import Effect
-
-# What torchrun says at its end about the rank that failed first.
 
 _HEAD = "Root Cause (first observed failure)"
 _LINES = 10  # that follow it
@@ -32,7 +29,7 @@ _FIELD = re.compile(r"^\s*(time|rank|exitcode)\s*:\s*(-?[\w:.+-]+)")
 
 
 class LauncherSummary:
-    """Reads the summary line by line."""
+    """What torchrun says at its end about the rank that failed first, read line by line."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -58,9 +55,8 @@ class LauncherSummary:
         if not rank.isdecimal():
             return None
         code = self._fields.get("exitcode", "")
-        return LauncherReport(
-            int(rank), int(code) if re.fullmatch(r"-?\d+", code) else None, self._fields.get("time", "")
-        )
+        exit_code = int(code) if re.fullmatch(r"-?\d+", code) else None
+        return LauncherReport(int(rank), exit_code, self._fields.get("time", ""))
 
 
 _MESSAGE = 12  # lines that may belong to an exception's message
@@ -73,8 +69,6 @@ _DATED_WITHIN = 1 << 16  # bytes of the beginning that are searched for a line w
 
 
 class _Exception(NamedTuple):
-    """The last one of a process."""
-
     number: int  # of the line that names it
     traceback: Traceback
     key: object  # of the finding
@@ -96,9 +90,8 @@ class LogReader:
         self._launcher = LauncherSummary()
         self._within: dict[Process, RuleMatch] = {}  # rules that fit a line inside an open traceback
         self._exceptions: dict[Process, _Exception] = {}
-        self._pending: dict[
-            Process, tuple[object, FoundMessage]
-        ] = {}  # exceptions that no rule knows, so far
+        # exceptions that no rule knows, so far
+        self._pending: dict[Process, tuple[object, FoundMessage]] = {}
 
     def read(self, blocks: Iterable[bytes]) -> Log:
         """Read it; what was found is put into the log."""
@@ -147,16 +140,14 @@ class LogReader:
         traceback = self._tracebacks.feed(raw.number, process, line.text)
         if self._tracebacks.is_open:
             self._scanner.follow(_TRACEBACK)
-        if line.text.lstrip().startswith(
-            'File "'
-        ):  # only the program's innermost line can be the one that failed
+        # only the program's innermost line can be the one that failed
+        if line.text.lstrip().startswith('File "'):
             self._within.pop(process, None)
         files = () if traceback is None else traceback.files
         match = None if shape is None else self._book.match(line.text, shape, files)
         if traceback is not None:
-            if (
-                match is None and traceback.exception != line.text
-            ):  # drawn, or behind what a logger has put there
+            # drawn, or behind what a logger has put there
+            if match is None and traceback.exception != line.text:
                 match = self._book.explain(traceback.exception, files)
             self._exception(raw, process, traceback, match)
         elif self._tracebacks.is_open_for(process):
@@ -182,11 +173,8 @@ class LogReader:
         exception = self._exceptions.get(process)
         if exception is None or raw.number - exception.number >= _MESSAGE:
             return self._known(raw, process, line.text, match, is_spoken_of(line.text, match.place))
-        if (
-            is_certain
-            or match.pattern.effect is not Effect.ERROR
-            or self._is_better(process, match, exception)
-        ):
+        is_own = is_certain or match.pattern.effect is not Effect.ERROR
+        if is_own or self._is_better(process, match, exception):
             return self._known(raw, process, line.text, match)
         return None
 
@@ -205,7 +193,6 @@ class LogReader:
     def _exception(
         self, raw: RawLine, process: Process, traceback: Traceback, match: RuleMatch | None
     ) -> None:
-        """The last line of a traceback."""
         self._exceptions[process] = _Exception(raw.number, traceback, None)
         self._scanner.follow(_MESSAGE)
         self._settle(process)
@@ -238,9 +225,11 @@ class LogReader:
     def _known(
         self, raw: RawLine, process: Process, text: str, match: RuleMatch, spoken_of: bool = False
     ) -> object:
-        """Answers the finding's key."""
-        if match.pattern.effect is Effect.ERROR and not spoken_of:
-            self._forget_pending(process, raw.number)
+        """Keep or count a message that a rule knows; answers the finding's key."""
+        if match.pattern.effect is Effect.ERROR and not spoken_of and process in self._pending:
+            # the exception that waits is the first line of this message
+            if raw.number - self._pending[process][1].line <= _MESSAGE:
+                del self._pending[process]
         key = (match.pattern.id, process, match.groups.get("code"), match.groups.get("op"), spoken_of)
         if not self._findings.again(key, raw.number):
             self._scanner.follow(_AFTER)
@@ -248,7 +237,7 @@ class LogReader:
         return key
 
     def _unknown(self, raw: RawLine, process: Process, text: str, is_certain: bool) -> object:
-        """Answers the finding's key."""
+        """Keep or count a line that no rule knows; answers the finding's key."""
         key = ("line", process, form_of(raw.line))
         if self._findings.again(key, raw.number):
             return key
@@ -297,12 +286,6 @@ class LogReader:
             before=tuple([line.text for line in earlier if line.process == own.process][-_CONTEXT:]),
             is_spoken_of=spoken_of,
         )
-
-    def _forget_pending(self, process: Process, number: int) -> None:
-        """A rule knows the message of which this exception is the first line."""
-        key_and_finding = self._pending.get(process)
-        if key_and_finding is not None and number - key_and_finding[1].line <= _MESSAGE:
-            del self._pending[process]
 
     def _settle(self, process: Process) -> None:
         """The exceptions that wait for a rule, of one process or (None) of all, remain unknown."""

@@ -9,13 +9,12 @@ from datetime import datetime
 
 from torchferry.explanation.model import Explanation, FoundMessage, Frame, Log
 from torchferry.report.formats import Options, Reports
+from torchferry.report.json import picked, plain
 from torchferry.report.page import Cell, Column, Page, Table, lines
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, Grade
 from torchferry.report.safe import in_both_languages, printable
 from torchferry.text import Text
 from torchferry.vendors.error_patterns import Effect, ErrorPattern
-
-# The sentences of an explanation: cause and remedy of a finding, with what was found in them.
 
 _PLACE_WORDS = re.compile(r"\{([\w|]+)\}")
 _LONGEST = 300
@@ -36,7 +35,7 @@ _LOOK_AT_LINE = Text(
 
 
 def cause_of(finding: FoundMessage) -> Text:
-    """Why the message appears."""
+    """Why the message of a finding appears."""
     if finding.pattern is None:
         return _NO_RULE
     return _filled(finding.pattern.cause, finding)
@@ -65,13 +64,11 @@ def _filled(text: Text, finding: FoundMessage) -> Text:
 
 
 def place_of(explanation: Explanation, finding: FoundMessage) -> str:
-    """file:line, and the rank."""
+    """File and line of a finding, and its process."""
     name = explanation.logs[finding.source].name if explanation.logs else ""
     place = f"{name}:{finding.line}" if name else ""
-    process = (
-        f"[{finding.writer}]" if finding.writer else "" if finding.rank is None else f"[rank {finding.rank}]"
-    )
-    return " ".join(filter(None, [place, process]))
+    process = finding.writer or ("" if finding.rank is None else f"rank {finding.rank}")
+    return " ".join(filter(None, [place, f"[{process}]" if process else ""]))
 
 
 def clock(seconds: float) -> str:
@@ -113,25 +110,14 @@ def to_json(explanation: Explanation, options: Options) -> str:
 
 
 def codes_to_json(findings: Sequence[FoundMessage], options: Options) -> str:
-    """What a code means."""
+    """What a code means, for programs."""
     return _written({"format": FORMAT, "version": VERSION, "findings": [_finding(each) for each in findings]})
 
 
 def rules_to_json(patterns: Sequence[ErrorPattern], options: Options) -> str:
-    """All rules."""
-    rules = [
-        {
-            "id": pattern.id,
-            "kind": pattern.kind,
-            "effect": pattern.effect.value,
-            "regex": pattern.regex,
-            "codes": list(pattern.codes),
-            "cause": in_both_languages(pattern.cause),
-            "remedy": in_both_languages(pattern.remedy),
-            "source": pattern.source,
-        }
-        for pattern in sorted(patterns, key=lambda pattern: pattern.id)
-    ]
+    """All rules, for programs."""
+    wanted = ("id", "kind", "effect", "regex", "codes", "cause", "remedy", "source")
+    rules = [picked(pattern, *wanted) for pattern in sorted(patterns, key=lambda pattern: pattern.id)]
     return _written({"format": FORMAT, "version": VERSION, "rules": rules})
 
 
@@ -158,35 +144,24 @@ def _finding(finding: FoundMessage) -> dict[str, object]:
         "process": printable(finding.writer) or None,
         "time": None if finding.time is None else clock(finding.time),
         "count": finding.count,
-        "text": printable(finding.text),
-        "before": list(map(printable, finding.before)),
+        **picked(finding, "text", "before"),
         "frame": _frame(finding.frame),
     }
 
 
 def _frame(frame: Frame | None) -> dict[str, object] | None:
-    if frame is None:
-        return None
-    return {"file": printable(frame.file), "line": frame.line, "function": printable(frame.function)}
+    return None if frame is None else picked(frame, "file", "line", "function")
 
 
 def _log(log: Log) -> dict[str, object]:
-    launched = log.launched
     return {
-        "name": printable(log.name),
-        "rank": log.rank,
-        "lines": log.lines,
-        "bytes": log.bytes,
+        **picked(log, "name", "rank", "lines", "bytes"),
         "findings_left_out": log.left_out,
         "lines_only_counted": log.only_counted,
         "damage": log.damage or None,
-        "launcher": None
-        if launched is None
-        else {"rank": launched.rank, "exit_code": launched.exit_code, "time": launched.time},
+        "launcher": plain(log.launched),
     }
 
-
-# An explanation as a page: the cause and its remedy first, then what else was found.
 
 _OTHERS = 15  # findings that are listed besides the cause
 TITLE = Text("What the errors in the log mean", "日志中错误的含义")
@@ -273,7 +248,7 @@ _LEFT_OUT = Text("{count} more kinds of errors were not kept", "另有 {count} �
 
 
 def page_of(explanation: Explanation, options: Options) -> Page:
-    """The whole page."""
+    """The cause and its remedy first, then what else was found."""
     cause = explanation.cause
     others = [finding for finding in explanation.ordered if finding is not cause]
     tables = [
@@ -314,14 +289,10 @@ def page_of_rules(patterns: Sequence[ErrorPattern], options: Options) -> Page:
 def _with_meaning(finding: FoundMessage) -> Text:
     """The cause; for a code that its rule holds for among others, with what the code itself means."""
     cause, pattern = cause_of(finding), finding.pattern
-    if (
-        finding.meaning is None
-        or pattern is None
-        or len(pattern.codes) == 1
-        or finding.meaning.en in cause.en
-    ):
+    meaning = finding.meaning
+    if meaning is None or pattern is None or len(pattern.codes) == 1 or meaning.en in cause.en:
         return cause
-    return Text(f"{cause.en} ({finding.meaning.en})", f"{cause.zh}（{finding.meaning.zh}）")
+    return Text(f"{cause.en} ({meaning.en})", f"{cause.zh}（{meaning.zh}）")
 
 
 def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
@@ -357,10 +328,8 @@ def _no_failures(explanation: Explanation) -> Iterator[tuple[Text, str]]:
     """What looks like an error, and ended nothing."""
     survived = [finding for finding in explanation.ordered if finding.is_survived and finding.is_certain]
     if survived:
-        yield (
-            _WENT_ON.format(count=len(survived), lines=f"{min(each.lines_after for each in survived):,}"),
-            "yellow",
-        )
+        lines_after = min(each.lines_after for each in survived)
+        yield _WENT_ON.format(count=len(survived), lines=f"{lines_after:,}"), "yellow"
     doubtful = [each for each in explanation.ordered if not each.is_certain and not each.is_survived]
     if doubtful:
         place = place_of(explanation, doubtful[0])
@@ -407,7 +376,7 @@ def _processes(explanation: Explanation) -> Table:
     rows = []
     for failure in explanation.failures:
         finding = failure.finding
-        said = _same(finding.text) if finding.pattern is None else cause_of(finding)
+        said = Text(finding.text, finding.text) if finding.pattern is None else cause_of(finding)
         rows.append(
             (
                 Cell(place_of(explanation, finding), is_code=True),
@@ -426,25 +395,18 @@ def _others(explanation: Explanation, others: list[FoundMessage], most: int | No
     for finding in others[:most]:
         is_said = finding.id in said  # elsewhere: its line is enough
         said.add(finding.id)
+        text = shown(finding.text)
+        meaning = (Text(text, text), _with_meaning(finding), remedy_of(finding))
         rows.append(
             (
                 Cell(place_of(explanation, finding), is_code=True),
                 Cell(str(finding.count)),
                 _sort_cell(finding.effect),
-                Cell(shown(finding.text) if is_said else _meaning(finding)),
+                Cell(text if is_said or finding.pattern is None else lines(meaning)),
             )
         )
     left_out = len(others) - len(rows)
     return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
-
-
-def _meaning(finding: FoundMessage) -> Text:
-    line = _same(shown(finding.text))
-    return line if finding.pattern is None else lines((line, _with_meaning(finding), remedy_of(finding)))
-
-
-def _same(text: str) -> Text:
-    return Text(text, text)
 
 
 def _sort_cell(effect: Effect) -> Cell:

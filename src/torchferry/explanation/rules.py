@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -14,8 +14,7 @@ from torchferry.text import Text
 from torchferry.vendors.error_patterns import ErrorPattern, ErrorTable, load_errors
 from torchferry.vendors.registry import get_vendor, vendor_names
 
-# What a line says of itself: whether it is an error, and whether a known message in it is only spoken
-# of.
+# What a line says of itself: whether it is an error, and whether a known message in it is only spoken of.
 
 
 class RuleStrength(IntEnum):
@@ -184,15 +183,10 @@ class RuleBook:
                 groups = {name: value for name, value in match.groupdict().items() if value}
                 found.append(RuleMatch(entry.pattern, groups, None, match.span()))
                 break
-        if shape.has_code:
-            found += self._codes_in(text)
+        for table, forms in self._code_tables if shape.has_code else ():
+            for code in (code for form in forms for code in form.finditer(text)):
+                found += _of_code(table, code[1], code.span(1))
         return min(found, key=lambda match: _order(match.pattern), default=None)
-
-    def _codes_in(self, text: str) -> Iterable[RuleMatch]:
-        for table, forms in self._code_tables:
-            for form in forms:
-                for match in form.finditer(text):
-                    yield from _of_code(table, match[1], match.span(1))
 
     def code(self, code: str) -> list[RuleMatch]:
         """What a code alone means, for each vendor that has it."""
@@ -221,12 +215,10 @@ def _order(pattern: ErrorPattern) -> tuple[int, bool]:
 
 def _of_code(table: ErrorTable, code: str, place: tuple[int, int] = (0, 0)) -> list[RuleMatch]:
     """The rule for a code; where no rule names it, the one for all codes with a known meaning."""
-    wanted = [code] if any(code in pattern.codes for pattern in table.patterns) else [_ANY_CODE]
-    if wanted == [_ANY_CODE] and code not in table.codes:
-        return []
-    fitting = [pattern for pattern in table.patterns if wanted[0] in pattern.codes][:1]
-    meaning = table.codes.get(code)
-    return [RuleMatch(pattern, {"code": code}, meaning, place) for pattern in fitting]
+    fitting = [pattern for pattern in table.patterns if code in pattern.codes]
+    if not fitting and code in table.codes:
+        fitting = [pattern for pattern in table.patterns if _ANY_CODE in pattern.codes]
+    return [RuleMatch(pattern, {"code": code}, table.codes.get(code), place) for pattern in fitting[:1]]
 
 
 def _entry(pattern: ErrorPattern) -> ReadyRule:

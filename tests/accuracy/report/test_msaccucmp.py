@@ -16,8 +16,7 @@ from tests.accuracy.compare.records import GOLDEN, MINE, Writing, write_network,
 from torchferry.accuracy.compare.comparing import compare_files
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.report import REPORTS
-from torchferry.accuracy.report.msaccucmp import ALGORITHMS, COLUMNS
-from torchferry.accuracy.report.msaccucmp_formulas import Blocks, figures_of
+from torchferry.accuracy.report.msaccucmp import ALGORITHMS, COLUMNS, Blocks, figures_of
 
 
 def figures(mine: Any, golden: Any, dtype: str = "float32") -> dict[str, str]:

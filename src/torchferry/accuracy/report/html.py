@@ -10,7 +10,7 @@ from heapq import nsmallest
 from typing import Any, TypeVar
 
 from torchferry import units
-from torchferry.accuracy.compare.model import NetworkCurve, RankComparison
+from torchferry.accuracy.compare.model import NetworkCurve, Numbered, RankComparison
 from torchferry.accuracy.judge.model import CallPair, PairDifference, Verdict
 from torchferry.accuracy.model import RecordHeader
 from torchferry.accuracy.report import sentences, words
@@ -45,8 +45,7 @@ from torchferry.report.safe import one_line
 from torchferry.report.svg import Points, chart_of, figure
 from torchferry.text import Text
 
-# The page's table of calls: the data from which the script fills pages of it, and the worst of them
-# for readers without.
+# The page's table of calls: the data from which the script fills pages of it, and the worst of them for readers without.
 
 _STATIC_ROWS = 50
 _DETAILED = 30_000  # tensors whose figures are in the page; the CSV has all
@@ -64,7 +63,7 @@ Value = TypeVar("Value")
 
 
 def calls_section(comparisons: Sequence[RankComparison]) -> str:
-    """The section."""
+    """The table of calls, with its filters."""
     count = sum(len(comparison.pairs) for comparison in comparisons)
     pairs = (pair for comparison in comparisons for pair in comparison.pairs)
     worst = nsmallest(_STATIC_ROWS, pairs, key=lambda pair: words.RANK_OF[pair.judgement.verdict])
@@ -107,19 +106,9 @@ def _static(pair: CallPair) -> str:
     )
 
 
-class _ValueTable:
-    """Values that are named by their position."""
-
-    def __init__(self) -> None:
-        self.values: dict[Any, int] = {}
-
-    def __call__(self, value: Any) -> int:
-        return self.values.setdefault(value, len(self.values))
-
-
 def _data(comparisons: Sequence[RankComparison]) -> dict[str, Any]:
     """All calls, packed: texts are stored once and named by their position."""
-    texts, pairs_of_texts = _ValueTable(), _ValueTable()
+    texts, pairs_of_texts = Numbered(), Numbered()
     budget = iter(range(_DETAILED))
     rows = [
         _row(pair, comparison.mine.rank if len(comparisons) > 1 else None, texts, pairs_of_texts, budget)
@@ -139,19 +128,18 @@ def _data(comparisons: Sequence[RankComparison]) -> dict[str, Any]:
             "tensor": list(words.TENSOR),
             "picture": list(words.PICTURE_COLUMN),
         },
-        "texts": list(texts.values),
+        "texts": texts.values,
         "pairs": [list(text) for text in pairs_of_texts.values],
         "rows": rows,
     }
 
 
 def _row(
-    pair: CallPair, rank: int | None, texts: _ValueTable, pairs: _ValueTable, budget: Iterator[int]
+    pair: CallPair, rank: int | None, texts: Numbered, pairs: Numbered, budget: Iterator[int]
 ) -> list[Any]:
     call, judgement = sentences.call_of(pair), pair.judgement
-    golden = (
-        pair.golden.operator if pair.mine and pair.golden and pair.golden.operator != call.operator else ""
-    )
+    has_other = pair.mine and pair.golden and pair.golden.operator != call.operator
+    golden = pair.golden.operator if pair.golden and has_other else ""
     names = [f"rank {rank}"] if rank is not None else []
     names += [each for each in (call.model, *sentences.path_in_model(call).split(".")) if each]
     errors = [_figure(each) for each in (judgement.own_error, judgement.golden_error, judgement.limit)]
@@ -173,15 +161,12 @@ def _row(
         [
             _tensor(each, texts)
             for each in (*pair.inputs, *pair.outputs)
-            if judgement.verdict in _SHOWN_ALWAYS or next(budget, None) is not None
+            if judgement.verdict in sentences.BAD or next(budget, None) is not None
         ],
     ]
 
 
-_SHOWN_ALWAYS = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
-
-
-def _tensor(difference: PairDifference, texts: _ValueTable) -> list[Any]:
+def _tensor(difference: PairDifference, texts: Numbered) -> list[Any]:
     metrics = difference.metrics
     figures = [_figure(getattr(metrics, name)) for name in _FIGURES] if metrics else None
     name = f"{one_line(difference.mine.name)} {sentences.described(difference.mine)}"
@@ -200,7 +185,7 @@ _MAX_ROWS = 500  # of the table of values
 
 
 def curves_section(comparisons: Sequence[RankComparison]) -> str:
-    """The section; nothing if no record has several steps."""
+    """The curves of all ranks; nothing if no record has several steps."""
     drawn = [
         _curve_figure(curve, sentences.label(comparison, comparisons))
         for comparison in comparisons
@@ -227,8 +212,7 @@ def _curve_figure(curve: NetworkCurve, label: Text | None) -> str:
     return figure(chart_of(title, (words.GOLDEN, words.MINE), sides), "b", details)
 
 
-# The page's tree of modules, each in the colour of the worst call below it; and the matrix of steps
-# and phases.
+# The page's tree of modules, each in the colour of the worst call below it; and the matrix of steps and phases.
 
 _OPEN_DEPTH = 2  # modules without a problem are open down to here; those with one are open
 _MAX_STEPS = 200
@@ -261,21 +245,17 @@ def module_tree(comparisons: Sequence[RankComparison]) -> ModuleBranch:
             names += [pair.mine.model] if pair.mine.model else []
             path = sentences.path_in_model(pair.mine)
             names += path.split(".") if path else []
-            _add(root, names, pair.judgement.verdict)
+            node = root
+            node.counts[pair.judgement.verdict] += 1
+            for name in names:
+                place = f"{node.path}/{name}" if node.path else name
+                node = node.children.setdefault(name, ModuleBranch(name, place))
+                node.counts[pair.judgement.verdict] += 1
     return root
 
 
-def _add(root: ModuleBranch, names: Sequence[str], verdict: Verdict) -> None:
-    node = root
-    node.counts[verdict] += 1
-    for name in names:
-        path = f"{node.path}/{name}" if node.path else name
-        node = node.children.setdefault(name, ModuleBranch(name, path))
-        node.counts[verdict] += 1
-
-
 def tree_section(comparisons: Sequence[RankComparison]) -> str:
-    """The section."""
+    """The modules, each in the colour of the worst call in it or below."""
     root = module_tree(comparisons)
     if not root.counts:
         return ""
@@ -288,7 +268,11 @@ def _node(node: ModuleBranch, depth: int) -> str:
     grade = words.VERDICT[node.worst]
     name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else both(words.WHOLE_PROGRAM, "b")
     link = f'<button type="button" class="plain module" data-module="{escaped(one_line(node.path))}">{name}</button>'
-    counts = "".join(map(_count, _ordered(node.counts)))
+    counts = "".join(
+        f'<span class="tally {each.kind}"><i aria-hidden="true">{each.sign}</i> {node.counts[verdict]:,}'
+        f'<span class="hush">{both(each.name)}</span></span>'
+        for verdict, each in in_table_order(node.counts, words.VERDICT)
+    )
     line = f'<span class="what">{link}</span>{badge(grade)}<span class="counts">{counts}</span>'
     tone = f"line {grade.kind}{' bad' if is_bad else ''}"
     if not node.children:
@@ -299,16 +283,6 @@ def _node(node: ModuleBranch, depth: int) -> str:
         f'<details{" open" if is_open else ""}><summary class="{tone}">{line}</summary>'
         f'<div class="below">{below}</div></details>'
     )
-
-
-def _ordered(counts: Counter[Verdict]) -> list[tuple[Verdict, int]]:
-    return sorted(counts.items(), key=lambda item: words.RANK_OF[item[0]])
-
-
-def _count(item: tuple[Verdict, int]) -> str:
-    grade, count = words.VERDICT[item[0]], item[1]
-    sign = f'<i aria-hidden="true">{grade.sign}</i>'
-    return f'<span class="tally {grade.kind}">{sign} {count:,}<span class="hush">{both(grade.name)}</span></span>'
 
 
 def steps_section(comparisons: Sequence[RankComparison]) -> str:
@@ -333,22 +307,19 @@ def steps_section(comparisons: Sequence[RankComparison]) -> str:
 
 
 def _step(step: int, phases: Sequence[str], cells: dict[tuple[int, str], Counter[Verdict]]) -> str:
-    shown = []
+    shown = ""
     for phase in phases:
-        counts = cells.get((step, phase))
-        if not counts:
-            shown.append("<td></td>")
-            continue
-        worst = min(counts, key=words.RANK_OF.__getitem__)
-        shown.append(
-            f'<td>{badge(words.VERDICT[worst])} <span class="quiet">{sum(counts.values()):,}</span></td>'
-        )
-    return f'<tr><th scope="row">{step}</th>{"".join(shown)}</tr>'
+        content = ""
+        if counts := cells.get((step, phase)):
+            worst = words.VERDICT[min(counts, key=words.RANK_OF.__getitem__)]
+            content = f'{badge(worst)} <span class="quiet">{sum(counts.values()):,}</span>'
+        shown += f"<td>{content}</td>"
+    return f'<tr><th scope="row">{step}</th>{shown}</tr>'
 
 
 def to_html(comparisons: Sequence[RankComparison], options: Options) -> str:
-    """The page."""
-    names = _names(comparisons)
+    """One file in both languages."""
+    names = [one_line(path) for path in (comparisons[0].mine_path, comparisons[0].golden_path) if path]
     return whole_page(
         " → ".join(names),
         [
@@ -367,20 +338,15 @@ def to_html(comparisons: Sequence[RankComparison], options: Options) -> str:
     )
 
 
-def _names(comparisons: Sequence[RankComparison]) -> list[str]:
-    """The two files."""
-    first = comparisons[0]
-    return [one_line(path) for path in (first.mine_path, first.golden_path) if path]
-
-
 def _card(comparison: RankComparison, comparisons: Sequence[RankComparison]) -> str:
     """One rank: the verdict in large, what is known of the culprit, what to do."""
     culprit = comparison.culprit
     worst = Verdict.EQUAL if culprit is None else comparison.pairs[culprit].judgement.verdict
     label = sentences.label(comparison, comparisons)
     rank = both(label, 'span class="quiet"') if label else ""
+    elements = {words.PICTURE: 'code class="picture"'}
     known = "".join(
-        f"<div><dt>{both(name)}</dt><dd>{both(text, _element(name))}</dd></div>"
+        f"<div><dt>{both(name)}</dt><dd>{both(text, elements.get(name, 'span'))}</dd></div>"
         for name, text in sentences.details(comparison)
     )
     commands = "".join(
@@ -399,12 +365,7 @@ def _card(comparison: RankComparison, comparisons: Sequence[RankComparison]) -> 
     )
 
 
-def _element(name: Text) -> str:
-    return 'code class="picture"' if name is words.PICTURE else "span"
-
-
 def _records(comparison: RankComparison) -> str:
-    """Where the two records come from."""
     sides = [(words.MINE, comparison.mine, comparison.mine_path)]
     if comparison.golden is not None:
         sides.append((words.GOLDEN, comparison.golden, comparison.golden_path))

@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from torchferry.accuracy.compare.matching import TensorPair, match_tensors
 from torchferry.accuracy.compare.model import RankComparison
-from torchferry.accuracy.judge.model import CallPair
+from torchferry.accuracy.file.contents import shaped
+from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
+from torchferry.accuracy.native.standin import components, values_of
 from torchferry.report.csv import csv_lines, flat
 from torchferry.report.formats import Options
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from torchferry.accuracy.file.reader import Record
-
-    Array = np.ndarray[Any, Any]
-
+Array = np.ndarray[Any, Any]
 ALGORITHMS = (
     "CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError", "RelativeEuclideanDistance",
     "KullbackLeiblerDivergence", "StandardDeviation", "MeanAbsoluteError", "RootMeanSquareError", "MaxRelativeError",
@@ -47,8 +47,6 @@ def to_msaccucmp(comparisons: Sequence[RankComparison], options: Options) -> Ite
 
 
 def _rows(comparison: RankComparison) -> Iterator[list[str]]:
-    from torchferry.accuracy.file.reader import open_record
-
     is_replay = bool(comparison.mine.replayed)
     with (
         open_record(Path(comparison.mine_path)) as mine,
@@ -62,12 +60,14 @@ def _rows(comparison: RankComparison) -> Iterator[list[str]]:
             other = theirs.call(pair.golden.number) if pair.golden else None
             yield from _of_pair(mine, golden, call, other, with_inputs=not is_replay)
         last = (ours.numbers[-1] if ours.numbers else 0) + 1
-    yield from (_golden_alone(pair, last) for pair in comparison.pairs if pair.mine is None)
+    for pair in comparison.pairs:
+        if pair.mine is None and pair.golden is not None:
+            path = f"/{pair.golden.group}/{pair.golden.number}"
+            reason = f"No data match with {path} in my dump data."
+            yield [str(last), NAN, NAN, path, NAN, NAN, *[NAN] * len(ALGORITHMS), reason]
 
 
 class _NumberedCalls:
-    """The calls of a record by their numbers."""
-
     def __init__(self, record: Record) -> None:
         self._record = record
         self.numbers = [call.number for call in record.calls]
@@ -95,8 +95,6 @@ def _of_pair(
 
 
 def _of_tensors(mine: Record, golden: Record, pair: TensorPair, paths: Sequence[str]) -> list[str]:
-    from torchferry.accuracy.report.msaccucmp_formulas import Blocks, figures_of
-
     ours, theirs = pair
     shape = f"[{','.join(map(str, ours.shape))}]"
     dtype = {"bfloat16": "float32"}.get(ours.dtype, ours.dtype)
@@ -121,17 +119,142 @@ def _of_tensors(mine: Record, golden: Record, pair: TensorPair, paths: Sequence[
 
 def _paired(ours: Array, theirs: Array, mine: TensorRecord, golden: TensorRecord) -> tuple[Array, Array]:
     """Flat, with elements of one index at one place; where both lie alike, as they lie."""
-    from torchferry.accuracy.file.contents import shaped
-
     layouts = [(tensor.is_dense and tensor.stride, tensor.elements) for tensor in (mine, golden)]
     if mine.is_dense and layouts[0] == layouts[1]:
         return ours, theirs
     return shaped(ours, mine).reshape(-1), shaped(theirs, golden).reshape(-1)
 
 
-def _golden_alone(pair: CallPair, index: int) -> list[str]:
-    call = pair.golden
-    assert call is not None
-    path = f"/{call.group}/{call.number}"
-    reason = f"No data match with {path} in my dump data."
-    return [str(index), NAN, NAN, path, NAN, NAN, *[NAN] * len(ALGORITHMS), reason]
+# The formulas, in two passes over blocks of two tensors.
+
+_EPSILON = 2.0**-52  # below it, a golden value counts as zero
+_SINGLE_EPSILON = 2.0**-23  # the least that a normalised value can be
+_SMALL = 0.001  # what StandardDeviation shows as 0
+_BLOCK = 1 << 18
+_NO_COSINE = "Cannot compare by Cosine Similarity. All the data is zero in {path}."
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Two flat arrays as records hold them, elements of one place belonging together."""
+
+    mine: Array
+    golden: Array
+    mine_dtype: str
+    golden_dtype: str
+
+    def __iter__(self) -> Iterator[tuple[Array, Array]]:
+        """As float64, in small parts."""
+        for start in range(0, self.mine.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            yield _values(self.mine[part], self.mine_dtype), _values(self.golden[part], self.golden_dtype)
+
+
+def _values(array: Array, dtype: str) -> Array:
+    """The numbers of an array; complex ones count as two."""
+    return values_of(components(array, dtype), NUMBERS[COMPONENTS.get(dtype, dtype)])
+
+
+def figures_of(blocks: Blocks, *, is_scalar: bool, paths: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """All ten figures as texts, and what could not be computed."""
+    with np.errstate(all="ignore"):
+        sums = _Sums()
+        for mine, golden in blocks:
+            sums.add(mine, golden)
+        divergence = _divergence(blocks, sums)
+    cosine, reasons = _cosine(sums, is_scalar, paths)
+    has_size = math.sqrt(sums.golden_squares) > _EPSILON
+    euclidean = math.sqrt(sums.squares / sums.golden_squares) if has_size else 0.0
+    figures = {
+        "CosineSimilarity": cosine,
+        "MaxAbsoluteError": _shown(sums.max_abs),
+        "AccumulatedRelativeError": _shown(sums.relative),
+        "RelativeEuclideanDistance": _shown(euclidean),
+        "KullbackLeiblerDivergence": _shown(0.0 if abs(divergence) < _EPSILON else divergence),
+        "StandardDeviation": _deviations(sums),
+        "MeanAbsoluteError": _shown(sums.absolute / sums.count),
+        "RootMeanSquareError": _shown(math.sqrt(sums.squares / sums.count)),
+        "MaxRelativeError": _shown(sums.max_relative),
+        "MeanRelativeError": _shown(sums.relative / sums.count),
+    }
+    return figures, reasons
+
+
+class _Sums:
+    """The first pass."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.absolute = self.max_abs = self.squares = self.relative = self.max_relative = 0.0
+        self.products = self.mine_squares = self.golden_squares = self.mine_sum = self.golden_sum = 0.0
+        self.mine_range, self.golden_range = (math.inf, -math.inf), (math.inf, -math.inf)
+
+    def add(self, mine: Array, golden: Array) -> None:
+        errors = np.abs(mine - golden)
+        relative = np.where(np.abs(golden) > _EPSILON, np.abs(mine / golden - 1), 0)
+        self.count += mine.size
+        self.absolute += float(errors.sum())
+        self.max_abs = _largest(self.max_abs, float(errors.max()))
+        self.squares += float((errors**2).sum())
+        self.relative += float(relative.sum())
+        self.max_relative = _largest(self.max_relative, float(relative.max()))
+        self.products += float(mine @ golden)
+        self.mine_squares += float(mine @ mine)
+        self.golden_squares += float(golden @ golden)
+        self.mine_sum += float(mine.sum())
+        self.golden_sum += float(golden.sum())
+        self.mine_range = _range(self.mine_range, mine)
+        self.golden_range = _range(self.golden_range, golden)
+
+
+def _range(known: tuple[float, float], values: Array) -> tuple[float, float]:
+    return -_largest(-known[0], -float(values.min())), _largest(known[1], float(values.max()))
+
+
+def _largest(one: float, other: float) -> float:
+    """As numpy has it: nan if one is."""
+    return math.nan if math.isnan(one) or math.isnan(other) else max(one, other)
+
+
+def _cosine(sums: _Sums, is_scalar: bool, paths: Sequence[str]) -> tuple[str, list[str]]:
+    if is_scalar:
+        return _shown(1.0), ["This tensor is scalar."]
+    norms = [math.sqrt(sums.mine_squares), math.sqrt(sums.golden_squares)]
+    if norms[0] <= _EPSILON and norms[1] < _EPSILON:
+        return "1.0", []
+    for norm, path in zip(norms, paths, strict=True):
+        if math.sqrt(norm) <= _EPSILON:
+            return NAN, [_NO_COSINE.format(path=path)]
+    result = sums.products / (norms[0] * norms[1])
+    return _shown(min(result, 1.0)), []
+
+
+def _divergence(blocks: Blocks, sums: _Sums) -> float:
+    """Of Kullback and Leibler, of the values taken to [0, 1] and divided by their sum."""
+    mine_sum = golden_sum = total = 0.0
+    for mine, golden in blocks:
+        p, q = _normalised(mine, sums.mine_range), _normalised(golden, sums.golden_range)
+        mine_sum += float(p.sum())
+        golden_sum += float(q.sum())
+        total += float((p * np.log(p / q)).sum())
+    return total / mine_sum + math.log(golden_sum / mine_sum) if mine_sum and golden_sum else math.nan
+
+
+def _normalised(values: Array, limits: tuple[float, float]) -> Array:
+    low, high = limits
+    normal = (values - low) / (high - low) if high != low else values
+    return np.maximum(normal, _SINGLE_EPSILON)
+
+
+def _deviations(sums: _Sums) -> str:
+    """Mean and standard deviation of both."""
+    shown = []
+    for total, squares in ((sums.mine_sum, sums.mine_squares), (sums.golden_sum, sums.golden_squares)):
+        mean = total / sums.count
+        deviation = math.sqrt(max(squares / sums.count - mean**2, 0.0))
+        shown.append(";".join(f"{0.0 if abs(each) < _SMALL else each:.3f}" for each in (mean, deviation)))
+    return ",".join(f"({each})" for each in shown)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6f}"

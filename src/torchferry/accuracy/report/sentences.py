@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from torchferry import units
 from torchferry.accuracy.compare.model import RankComparison
@@ -80,20 +80,19 @@ def _all_is_well(comparison: RankComparison) -> Text:
 
 
 def details(comparison: RankComparison) -> list[tuple[Text, Text]]:
-    """Of the culprit: what is to be said of it, with the name of each line."""
+    """What is to be said of the culprit, with the name of each line."""
     if comparison.culprit is None:
         return []
     pair = comparison.pairs[comparison.culprit]
     judgement = pair.judgement
-    is_said = judgement.sort is ErrorKind.ARGUMENTS or (
-        judgement.verdict is Verdict.UNEXPLAINED and judgement.sort is ErrorKind.NONE
-    )  # by the headline
+    is_unexplained = judgement.verdict is Verdict.UNEXPLAINED and judgement.sort is ErrorKind.NONE
+    is_in_headline = judgement.sort is ErrorKind.ARGUMENTS or is_unexplained
     lines = [
         (words.WHERE, where_of(pair)),
         (words.ERROR, errors(judgement)),
         (words.RESULT, _plain(result(pair))),
         (words.PICTURE, _plain(picture(pair))),
-        (words.WHY, _plain("") if is_said or judgement.why is None else judgement.why),
+        (words.WHY, _plain("") if is_in_headline or judgement.why is None else judgement.why),
         *((words.ALSO, text) for text in _other_differences(comparison)),
     ]
     if pair.golden is not None and pair.mine is not None and pair.golden.operator != pair.mine.operator:
@@ -129,8 +128,7 @@ def where(call: Call, at: Text = words.CALL_AT) -> Text:
     phase = words.PHASE.get(call.phase, _plain(one_line(call.phase)))
     names = [_plain(one_line(each)) for each in (module_of(call), call.place, call.node)]
     parts = [at.format(number=call.number, step=call.step), phase, *names]
-    known = [part for part in parts if part.en]
-    return Text(", ".join(part.en for part in known), "，".join(part.zh for part in known))
+    return _joined((part for part in parts if part.en), ", ", "，")
 
 
 def errors(judgement: Judgement) -> Text:
@@ -144,7 +142,7 @@ def errors(judgement: Judgement) -> Text:
         parts.append(words.GOLDENS.format(golden=units.short_number(judgement.golden_error)))
     if judgement.limit is not None:
         parts.append(words.LIMIT_IS.format(limit=units.short_number(judgement.limit)))
-    return Text("; ".join(part.en for part in parts), "；".join(part.zh for part in parts))
+    return _joined(parts, "; ", "；")
 
 
 def result(pair: CallPair) -> str:
@@ -170,12 +168,12 @@ def worst_difference(pair: CallPair) -> PairDifference | None:
 
 
 def described(tensor: TensorRecord) -> str:
-    """float32[8,64]"""
+    """Dtype and shape, as float32[8,64]."""
     return f"{one_line(tensor.dtype)}[{','.join(map(str, tensor.shape))}]"
 
 
 def module_of(call: Call) -> str:
-    """Model and path."""
+    """The model of a call, and the path in it."""
     return one_line(": ".join(filter(None, (call.model, path_in_model(call)))))
 
 
@@ -241,33 +239,17 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
         return [(words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
     if comparison.mine.kept is not Kept.TENSORS:
         return _place_commands(comparison, call)
-    is_unsure = (
-        comparison.golden and not comparison.mine.replayed and pair.judgement.verdict is not Verdict.FAULT
-    )
-    commands = [
-        (words.NEXT_CASE, list(_case_command(comparison, pair))),
-        (words.NEXT_REPLAY, list(_replay_command(comparison)) if is_unsure else []),
-        (words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")]),
-    ]
-    return [(what, lines) for what, lines in commands if lines]
-
-
-def _case_command(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
-    """Of the call in mine, whose inputs led to the result."""
-    if pair.mine is None or not comparison.mine.vendor:
-        return
-    yield _command(
-        "ferry", "case", pair.mine.operator, "--from", comparison.mine_path, "--call", str(pair.mine.number),
-        "--to", comparison.mine.vendor,
-    )  # fmt: skip
-
-
-def _replay_command(comparison: RankComparison) -> Iterator[str]:
-    header = comparison.mine
-    if header.vendor and comparison.golden_path:
-        yield _command(
-            "ferry", "replay", comparison.golden_path, *_target(header), "-o", _beside(comparison.mine_path, "replay")
-        )  # fmt: skip
+    commands = []
+    mine, path, vendor = pair.mine, comparison.mine_path, comparison.mine.vendor
+    if mine is not None and vendor:  # the call in mine, whose inputs led to the result
+        call_options = ["--from", path, "--call", str(mine.number), "--to", vendor]
+        commands.append((words.NEXT_CASE, [_command("ferry", "case", mine.operator, *call_options)]))
+    is_unsure = not comparison.mine.replayed and pair.judgement.verdict is not Verdict.FAULT
+    if comparison.golden and comparison.golden_path and is_unsure and vendor:
+        replay_options = [*_target(comparison.mine), "-o", _beside(path, "replay")]
+        replay = _command("ferry", "replay", comparison.golden_path, *replay_options)
+        commands.append((words.NEXT_REPLAY, [replay]))
+    return [*commands, (words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
 
 
 def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, list[str]]]:
@@ -285,12 +267,15 @@ def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, 
 
 
 def _record_commands(comparison: RankComparison, wanted: Sequence[str], name: str) -> Iterator[str]:
-    """For both sides, the same place."""
     sides = [(comparison.mine, comparison.mine_path), (comparison.golden, comparison.golden_path)]
     for header, path in sides:
         if header is None:
             continue
-        options = [*_target(header), *_words(header.options), *wanted]
+        try:
+            given = shlex.split(header.options)
+        except ValueError:  # a record that somebody has changed may hold anything
+            given = []
+        options = [*_target(header), *given, *wanted]
         whole = _RANK.sub("", path) if header.world > 1 else path
         command = _command("ferry", "record", *options, "-o", _beside(whole, name))
         yield f"{command} {one_line(header.program)}"
@@ -302,14 +287,6 @@ def _target(header: RecordHeader) -> list[str]:
     return ["--to", header.vendor, *(["--sim"] if header.simulated else [])]
 
 
-def _words(options: str) -> list[str]:
-    """A record that somebody has changed may hold anything."""
-    try:
-        return shlex.split(options)
-    except ValueError:
-        return []
-
-
 def _beside(path: str, word: str) -> str:
     stem, dot, suffix = path.rpartition(".")
     return f"{stem}.{word}.{suffix}" if dot and "/" not in suffix else f"{path}.{word}"
@@ -317,6 +294,11 @@ def _beside(path: str, word: str) -> str:
 
 def _command(*arguments: str) -> str:
     return one_line(shlex.join(arguments))
+
+
+def _joined(parts: Iterable[Text], english: str, chinese: str) -> Text:
+    known = list(parts)
+    return Text(english.join(part.en for part in known), chinese.join(part.zh for part in known))
 
 
 def _plain(text: str) -> Text:

@@ -64,12 +64,10 @@ def _rows(pair: CallPair, rank: int) -> Iterator[list[Cell]]:
         judgement.limit,
         judgement.basis,
     ]
-    empty = True
     for side, differences in (("input", pair.inputs), ("output", pair.outputs)):
         for difference in differences:
-            empty = False
             yield [*start, side, *_tensors(difference)]
-    if empty:
+    if not pair.inputs and not pair.outputs:
         yield [*start, *[""] * (len(COLUMNS) - len(start))]
 
 
@@ -79,7 +77,7 @@ def _golden(call: Call | None) -> tuple[Cell, Cell]:
 
 def _tensors(difference: PairDifference) -> list[Cell]:
     mine, golden, metrics = difference.mine, difference.golden, difference.metrics
-    figures = [getattr(metrics, name) for name in _METRICS] if metrics else [""] * len(_METRICS)
+    figures = [getattr(metrics, name, "") for name in _METRICS]
     shapes = [_shape(tensor) or "scalar" for tensor in (mine, golden)]
     return [
         mine.name, golden.name, mine.dtype, golden.dtype, *shapes, *figures, difference.picture,
@@ -92,30 +90,24 @@ def _shape(tensor: TensorRecord) -> str:
 
 
 def _statistics(tensor: TensorRecord) -> list[Cell]:
-    if tensor.statistics is None:
-        return [""] * len(_STATISTICS)
-    return [getattr(tensor.statistics, name) for name in _STATISTICS]
-
-
-# The workbook: what the comparison comes to, the calls, the tensors with their figures.
+    return [getattr(tensor.statistics, name, "") for name in _STATISTICS]
 
 
 def to_xlsx(comparisons: Sequence[RankComparison], options: Options) -> bytes:
-    """Three sheets."""
-    say = options.say
-
-    def heads(columns: Sequence[tuple[Text, int]]) -> list[tuple[str, int]]:
-        return [(say(text), width) for text, width in columns]
-
+    """Three sheets: what it comes to, the calls, the tensors."""
+    sheets = (
+        (words.SUMMARY, [(words.FACT, 34), (words.VALUE, 120)], _summary),
+        (words.CALLS, _CALL_COLUMNS, _calls),
+        (words.DIFFERENCES, _TENSOR_COLUMNS, _tensor_rows),
+    )
     return workbook(
         [
             Sheet(
-                say(words.SUMMARY),
-                heads([(words.FACT, 34), (words.VALUE, 120)]),
-                _summary(comparisons, options),
-            ),
-            Sheet(say(words.CALLS), heads(_CALL_COLUMNS), _calls(comparisons, options)),
-            Sheet(say(words.DIFFERENCES), heads(_TENSOR_COLUMNS), _tensor_rows(comparisons, options)),
+                options.say(name),
+                [(options.say(text), width) for text, width in columns],
+                rows(comparisons, options),
+            )
+            for name, columns, rows in sheets
         ]
     )
 
@@ -172,6 +164,6 @@ def _tensor_rows(comparisons: Sequence[RankComparison], options: Options) -> Ite
             start: Row = [comparison.mine.rank, pair.mine.number, pair.mine.operator, verdict]
             for side, differences in ((words.INPUTS, pair.inputs), (words.OUTPUTS, pair.outputs)):
                 for each in differences:
-                    figures = [getattr(each.metrics, name) if each.metrics else "" for name in _METRICS]
+                    figures = [getattr(each.metrics, name, "") for name in _METRICS]
                     tensor = [each.mine.name, each.mine.dtype, _shape(each.mine)]
                     yield [*start, options.say(side), *tensor, *figures, one_line(each.picture)]

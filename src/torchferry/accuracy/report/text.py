@@ -25,9 +25,7 @@ LIMIT = 15  # rows of a table
 def to_text(comparisons: Sequence[RankComparison], options: Options) -> str:
     """For a terminal, or without colours; each rank by itself."""
     screen = Screen(options, PLAIN_WIDTH)
-    limit = options.limit
-    if limit is None and not options.everything:
-        limit = LIMIT
+    limit = LIMIT if options.limit is None and not options.everything else options.limit
     for comparison in comparisons:
         part = _RankRows(comparison, sentences.label(comparison, comparisons), Words(options, limit))
         screen.line(*part.verdict())
@@ -36,19 +34,16 @@ def to_text(comparisons: Sequence[RankComparison], options: Options) -> str:
 
 
 class _RankRows:
-    """One process of the two runs."""
-
     def __init__(self, comparison: RankComparison, label: Text | None, words: Words) -> None:
-        self._comparison = comparison
-        self._label = label
-        self._words = words
-        self._say = words.say
+        self._comparison, self._label = comparison, label
+        self._words, self._say = words, words.say
 
     def verdict(self) -> list[Styled]:
         """The verdict, what is known of the culprit, and what to do."""
         comparison = self._comparison
         label = f"{self._say(self._label)}: " if self._label else ""
-        lines = [plain(label + self._say(sentences.headline(comparison)), f"bold {self._style()}")]
+        style = "green" if comparison.culprit is None else _style(comparison.pairs[comparison.culprit])
+        lines = [plain(label + self._say(sentences.headline(comparison)), f"bold {style}")]
         named = sentences.details(comparison)
         column = max((self._words.width(name) for name, _ in named), default=0) + 2
         lines += [plain(f"  {self._words.padded(name, column)}{self._say(text)}") for name, text in named]
@@ -60,10 +55,6 @@ class _RankRows:
         lines += [self._words.plain(grown)] if grown else []
         return lines + [self._words.note(words.NOTE, note) for note in comparison.notes]
 
-    def _style(self) -> str:
-        culprit = self._comparison.culprit
-        return "green" if culprit is None else _style(self._comparison.pairs[culprit])
-
     def tables(self, everything: bool) -> list[RenderableType]:
         """The calls that need attention, or all; those without a counterpart; how many have which verdict."""
         pairs = self._comparison.pairs
@@ -73,17 +64,14 @@ class _RankRows:
                 lonely = [pair for pair in pairs if pair.mine is None or pair.golden is None]
                 parts += self._calls(words.LONELY, lonely)
         else:
-            parts = self._attention(sentences.attention(self._comparison))
+            # calls of one operator that go wrong in one way stand together, in the place of the first
+            alike: dict[tuple[object, ...], list[CallPair]] = {}
+            for pair in sentences.attention(self._comparison):
+                key = (sentences.call_of(pair).operator, pair.judgement.verdict, pair.judgement.sort)
+                alike.setdefault(key, []).append(pair)
+            first = [each[0] for each in alike.values()]
+            parts = self._calls(words.WORST, first, [len(each) for each in alike.values()])
         return [*parts, *self._counts()]
-
-    def _attention(self, pairs: Sequence[CallPair]) -> list[RenderableType]:
-        """Calls of one operator that go wrong in one way stand together, in the place of the first."""
-        alike: dict[tuple[object, ...], list[CallPair]] = {}
-        for pair in pairs:
-            key = (sentences.call_of(pair).operator, pair.judgement.verdict, pair.judgement.sort)
-            alike.setdefault(key, []).append(pair)
-        first = [each[0] for each in alike.values()]
-        return self._calls(words.WORST, first, [len(each) for each in alike.values()])
 
     def _calls(
         self, title: Text, pairs: Sequence[CallPair], counts: Sequence[int] = ()
