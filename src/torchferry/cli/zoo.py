@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
     from torchferry.zoo.new import NewDelivery
 
-FORMATS = ("text", "json", "md", "csv", "html")
-
 _EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements,
 scripts that start a training, the logs of both runs, the licence. It never overwrites anything. `check` says what is
 missing in such a folder, and compares the migrated model's log with the original's and with the README.
@@ -70,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="by how much losses may be greater on average, as 0.05 (default: the zoo's own rule)",
     )
-    options.add_format(group, FORMATS)
+    options.add_format(group)
     options.add_vendor_path(parser)
     options.add_language(parser)
 
