@@ -22,30 +22,21 @@ def changes(target: LayerTarget) -> Iterator[Change]:
     means = f'"{target.device_type}"'
     ask: Callable[[], str | None] | None = getattr(torch._utils, _ASK, None)
     if ask is not None:
-        answer = _available_device_type(ask, target)
+
+        def _get_available_device_type() -> str | None:
+            return target.device_type if target.module.is_available() else ask()
+
         for owner in holders_in_torch(_ASK, ask):
-            yield Patch(f"{owner.__name__}.{_ASK}", owner, _ASK, answer, means)
+            yield Patch(f"{owner.__name__}.{_ASK}", owner, _ASK, _get_available_device_type, means)
     profile = torch.profiler.profile
     if hasattr(profile, "export_memory_timeline"):
-        timeline = _memory_timeline(profile.export_memory_timeline, target)
+        original: Callable[..., None] = profile.export_memory_timeline
+
+        @functools.wraps(original)
+        def export_memory_timeline(profile: Any, path: str, device: str | None = None) -> None:
+            if device is None and target.module.is_available():
+                device = "cuda:0"
+            original(profile, path, None if device is None else target.text(device))
+
         name = "torch.profiler.profile.export_memory_timeline"
-        yield Patch(name, profile, "export_memory_timeline", timeline, f"of {means}")
-
-
-def _available_device_type(
-    original: Callable[[], str | None], target: LayerTarget
-) -> Callable[[], str | None]:
-    def _get_available_device_type() -> str | None:
-        return target.device_type if target.module.is_available() else original()
-
-    return _get_available_device_type
-
-
-def _memory_timeline(original: Callable[..., None], target: LayerTarget) -> Callable[..., None]:
-    @functools.wraps(original)
-    def export_memory_timeline(profile: Any, path: str, device: str | None = None) -> None:
-        if device is None and target.module.is_available():
-            device = "cuda:0"
-        original(profile, path, None if device is None else target.text(device))
-
-    return export_memory_timeline
+        yield Patch(name, profile, "export_memory_timeline", export_memory_timeline, f"of {means}")

@@ -9,7 +9,6 @@ import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import torch
@@ -35,7 +34,8 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         compile = eager_without_inductor(target.device_type, target.is_reference, prepare)  # noqa: A001
         yield Patch("torch.compile", torch, "compile", compile, means)
     if target.is_reference:
-        yield _FakeTensors().change()
+        means = "takes CUDA's devices for the CPU"  # when something is compiled; it is taken back here
+        yield Action("torch.compile", means, lambda: None, _FakeTensors.be_as_before)
     yield from _streams_are_streams(target)
 
 
@@ -48,7 +48,8 @@ def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     original = torch.jit.script
 
     def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_of_pytorch(sys._getframe(1)):
+        # PyTorch scripts formulas of its own, those of forward-mode derivatives, and needs their graphs.
+        if sys._getframe(1).f_code.co_filename.startswith(_PYTORCH):
             return original(obj, *args, **kwargs)
         if not target.is_reference:
             say()
@@ -60,11 +61,6 @@ def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     means = "gives back what it is given: the code runs eagerly"
     yield Patch("torch.jit.script", torch.jit, "script", script, means)
     yield Patch("torch.jit.script_method", torch.jit, "script_method", script_method, means)
-
-
-def _is_of_pytorch(caller: FrameType) -> bool:
-    """PyTorch scripts formulas of its own, those of forward-mode derivatives, and needs their graphs."""
-    return caller.f_code.co_filename.startswith(_PYTORCH)
 
 
 def _scripts_know_factories() -> Change:
@@ -174,11 +170,6 @@ class _FakeTensors:
 
             type.__setattr__(FakeTensor, "__new__", cls._original)
             cls._original = None
-
-    def change(self) -> Change:
-        """Nothing yet; what a compilation changes is taken back."""
-        means = "takes CUDA's devices for the CPU"
-        return Action("torch.compile", means, lambda: None, self.be_as_before)
 
 
 class _Once:

@@ -19,18 +19,28 @@ _SMALLEST = {"multi_processor_count": 1, "warp_size": 32}  # for programs that s
 
 def in_front_of(target: LayerTarget) -> dict[str, tuple[Callable[..., Any], str]]:
     """Functions that ask the vendor's first and fill in what it leaves out, by CUDA's name."""
-    traits = _Traits(target)
-    major, minor = traits.capability
+    # what the user said, else that of a GPU that has bfloat16
+    major, minor = map(int, (target.settings.capability or _CAPABILITY).split("."))
+
+    def get_device_capability(device: Any = None) -> tuple[int, int]:
+        return major, minor
+
+    def get_device_properties(device: Any = None) -> Properties:
+        return Properties(target.module.get_device_properties(device), {"major": major, "minor": minor})
+
+    def is_bf16_supported(including_emulation: bool = True) -> bool:
+        ask = getattr(target.module, "is_bf16_supported", None)
+        if ask is not None:
+            return bool(ask())
+        return target.vendor is None or "bfloat16" in target.vendor.amp_dtypes
+
     return {
-        "torch.cuda.get_device_capability": (
-            traits.get_device_capability,
-            f"({major}, {minor})",
-        ),
+        "torch.cuda.get_device_capability": (get_device_capability, f"({major}, {minor})"),
         "torch.cuda.get_device_properties": (
-            traits.get_device_properties,
+            get_device_properties,
             "the vendor's, with the fields that CUDA programs read",
         ),
-        "torch.cuda.is_bf16_supported": (traits.is_bf16_supported, "the vendor's"),
+        "torch.cuda.is_bf16_supported": (is_bf16_supported, "the vendor's"),
     }
 
 
@@ -54,32 +64,6 @@ class Properties:
 
     def __repr__(self) -> str:
         return repr(self._own)
-
-
-class _Traits:
-    """The answers for one target."""
-
-    def __init__(self, target: LayerTarget) -> None:
-        self._target = target
-        major, _, minor = (target.settings.capability or _CAPABILITY).partition(".")
-        self.capability = int(major), int(minor)
-
-    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
-        """Major and minor: what the user said, else those of a GPU that has bfloat16."""
-        return self.capability
-
-    def get_device_properties(self, device: Any = None) -> Properties:
-        """The vendor's properties under CUDA's names."""
-        own = self._target.module.get_device_properties(device)
-        major, minor = self.capability
-        return Properties(own, {"major": major, "minor": minor})
-
-    def is_bf16_supported(self, including_emulation: bool = True) -> bool:
-        """Whether the vendor takes bfloat16."""
-        ask = getattr(self._target.module, "is_bf16_supported", None)
-        if ask is not None:
-            return bool(ask())
-        return self._target.vendor is None or "bfloat16" in self._target.vendor.amp_dtypes
 
 
 # torch.version.cuda, for libraries that will not look at a device before they have seen it.

@@ -95,7 +95,10 @@ def _parallel_without_devices() -> Change:
 
     @functools.wraps(original)
     def without_devices(self: Any, module: Any, *args: Any, **settings: Any) -> None:
-        original(self, module, None, None, *args[2:], **_without(settings, ("device_ids", "output_device")))
+        kept = {
+            name: value for name, value in settings.items() if name not in ("device_ids", "output_device")
+        }
+        original(self, module, None, None, *args[2:], **kept)
 
     return Patch(
         "torch.nn.parallel.DistributedDataParallel", owner, "__init__", without_devices, "takes no device ids"
@@ -118,7 +121,3 @@ def _sharded_on_the_cpu() -> Iterator[Change]:
 
     name = "torch.distributed.fsdp.FullyShardedDataParallel"
     yield Patch(name, owner, "__init__", sharded, "shards on the CPU")
-
-
-def _without(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in names}

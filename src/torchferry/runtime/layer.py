@@ -103,11 +103,31 @@ def _apply_all(
     table: PatchTable, settings: LayerSettings, vendor: Vendor | None, placement: Placement | None
 ) -> LayerTarget:
     if settings.vendor == REFERENCE:
-        target = _reference(settings, placement)
+        from torchferry.runtime.host.module import host_module
+
+        module = host_module(settings.reference_devices, placement)
+        target = LayerTarget(
+            "the CPU",
+            "cpu",
+            module,
+            "torch",
+            "gloo",
+            settings,
+            unnumbered=UNNUMBERED_TEXT,
+            placement=placement,
+        )
     else:
         vendor = vendor or get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths)))
         table.apply(environment_variables.changes(vendor))  # a plugin may read them when it is imported
-        target = _target(settings, vendor)
+        target = LayerTarget(
+            vendor.company,
+            vendor.device_type,
+            plugins.device_module(vendor),
+            vendor.torch_module,
+            vendor.dist_backend,
+            settings,
+            vendor,
+        )
     for area in _AREAS:
         table.apply(area(target))
     table.apply(of_imported_libraries(tuple(table.replaced)))
@@ -130,28 +150,6 @@ def active_target() -> LayerTarget | None:
 def applied_changes() -> tuple[Change, ...]:
     """The table, in the order in which it was applied."""
     return tuple(_layer.table.changes)
-
-
-def _target(settings: LayerSettings, vendor: Vendor) -> LayerTarget:
-    module = plugins.device_module(vendor)
-    return LayerTarget(
-        vendor.company,
-        vendor.device_type,
-        module,
-        vendor.torch_module,
-        vendor.dist_backend,
-        settings,
-        vendor,
-    )
-
-
-def _reference(settings: LayerSettings, placement: Placement | None) -> LayerTarget:
-    from torchferry.runtime.host.module import host_module
-
-    module = host_module(settings.reference_devices, placement)
-    return LayerTarget(
-        "the CPU", "cpu", module, "torch", "gloo", settings, unnumbered=UNNUMBERED_TEXT, placement=placement
-    )
 
 
 def _told_to_children(settings: LayerSettings) -> Change:

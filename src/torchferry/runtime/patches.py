@@ -152,12 +152,9 @@ def of_imported_libraries(replaced: Iterable[ReplacedFunction]) -> Iterator[Chan
         for name, value in list(vars(module).items()):
             now = by_identity.get(id(value))
             if now is not None and now.original is value:
-                yield Patch(f"{module.__name__}.{name}", module, name, now.value, _called(value))
+                means = f"what {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')} is now"
+                yield Patch(f"{module.__name__}.{name}", module, name, now.value, means)
 
 
 def _is_left_alone(module: str) -> bool:
     return module.partition(".")[0] in _LEFT_ALONE and not module.startswith(_NOT_LEFT_ALONE)
-
-
-def _called(value: Any) -> str:
-    return f"what {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')} is now"

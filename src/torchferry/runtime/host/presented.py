@@ -109,7 +109,7 @@ def tensor_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterato
     yield Patch("torch.Tensor.get_device", tensor, "get_device", lambda self: where.number(self), means)
     for name, moving in (("to", where.to), ("cpu", where.cpu)):
         yield Patch(f"torch.Tensor.{name}", tensor, name, moving(getattr(tensor, name)), means)
-    copied = _deepcopy(where, tensor.__deepcopy__)
+    copied = where.deepcopy(tensor.__deepcopy__)
     yield Patch("torch.Tensor.__deepcopy__", tensor, "__deepcopy__", copied, means)
     for name in ("new", "new_tensor"):
         yield Patch(f"torch.Tensor.{name}", tensor, name, where.beside(getattr(tensor, name)), means)
@@ -294,14 +294,23 @@ class _Where:
         def made(tensor: torch.Tensor, *args: Any, **settings: Any) -> torch.Tensor:
             result = make(tensor, *args, **settings)
             if settings.get("device") is None:
-                self.keep(tensor, result)
+                self._placement.put(result, self.index(tensor))
             return result
 
         return made
 
-    def keep(self, tensor: torch.Tensor, copied: torch.Tensor) -> None:
-        """Let a copy be where the original is."""
-        self._placement.put(copied, self.index(tensor))
+    def deepcopy(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Tensor.__deepcopy__, which copies through storages that PyTorch makes anew."""
+
+        @functools.wraps(original)
+        def deepcopy(tensor: torch.Tensor, memo: dict[int, Any]) -> Any:
+            known = id(tensor) in memo
+            copied = original(tensor, memo)
+            if not known and isinstance(copied, torch.Tensor):
+                self._placement.put(copied, self.index(tensor))
+            return copied
+
+        return deepcopy
 
 
 def _memory(tensor: torch.Tensor) -> int | None:
@@ -309,20 +318,6 @@ def _memory(tensor: torch.Tensor) -> int | None:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
         return None
-
-
-def _deepcopy(where: _Where, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Copies through storages, which PyTorch makes anew."""
-
-    @functools.wraps(original)
-    def deepcopy(tensor: torch.Tensor, memo: dict[int, Any]) -> Any:
-        known = id(tensor) in memo
-        copied = original(tensor, memo)
-        if not known and isinstance(copied, torch.Tensor):
-            where.keep(tensor, copied)
-        return copied
-
-    return deepcopy
 
 
 def _between_processes(placement: Placement) -> Change:
@@ -364,8 +359,15 @@ def _rebuilt(index: int, rebuild: Callable[..., torch.Tensor], args: tuple[Any, 
 
 def accelerator_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
     """What makes torch.accelerator and torch.get_device_module show one, CUDA's, to programs. PyTorch's own code goes on to see a machine without one: it has to take its ways for the CPU."""
+    ask_module = torch.get_device_module
+
+    @functools.wraps(ask_module)
+    def get_device_module(device: Any = None) -> Any:
+        is_cuda = isinstance(device, str) and device.partition(":")[0] == CUDA
+        return torch.cuda if is_cuda else ask_module(device)
+
     yield Patch(
-        "torch.get_device_module", torch, "get_device_module", _get_device_module(), "of cuda torch.cuda"
+        "torch.get_device_module", torch, "get_device_module", get_device_module, "of cuda torch.cuda"
     )
     accelerator: Any = getattr(torch, "accelerator", None)
     if accelerator is None:
@@ -387,14 +389,3 @@ def _for_programs(original: Callable[..., Any], own: Callable[..., Any], knows: 
         return (original if knows(caller) else own)(*args, **settings)
 
     return answered
-
-
-def _get_device_module() -> Any:
-    original = torch.get_device_module
-
-    @functools.wraps(original)
-    def get_device_module(device: Any = None) -> Any:
-        is_cuda = isinstance(device, str) and device.partition(":")[0] == CUDA
-        return torch.cuda if is_cuda else original(device)
-
-    return get_device_module
