@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +29,7 @@ def collect() -> SimulatedProcess | None:
         OperatorCount(use.name, use.calls, MISSING if use.is_missing else _CALLED)
         for use in now.libraries.uses()
     )
-    if not devices and not operators:
-        return None
-    return SimulatedProcess(
-        pid=os.getpid(),
-        rank=summary_part.number_in("RANK"),
-        restart=summary_part.number_in("TORCHELASTIC_RESTART_COUNT") or 0,
-        torch=str(torch.__version__),
-        devices=devices,
-        operators=operators,
-        dtypes=(),
-    )
+    return summary_part.used_by_this_process(devices, operators)
 
 
 def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:

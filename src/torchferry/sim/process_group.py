@@ -44,7 +44,11 @@ class _Creator:
     def __call__(self, options: Any, vendor_options: object) -> Any:
         """A backend for one group; the vendor's options tune hardware that is not there."""
         _check_number_of_ranks(self._vendor, options.group_size)
-        store = _store_of_this_attempt(options.store)
+        store = options.store
+        if os.environ.get("GROUP_WORLD_SIZE") == "1":  # several machines may count their restarts differently
+            # After a restart, torchrun on one machine keeps its store, with the addresses of the processes that died.
+            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            store = dist.distributed_c10d.PrefixStore(f"attempt {attempt}", store)
         gloo = dist.ProcessGroupGloo(store, options.group_rank, options.group_size, timeout=options.timeout)
         gloo._set_sequence_number_for_group()
         # The compiled half finds Gloo in a group of its own and puts the device's backend beside it.
@@ -65,14 +69,6 @@ def _check_number_of_ranks(vendor: Vendor, size: int) -> None:
         f"{vendor.dist_backend.upper()} takes {', '.join(card.ranks)} devices of a server with {card.name}, not {number} "
         f"(`ferry vendors {vendor.name}` names the source)"
     )
-
-
-def _store_of_this_attempt(store: Any) -> Any:
-    """After a restart, torchrun on one machine keeps its store, with the addresses of the processes that died."""
-    if os.environ.get("GROUP_WORLD_SIZE") != "1":  # several machines may count their restarts differently
-        return store
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return dist.distributed_c10d.PrefixStore(f"attempt {attempt}", store)
 
 
 def _add_device_backend(name: str, group: Any, backend: str) -> None:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from torchferry import __version__
 from torchferry.files.aside import write_whole
+from torchferry.settings import decode, encode
 from torchferry.text import Language, Text
 from torchferry.units import size
 
@@ -127,10 +127,20 @@ class RunSummary:
     @property
     def devices(self) -> list[DeviceUse]:
         """Each device with the highest peak that one process reached, and the sum of the counts."""
-        uses = [use for part in self.parts for use in part.devices]
+        by_index: dict[int, list[DeviceUse]] = {}
+        for part in self.parts:
+            for use in part.devices:
+                by_index.setdefault(use.index, []).append(use)
         return [
-            _merged([use for use in uses if use.index == index])
-            for index in sorted({use.index for use in uses})
+            DeviceUse(
+                index=index,
+                peak_allocated=max(use.peak_allocated for use in uses),
+                peak_reserved=max(use.peak_reserved for use in uses),
+                limit=max(use.limit for use in uses),
+                allocations=sum(use.allocations for use in uses),
+                out_of_memory=sum(use.out_of_memory for use in uses),
+            )
+            for index, uses in sorted(by_index.items())
         ]
 
     @property
@@ -152,36 +162,16 @@ class RunSummary:
         return dict(counts.most_common())
 
 
-def _merged(uses: Sequence[DeviceUse]) -> DeviceUse:
-    return DeviceUse(
-        index=uses[0].index,
-        peak_allocated=max(use.peak_allocated for use in uses),
-        peak_reserved=max(use.peak_reserved for use in uses),
-        limit=max(use.limit for use in uses),
-        allocations=sum(use.allocations for use in uses),
-        out_of_memory=sum(use.out_of_memory for use in uses),
-    )
-
-
 def write_part(part: SimulatedProcess, path: Path) -> None:
     """Leave a process's part; it appears whole or not at all."""
-    write_whole(path, json.dumps(asdict(part)).encode())
+    write_whole(path, encode(part).encode())
 
 
 def read_parts(folder: Path) -> tuple[tuple[SimulatedProcess, ...], int]:
     """The parts that processes left, and how many processes began and left none."""
-    parts = [_part(json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob(f"*{REPORTED}"))]
+    parts = [decode(SimulatedProcess, path.read_bytes()) for path in sorted(folder.glob(f"*{REPORTED}"))]
     parts.sort(key=lambda part: (-1 if part.rank is None else part.rank, part.restart, part.pid))
     return tuple(parts), sum(1 for _ in folder.glob(f"*{BEGAN}"))
-
-
-def _part(record: dict[str, Any]) -> SimulatedProcess:
-    read = {
-        "devices": tuple(DeviceUse(**use) for use in record["devices"]),
-        "operators": tuple(OperatorCount(**count) for count in record["operators"]),
-        "dtypes": tuple((name, count) for name, count in record["dtypes"]),
-    }
-    return SimulatedProcess(**{**record, **read})
 
 
 def to_json(summary: RunSummary) -> str:
@@ -220,12 +210,24 @@ def _lines(summary: RunSummary) -> list[Text]:
 
 
 def _use_lines(summary: RunSummary) -> list[Text]:
-    lines = [_MEMORY, *(_indented(_device_line(summary.outcome.device_type, use)) for use in summary.devices)]
+    lines = [_MEMORY]
+    for use in summary.devices:
+        sizes = {
+            "allocated": size(use.peak_allocated),
+            "reserved": size(use.peak_reserved),
+            "limit": size(use.limit),
+        }
+        device = _DEVICE.format(device=summary.outcome.device_type, index=use.index, **sizes)
+        lines.append(_indented(device))
     failures = sum(use.out_of_memory for use in summary.devices)
     if failures:
         lines.append(_FAILURES.format(count=failures))
     if summary.outcome.means == _EMULATED:
-        return [*lines, *_function_lines(summary.operators)]
+        there = [function for function in summary.operators if function.support != MISSING]
+        missing = [function for function in summary.operators if function.support == MISSING]
+        calls = sum(function.calls for function in there)
+        lines.append(_FUNCTIONS.format(count=len(there), calls=calls))
+        return [*lines, _MISSING, *_operator_lines(missing)] if missing else lines
     fell_back = [operator for operator in summary.operators if operator.support == FALLS_BACK]
     lines += [_FELL_BACK, *_operator_lines(fell_back)] if fell_back else [_NONE_FELL_BACK]
     raised = [operator for operator in summary.operators if operator.support == RAISES]
@@ -234,23 +236,6 @@ def _use_lines(summary: RunSummary) -> list[Text]:
     if summary.dtypes:
         lines += [_DTYPES, *_count_lines(summary.dtypes.items())]
     return lines
-
-
-def _function_lines(functions: Sequence[OperatorCount]) -> list[Text]:
-    there = [function for function in functions if function.support != MISSING]
-    missing = [function for function in functions if function.support == MISSING]
-    calls = sum(function.calls for function in there)
-    lines = [_FUNCTIONS.format(count=len(there), calls=calls)]
-    return [*lines, _MISSING, *_operator_lines(missing)] if missing else lines
-
-
-def _device_line(device_type: str, use: DeviceUse) -> Text:
-    sizes = {
-        "allocated": size(use.peak_allocated),
-        "reserved": size(use.peak_reserved),
-        "limit": size(use.limit),
-    }
-    return _DEVICE.format(device=device_type, index=use.index, **sizes)
 
 
 def _operator_lines(operators: Sequence[OperatorCount]) -> list[Text]:

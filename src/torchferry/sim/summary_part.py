@@ -103,20 +103,24 @@ def collect() -> SimulatedProcess | None:
     operators = tuple(
         OperatorCount(use.name, use.calls, use.verdict.name.lower()) for use in native.operator_uses()
     )
+    return used_by_this_process(devices, operators, tuple(native.narrowed_dtypes().items()))
+
+
+def used_by_this_process(
+    devices: tuple[DeviceUse, ...],
+    operators: tuple[OperatorCount, ...],
+    dtypes: tuple[tuple[str, int], ...] = (),
+) -> SimulatedProcess | None:
+    """The record of what was used; None for nothing."""
     if not devices and not operators:
         return None
+    rank, restart = (os.environ.get(name, "") for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
     return SimulatedProcess(
         pid=os.getpid(),
-        rank=number_in("RANK"),
-        restart=number_in("TORCHELASTIC_RESTART_COUNT") or 0,
+        rank=int(rank) if rank.isdigit() else None,  # launchers set it
+        restart=int(restart) if restart.isdigit() else 0,
         torch=str(torch.__version__),
         devices=devices,
         operators=operators,
-        dtypes=tuple(native.narrowed_dtypes().items()),
+        dtypes=dtypes,
     )
-
-
-def number_in(variable: str) -> int | None:
-    """A variable that launchers set; None where there is none."""
-    value = os.environ.get(variable, "")
-    return int(value) if value.isdigit() else None

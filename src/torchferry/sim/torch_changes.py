@@ -39,16 +39,12 @@ def exchange_by_dlpack(device_type: str) -> None:
     @wraps(answer)
     def with_device(self: torch.Tensor) -> Any:
         if self.device.type == device_type:
-            return _extension_device(), self.device.index
+            from torch.utils.dlpack import DLDeviceType
+
+            return DLDeviceType(_EXTENSION_DEVICE), self.device.index
         return answer(self)
 
     torch.Tensor.__dlpack_device__ = with_device  # type: ignore[method-assign]
-
-
-def _extension_device() -> Any:
-    from torch.utils.dlpack import DLDeviceType
-
-    return DLDeviceType(_EXTENSION_DEVICE)
 
 
 class _InCallingThread:
