@@ -40,7 +40,7 @@ def changes(target: LayerTarget) -> Iterator[Change]:
 
 
 def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
-    say = _Once(
+    say = _once(
         f"torch.jit.script does nothing on {target.device_type}: {target.company}'s adapter runs scripted code "
         "eagerly"
     )
@@ -100,7 +100,7 @@ def eager_without_inductor(
     """torch.compile that captures graphs and runs them eagerly, where inductor would have to generate code that it
     can't; silently for a reference: code made by a compiler rounds otherwise than what it is compared with."""
     original = torch.compile
-    say = _Once(
+    say = _once(
         f"torch.compile: inductor has no code generator for {device_type} here; the graph is captured and run eagerly"
     )
 
@@ -172,14 +172,6 @@ class _FakeTensors:
             cls._original = None
 
 
-class _Once:
-    """A warning that is given once."""
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-        self._said = False
-
-    def __call__(self) -> None:
-        if not self._said:
-            self._said = True
-            warnings.warn(self._message, stacklevel=3)
+def _once(message: str) -> Callable[[], None]:
+    """A warning that is given once, of the line that calls the function which gives it."""
+    return functools.cache(lambda: warnings.warn(message, stacklevel=3))

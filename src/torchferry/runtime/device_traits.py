@@ -1,19 +1,23 @@
-"""What a device says of itself, completed by what CUDA programs read: capability, properties, bfloat16."""
+"""What a device says of itself, completed by what CUDA programs read: capability, properties, bfloat16, version; and
+which device PyTorch takes for the accelerator."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+import torch._utils
 from torch.backends import cudnn
 
 from torchferry.runtime.cuda_gaps import NOT_HERE, absent
-from torchferry.runtime.patches import Change, Patch
+from torchferry.runtime.patches import Change, Patch, holders_in_torch
 from torchferry.runtime.target import LayerTarget
 
 # Programs choose bfloat16 and fused paths by this number of CUDA's; a vendor's own one counts something else.
 _CAPABILITY = "8.0"
+_ACCELERATOR = "_get_available_device_type"
 _SMALLEST = {"multi_processor_count": 1, "warp_size": 32}  # for programs that size a launch by them
 
 
@@ -84,3 +88,33 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         if not hasattr(torch._C, name):
             full = f"torch._C.{name}"
             yield Patch(full, torch._C, name, absent(full, object, target), NOT_HERE)
+
+
+def accelerator_changes(target: LayerTarget) -> Iterator[Change]:
+    """What PyTorch's own code takes for "the accelerator": it asks torch.cuda, and then looks for tensors on CUDA. The
+    answers name the device that tensors have; a reference's tensors are the CPU's, which is no accelerator."""
+    if target.is_reference:
+        return
+    means = f'"{target.device_type}"'
+    ask: Callable[[], str | None] | None = getattr(torch._utils, _ACCELERATOR, None)
+    if ask is not None:
+
+        def _get_available_device_type() -> str | None:
+            return target.device_type if target.module.is_available() else ask()
+
+        for owner in holders_in_torch(_ACCELERATOR, ask):
+            yield Patch(
+                f"{owner.__name__}.{_ACCELERATOR}", owner, _ACCELERATOR, _get_available_device_type, means
+            )
+    profile = torch.profiler.profile
+    if hasattr(profile, "export_memory_timeline"):
+        original: Callable[..., None] = profile.export_memory_timeline
+
+        @functools.wraps(original)
+        def export_memory_timeline(profile: Any, path: str, device: str | None = None) -> None:
+            if device is None and target.module.is_available():
+                device = "cuda:0"
+            original(profile, path, None if device is None else target.text(device))
+
+        name = "torch.profiler.profile.export_memory_timeline"
+        yield Patch(name, profile, "export_memory_timeline", export_memory_timeline, f"of {means}")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.runtime import (
-    accelerator_choice,
     compilers,
     cuda_module,
     device_traits,
@@ -19,10 +18,8 @@ from torchferry.runtime import (
     entry_points,
     environment_variables,
     mixed_precision,
-    plugins,
     profiling,
     serialization,
-    single_device,
     tensor_copies,
     typed_tensors,
 )
@@ -30,7 +27,7 @@ from torchferry.runtime.host import differences, presented
 from torchferry.runtime.host.devices import UNNUMBERED_TEXT, Placement
 from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_libraries
 from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.runtime.target import LayerTarget
+from torchferry.runtime.target import LayerTarget, device_module, migration_changes
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -54,14 +51,14 @@ _AREAS: tuple[Callable[[LayerTarget], Iterator[Change]], ...] = (
     tensor_copies.changes,
     mixed_precision.changes,
     distributed.changes,
-    single_device.changes,
+    distributed.data_parallel_changes,
     serialization.changes,
     typed_tensors.changes,
     profiling.changes,
-    accelerator_choice.changes,
+    device_traits.accelerator_changes,
     compilers.changes,
     device_traits.changes,
-    plugins.changes,
+    migration_changes,
 )
 
 
@@ -122,7 +119,7 @@ def _apply_all(
         target = LayerTarget(
             vendor.company,
             vendor.device_type,
-            plugins.device_module(vendor),
+            device_module(vendor),
             vendor.torch_module,
             vendor.dist_backend,
             settings,

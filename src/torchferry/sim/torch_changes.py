@@ -11,7 +11,7 @@ import torch
 import torch._tensor_str
 from torch.nn import DataParallel
 
-from torchferry.runtime.single_device import moving_to_one, one_device_or
+from torchferry.runtime.distributed import moving_to_one, one_device_or
 from torchferry.sim import native
 from torchferry.vendors.model import Support, Vendor
 
