@@ -147,7 +147,6 @@ class _FakeTensors:
 
     @classmethod
     def be_on_the_cpu(cls) -> None:
-        """Do so from now on."""
         from torch._subclasses.fake_tensor import FakeTensor
 
         if cls._original is not None:
@@ -164,7 +163,6 @@ class _FakeTensors:
 
     @classmethod
     def be_as_before(cls) -> None:
-        """Take it back."""
         if cls._original is not None:
             from torch._subclasses.fake_tensor import FakeTensor
 

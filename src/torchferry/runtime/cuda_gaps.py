@@ -34,9 +34,8 @@ def gaps(target: LayerTarget, in_front: Mapping[str, Answer]) -> Gaps:
 def _capturing(target: LayerTarget) -> Answer:
     """A vendor may have the question in its module of graphs only."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # a simulated module warns of what is not known to exist: nobody uses it yet
+        # a simulated module warns of what is not known to exist: nobody uses it yet
+        warnings.simplefilter("ignore")
         ask = getattr(getattr(target.module, "graphs", None), "is_current_stream_capturing", None)
     return (lambda: False, "false") if ask is None else (ask, f"{target.torch_module}.graphs.{ask.__name__}")
 

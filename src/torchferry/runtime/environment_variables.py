@@ -22,9 +22,8 @@ def changes(vendor: Vendor) -> Iterator[Change]:
     if not own:
         return
     followers = os.environ.get(_FOLLOWERS, "").split(",")
-    taken = {
-        name for name in own.values() if name in os.environ and name not in followers
-    }  # the user's own word
+    # the user's own word
+    taken = {name for name in own.values() if name in os.environ and name not in followers}
     own = {name: vendors for name, vendors in own.items() if vendors not in taken}
     for vendors in sorted(set(own.values())):
         said = [

@@ -63,8 +63,6 @@ _AREAS: tuple[Callable[[LayerTarget], Iterator[Change]], ...] = (
 
 
 class _Layer:
-    """The layer of this process."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.table = PatchTable()

@@ -110,7 +110,6 @@ def _name(value: Any, owner: Any, attribute: str) -> None:
 
 
 def _leads_to(value: Any) -> bool:
-    """Whether a function is found under its own name."""
     found: Any = sys.modules.get(value.__module__)
     for part in value.__qualname__.split("."):
         found = getattr(found, part, None)

@@ -33,8 +33,6 @@ def report_at_exit(folder: Path, counters: Callable[[], SimulatedProcess | None]
 
 
 class _PartReport:
-    """This process's part, written once."""
-
     def __init__(self, folder: Path, counters: Callable[[], SimulatedProcess | None]) -> None:
         self._folder = folder
         self._counters = counters
@@ -48,11 +46,9 @@ class _PartReport:
         self._at_fork = self._counters()
 
     def after_fork(self) -> None:
-        """In the child."""
         self._inherited, self._began, self._written = self._at_fork, None, False
 
     def write(self) -> None:
-        """Leave the part, and take the note back."""
         if self._written:
             return
         self._written = True

@@ -57,9 +57,8 @@ def device_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterato
 
 def _type(target: LayerTarget, knows: Callable[[str], bool]) -> Callable[[torch.device], str]:
     host = "cpu"
-    either = (
-        host if target.placement else TwoNames(host, CUDA)
-    )  # where nobody knows which tensors are on a device
+    # where nobody knows which tensors are on a device
+    either = host if target.placement else TwoNames(host, CUDA)
 
     def type_of(device: torch.device) -> str:
         raw = raw_type(device)
@@ -196,22 +195,18 @@ class _Where:
         return self.index(local) if isinstance(local, torch.Tensor) else self._current()
 
     def device(self, index: int) -> torch.device:
-        """cuda:N."""
         if index not in self._devices:
             self._devices[index] = torch.device(f"{CUDA}:{index}")
         return self._devices[index]
 
     def is_on_device(self, tensor: torch.Tensor) -> bool:
-        """is_cuda."""
         return self.index(tensor) is not None
 
     def number(self, tensor: torch.Tensor) -> int:
-        """get_device."""
         index = self.index(tensor)
         return -1 if index is None else index
 
     def wanted(self, device: torch.device) -> int | None:
-        """The number of a device that a program names."""
         if not is_cuda(device):
             return None
         index = shown_index(device)
