@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torchferry.emulate.activation import active
-from torchferry.sim import summary_part
+from torchferry.sim import summary
 from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, SimulatedProcess
 
 _CALLED = "kernel"
@@ -16,7 +16,7 @@ _CALLED = "kernel"
 
 def report_at_exit(folder: Path) -> None:
     """As for a simulated device, of which this is the other way of counting."""
-    summary_part.report_at_exit(folder, collect)
+    summary.report_at_exit(folder, collect)
 
 
 def collect() -> SimulatedProcess | None:
@@ -29,7 +29,7 @@ def collect() -> SimulatedProcess | None:
         OperatorCount(use.name, use.calls, MISSING if use.is_missing else _CALLED)
         for use in now.libraries.uses()
     )
-    return summary_part.used_by_this_process(devices, operators)
+    return summary.used_by_this_process(devices, operators)
 
 
 def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:

@@ -125,7 +125,7 @@ def _apply_all(
         )
     for area in _AREAS:
         table.apply(area(target))
-    table.apply(of_imported_libraries(tuple(table.replaced)))
+    table.apply(of_imported_libraries(dict(table.replaced)))
     table.apply([_told_to_children(settings)])
     return target
 

@@ -23,27 +23,11 @@ def register(vendor: Vendor) -> None:
     for dtype in vendor.limits.refused_reductions:
         message = vendor.limits.refused_reduction_message or "reductions of {dtype} are not supported"
         torch.ops.torchferry_sim.refuse_reduction(getattr(torch, dtype), message)
-    creator = _Creator(vendor)
-    dist.Backend.register_backend(
-        vendor.dist_backend, creator, extended_api=True, devices=[vendor.device_type]
-    )
-    # Registered with the device, so that it runs after what the program does at its end.
-    atexit.register(torch.ops.torchferry_sim.end_groups, _LONGEST_END_MS)
-    _refuse_nccl(vendor)
+    numbers = itertools.count()
 
-
-class _Creator:
-    """Makes the backends of one device type, as `torch.distributed` asks for them."""
-
-    def __init__(self, vendor: Vendor) -> None:
-        self._vendor = vendor
-        self._device_type = vendor.device_type
-        self._backend = vendor.dist_backend
-        self._numbers = itertools.count()
-
-    def __call__(self, options: Any, vendor_options: object) -> Any:
+    def create(options: Any, vendor_options: object) -> Any:
         """A backend for one group; the vendor's options tune hardware that is not there."""
-        _check_number_of_ranks(self._vendor, options.group_size)
+        _check_number_of_ranks(vendor, options.group_size)
         store = options.store
         if os.environ.get("GROUP_WORLD_SIZE") == "1":  # several machines may count their restarts differently
             # After a restart, torchrun on one machine keeps its store, with the addresses of the processes that died.
@@ -55,8 +39,16 @@ class _Creator:
         make_group: Any = dist.ProcessGroup  # of the two ways to make one, this is the same in all releases
         group = make_group(options.group_rank, options.group_size)
         group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
-        _add_device_backend(f"torchferry-{options.group_id}-{next(self._numbers)}", group, self._backend)
-        return group._get_backend(torch.device(self._device_type))
+        name = f"torchferry-{options.group_id}-{next(numbers)}"
+        _add_device_backend(name, group, vendor.dist_backend)
+        return group._get_backend(torch.device(vendor.device_type))
+
+    dist.Backend.register_backend(
+        vendor.dist_backend, create, extended_api=True, devices=[vendor.device_type]
+    )
+    # Registered with the device, so that it runs after what the program does at its end.
+    atexit.register(torch.ops.torchferry_sim.end_groups, _LONGEST_END_MS)
+    _refuse_nccl(vendor)
 
 
 def _check_number_of_ranks(vendor: Vendor, size: int) -> None:

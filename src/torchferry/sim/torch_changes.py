@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -47,20 +46,6 @@ def exchange_by_dlpack(device_type: str) -> None:
     torch.Tensor.__dlpack_device__ = with_device  # type: ignore[method-assign]
 
 
-class _InCallingThread:
-    """Runs the autograd engine; PyTorch's switch is one per thread, so each thread's first backward sets it."""
-
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self._run = run
-        self._thread = threading.local()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self._thread, "seen"):
-            self._thread.seen = True  # a program may set it otherwise afterwards
-            torch.autograd.set_multithreading_enabled(False)
-        return self._run(*args, **kwargs)
-
-
 def backward_in_calling_thread() -> None:
     """In a thread of its own, backward would pay for handing every step over, and kernels for a second set of threads.
 
@@ -70,7 +55,14 @@ def backward_in_calling_thread() -> None:
     torch.autograd.set_multithreading_enabled(False)
     engine = getattr(torch.autograd.graph, "_engine_run_backward", None)
     if engine is not None:  # a private name: without it only this thread is served
-        run = _InCallingThread(engine)
+        thread = threading.local()  # PyTorch's switch is one per thread: each thread's first backward sets it
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if not hasattr(thread, "seen"):
+                thread.seen = True  # a program may set it otherwise afterwards
+                torch.autograd.set_multithreading_enabled(False)
+            return engine(*args, **kwargs)
+
         torch.autograd.graph._engine_run_backward = run
         torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
 
