@@ -108,8 +108,6 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
     from torchferry.building.build import silent
-    from torchferry.building.progress import silent
-    from torchferry.proof.launching import build_devices, check_output, proof_folders, write_reports
     from torchferry.proof.prover import build_devices, check_output, proof_folders, prove, write_reports
     from torchferry.proof.report import REPORTS
     from torchferry.proof.runs import Runner

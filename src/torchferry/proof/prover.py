@@ -42,7 +42,7 @@ from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
-    from torchferry.building.progress import Progress
+    from torchferry.building.build import Progress
 
 _ORIGINAL_CRASHED = Text(
     "the original ended with exit code {code} on the CPU, after {steps} optimizer steps",
