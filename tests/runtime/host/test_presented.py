@@ -73,6 +73,7 @@ BOTH = {
     "norm.running_mean.device.type == 'cuda'": True,
     "net(x).device.type == 'cuda'": True,
     "net(x).sum().device.type in ('cpu',)": False,
+    "[torch.nn.LazyLinear(2).cuda()(x).is_cuda, torch.nn.LazyLinear(2).to(d)(x).is_cuda]": [True, True],
     "h.device.type": "cpu",
     "(h + 1).device.type != 'cpu'": False,
     "torch.zeros(2).is_cuda": False,
