@@ -4,15 +4,61 @@ TYPE_CHECKING = (
     False  # type checkers take it for true; importing it from typing takes as long as all the rest
 )
 if TYPE_CHECKING:
-    from types import ModuleType
+    from torchferry import accuracy, emulate, perf, runtime, sim
+    from torchferry.api import (
+        FerryError,
+        analyze,
+        compare,
+        convert,
+        doctor,
+        explain,
+        ops,
+        overflow,
+        prove,
+        record,
+        render,
+        run,
+        save,
+        scan,
+    )
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "FerryError",
+    "accuracy",
+    "analyze",
+    "compare",
+    "convert",
+    "doctor",
+    "emulate",
+    "explain",
+    "ops",
+    "overflow",
+    "perf",
+    "prove",
+    "record",
+    "render",
+    "run",
+    "runtime",
+    "save",
+    "scan",
+    "sim",
+]
 
-def __getattr__(name: str) -> "ModuleType":
-    """`torchferry.accuracy`, imported when it is asked for."""
-    if name != "accuracy":
+_PACKAGES = ("accuracy", "emulate", "perf", "runtime", "sim")
+
+
+def __getattr__(name: str) -> object:
+    """A function of the API or a package, imported when it is asked for: `import torchferry` alone takes no time."""
+    if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     import importlib
 
-    return importlib.import_module(f"{__name__}.{name}")
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    return getattr(importlib.import_module(f"{__name__}.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,8 +23,9 @@ class Hunk:
 
     old_start: int  # 1-based line number of the first old line
     new_start: int
-    # (tag, old, new); tag is " ", "~" changed, "+" added, "-" removed
-    lines: tuple[tuple[str, str, str], ...]
+    lines: tuple[
+        tuple[str, str, str], ...
+    ]  # (tag, old, new); tag is " ", "~" changed, "+" added, "-" removed
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.discover import PYTHON_SUFFIXES
 from torchferry.conversion.planning import OPT_INS, ConversionRequest, cores, plan_for
 from torchferry.conversion.project import Plan, ProjectOutcome
-from torchferry.conversion.rule import all_rules
+from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.settings import AmpForm
 from torchferry.conversion.write import Written
 from torchferry.outcome import Report
 from torchferry.report.findings import REPORTS
 from torchferry.report.formats import Options
-from torchferry.text import Language, Text, user_language
+from torchferry.text import Language, user_language
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,11 +100,6 @@ def _add_distributed(group: options.Options) -> None:
 def plan_of(args: argparse.Namespace) -> Plan:
     """The plan that the command line describes."""
     return plan_for(args.path, args.to, **options.chosen(args, ConversionRequest))
-
-
-def rule_docs() -> dict[str, Text]:
-    """Rule id -> what it does, for reports."""
-    return {rule.id: rule.summary for rule in all_rules()}
 
 
 def rendered(report: Report, language: Language | None, forms: Mapping[str, str]) -> dict[str, bytes]:

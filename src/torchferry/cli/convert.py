@@ -13,10 +13,12 @@ from pathlib import Path
 from torchferry.cli import conversion, next_step, options
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
-from torchferry.conversion.discover import FINDINGS, PYTHON_SUFFIXES, check_input, read_file
+from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
+from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.settings import Distributed
 from torchferry.conversion.write import (
+    REPORT_FILES,
     Replace,
     Written,
     check_output,
@@ -35,8 +37,6 @@ from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 
-# Reports that every converted copy carries: the canonical one, and the page to read.
-REPORT_FILES = {FINDINGS: "json", "report.html": "html"}
 _WRITTEN = Text("written to {output}", "已写入 {output}")
 _DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 
@@ -152,7 +152,7 @@ def _show(args: argparse.Namespace, outcome: ProjectOutcome, plan: Plan, diff: b
             sys.stdout.buffer.write(diff)
         elif not args.quiet:
             report = outcome.report("convert")
-            wanted = Options(options.language_of(args), args.verbose, rule_docs=conversion.rule_docs())
+            wanted = Options(options.language_of(args), args.verbose, rule_docs=rule_docs())
             REPORTS.show(report, "text", wanted)
     conversion.note_nothing(outcome)
     if args.output and not args.quiet:

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from torchferry.cli import conversion, output
-from torchferry.cli.convert import REPORT_FILES
 from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.planning import cores, find_target
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
 from torchferry.conversion.settings import PassSettings
-from torchferry.conversion.write import Replace, check_output, write_project
+from torchferry.conversion.write import REPORT_FILES, Replace, check_output, write_project
 from torchferry.errors import InputError
 from torchferry.outcome import Report
 from torchferry.report.findings.summary import summarize

@@ -17,7 +17,7 @@ from torchferry.cli.program import (
     add_torchrun,
     program_of,
 )
-from torchferry.errors import InputError, RunError
+from torchferry.errors import RunError
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -209,7 +209,9 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
 
         return read_trace(args.trace)
     if args.capture:
-        return _read_capture(args.capture)
+        from torchferry.readiness.capture_json import read_capture
+
+        return read_capture(args.capture)
     place = _place(args, vendors[0])
     if place.vendor is not None:
         _build(args, place)
@@ -229,6 +231,7 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
 def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
     from torchferry.emulate.plugins import refuse_without_emulation
     from torchferry.launch.place import DeviceKind, Place
+    from torchferry.launch.plugin import refuse_without_plugin
 
     devices = args.nproc or 1
     if args.as_is:
@@ -237,11 +240,7 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
         return Place(DeviceKind.REFERENCE, devices=devices)
     if args.emulate:
         refuse_without_emulation(vendor)
-    if not vendor.plugin:
-        raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
-            "name another vendor first, or leave --sim out"
-        )
+    refuse_without_plugin(vendor, ", name that one first, or leave --sim out")
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
     return Place(kind, vendor, options.vendor_paths(args), devices, converted=args.converted)
 
@@ -251,16 +250,6 @@ def _build(args: argparse.Namespace, place: Place) -> None:
     from torchferry.launch.place import build_for
 
     build_for(place, silent if args.quiet else None)
-
-
-def _read_capture(path: Path) -> Capture:
-    from torchferry.readiness.capture_json import load
-
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is no capture; name a .json that `ferry ops -o` wrote") from None
-    return load(text, str(path))
 
 
 def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.errors import InputError, RunError
+from torchferry.errors import RunError
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
@@ -60,20 +59,12 @@ def words_of(args: argparse.Namespace) -> list[str]:
 
 def program_of(args: argparse.Namespace, usage: str) -> Program:
     """The program that the command line names."""
-    from torchferry.launch.program import Program
+    from torchferry.launch import program
 
     words = words_of(args)
     if not words:
         raise RunError(f"which program? {usage}")
-    if not args.is_module:
-        check_script(words[0])
-    return Program(words[0], args.is_module, tuple(words[1:]), torchrun_options(args))
-
-
-def check_script(script: str) -> None:
-    """A script must be there before anything is built for it."""
-    if not os.path.exists(script):
-        raise InputError(f"{script}: no such script; -m runs a module by name")
+    return program.program_of(words, args.is_module, torchrun_options(args))
 
 
 def add_torchrun(parser: argparse.ArgumentParser) -> None:
@@ -97,10 +88,11 @@ def torchrun_options(args: argparse.Namespace) -> tuple[str, ...] | None:
     chosen = {name: value for name, value in given.items() if value is not None}
     if args.nproc is None and not chosen:
         return None
-    # a port of torchrun's choice, unless the user says where the processes meet
-    alone = [] if any(_TORCHRUN[name] for name in chosen) else ["--standalone"]
+    from torchferry.launch.program import torchrun_words
+
+    says_where = any(_TORCHRUN[name] for name in chosen)
     values = [word for name, value in chosen.items() for word in (f"--{name}", value)]
-    return (*alone, "--nproc-per-node", str(args.nproc or 1), *values)
+    return torchrun_words(args.nproc or 1, values, alone=not says_where)
 
 
 # Where the programs of `ferry record`, `overflow`, `watch` and `profile` run.

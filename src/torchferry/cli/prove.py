@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from torchferry.cli.output import note
 from torchferry.cli.program import (
     add_program,
     add_torchrun,
-    check_script,
     torchrun_options,
     words_of,
 )
@@ -25,7 +24,7 @@ from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.launch.program import Program
-    from torchferry.proof.model import Proof, ProofRequest
+    from torchferry.proof.model import Proof
     from torchferry.proof.runs import ProofPlan, Watch
     from torchferry.vendors.model import Vendor
 
@@ -108,67 +107,55 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
     from torchferry.building.build import silent
-    from torchferry.proof.prover import build_devices, check_output, proof_folders, prove, write_reports
+    from torchferry.proof.launching import run_proof
     from torchferry.proof.report import REPORTS
-    from torchferry.proof.runs import Runner
     from torchferry.report.formats import Options
 
-    vendors = _vendors(args)
-    plan = _plan(args, vendors)
-    if args.output:
-        check_output(args.output)
-    build_devices(plan, silent if args.quiet else None)
-    with proof_folders(args.output) as folders:
-        runner = Runner(plan, folders.records, folders.kept, _watch(args))
-        proof = prove(_request(args, plan, vendors), vendors, runner)
-        _show_crashes(proof, folders.kept)
-        language = options.language_of(args)
-        write_reports(proof, folders.kept, language)
+    language = options.language_of(args)
+
+    def show(proof: Proof, kept: Path) -> None:
+        _show_crashes(proof, kept)
         REPORTS.show(proof, options=Options(language))
-    if folders.earlier:
-        note(f"what was there is kept as {folders.earlier}: it holds things that no proof has written")
+
+    plan = _plan(args, _vendors(args))
+    earlier, proof = run_proof(
+        plan, args.output, language, _watch(args), show, silent if args.quiet else None
+    )
+    if earlier:
+        note(f"what was there is kept as {earlier}: it holds things that no proof has written")
     return 0 if proof.holds else 1
 
 
 def _vendors(args: argparse.Namespace) -> list[Vendor]:
-    from torchferry.emulate.plugins import refuse_without_emulation
+    from torchferry.proof.launching import refuse_unprovable
 
     vendors = [get_vendor(name, args.vendor_path) for name in options.names(args.to)]
     if not vendors:
         raise RunError("which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT")
     for vendor in vendors:
-        if not vendor.plugin:
-            raise RunError(
-                f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
-                "choose a vendor with a plugin of its own"
-            )
-        if args.emulate:
-            refuse_without_emulation(vendor)
+        refuse_unprovable(vendor, args.emulate)
     return vendors
 
 
 def _plan(args: argparse.Namespace, vendors: list[Vendor]) -> ProofPlan:
-    from torchferry.launch.place import DeviceKind, Place
+    from torchferry.proof.launching import places_of
     from torchferry.proof.runs import ProofPlan
 
-    original, converted = _programs(args, vendors)
-    kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
-    paths = options.vendor_paths(args)
-    devices, is_converted = args.devices or args.nproc or 1, converted is not None
-    places = [
-        Place(kind, vendor, paths, devices, args.memory, converted=is_converted, shared_randomness=True)
-        for vendor in vendors
-    ]
+    original, converted = _programs(args)
+    devices, paths = args.devices or args.nproc or 1, options.vendor_paths(args)
     return ProofPlan(
         original=original,
         converted=converted,
-        places=tuple(places),
+        places=places_of(vendors, args.emulate, converted is not None, devices, args.memory, paths),
         devices=devices,
         steps=args.steps,
         seed=args.seed,
         same_weights=args.same_weights,
         timeout=args.timeout,
         cwd=_folder(args.cwd),
+        exact=args.exact,
+        rtol=args.rtol,
+        atol=args.atol,
     )
 
 
@@ -178,7 +165,7 @@ def _folder(said: Path | None) -> Path | None:
     return None if said is None else said.resolve()
 
 
-def _programs(args: argparse.Namespace, vendors: list[Vendor]) -> tuple[Program, Program | None]:
+def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
     """The original, and the converted one if there is one; what follows `--` are the arguments of both."""
     from torchferry.launch.program import Program
 
@@ -190,47 +177,17 @@ def _programs(args: argparse.Namespace, vendors: list[Vendor]) -> tuple[Program,
     target, arguments = (args.original, words) if args.original else (words[0], words[1:])
     torchrun = torchrun_options(args)
     original = Program(target, args.is_module, tuple(arguments), torchrun)
-    converted = (
-        Program(args.converted, args.is_module, tuple(arguments), torchrun) if args.converted else None
-    )
-    if not args.is_module:
-        _check_scripts(original, converted, vendors)
-    return original, converted
-
-
-def _check_scripts(original: Program, converted: Program | None, vendors: list[Vendor]) -> None:
-    scripts = [original.target]
-    if converted is not None:
-        scripts += [converted.target.replace("{vendor}", vendor.name) for vendor in vendors]
-    for script in scripts:
-        check_script(script)
-
-
-def _request(args: argparse.Namespace, plan: ProofPlan, vendors: list[Vendor]) -> ProofRequest:
-    from torchferry.proof.model import ProofRequest
-
-    original = plan.original
-    module = ("-m",) if original.is_module else ()
-    return ProofRequest(
-        original=(*module, original.target, *original.arguments),
-        converted=args.converted or "",
-        vendors=tuple(vendor.name for vendor in vendors),
-        steps=args.steps,
-        seed=args.seed,
-        processes=0 if original.torchrun is None else args.nproc or 1,
-        same_weights=args.same_weights,
-        exact=args.exact,
-        rtol=args.rtol,
-        atol=args.atol,
-        emulated=args.emulate,
-    )
+    if not args.converted:
+        return original, None
+    return original, replace(original, target=args.converted)
 
 
 def _watch(args: argparse.Namespace) -> Watch:
-    from torchferry.proof.runs import shown
+    from torchferry.proof.launching import unwatched
+    from torchferry.proof.progress import shown
 
     if args.quiet or not sys.stderr.isatty():
-        return lambda name, folder, steps: nullcontext()
+        return unwatched
     return lambda name, folder, steps: shown(name, folder, steps, sys.stderr)
 
 

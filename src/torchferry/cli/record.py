@@ -185,6 +185,7 @@ def _report(
     recorded: Recorded,
     notes: tuple[str, ...],
 ) -> int:
+    from torchferry.accuracy.record.launching import nothing_recorded
     from torchferry.accuracy.record.outputs import noted, sentences
     from torchferry.launch.supervise import stop_if_told
 
@@ -197,7 +198,7 @@ def _report(
         recorded.ending, "interrupted; what was recorded until then is kept" if recorded.files else ""
     )
     if not recorded.files:
-        raise RunError(_nothing_recorded(program, settings, recorded))
+        raise RunError(nothing_recorded(program, settings, recorded))
     if not any(outcome.calls for outcome, _ in recorded.files) and not recorded.ending.exit_code:
         raise RunError(
             f"{args.output}: holds no call: no operator of these steps fits --module, --op and --phase; "
@@ -218,26 +219,6 @@ def _is_complete(settings: RecordSettings, recorded: Recorded) -> bool:
 
 def _has_all_steps(settings: RecordSettings, outcome: WrittenRecord) -> bool:
     return settings.steps is not None and outcome.steps >= settings.steps
-
-
-def _nothing_recorded(program: Program, settings: RecordSettings, recorded: Recorded) -> str:
-    if recorded.ending.out_of_time:
-        return f"{program.target}: took longer than --timeout allows, and nothing was recorded"
-    if recorded.ending.exit_code:
-        code = recorded.ending.exit_code
-        return (
-            f"{program.target}: ended with exit code {code} before anything was recorded; its output is above"
-        )
-    if settings.rank:
-        return (
-            f"{program.target}: no process had the rank {settings.rank}; leave --rank out, or say another one"
-        )
-    if settings.first_step > 1:
-        return f"{program.target}: ended before step {settings.first_step}; record an earlier one with --from"
-    return (
-        f"{program.target}: called no module that has parameters, so nothing was recorded; --whole records all that "
-        "a program calls"
-    )
 
 
 # `ferry record info` and `ferry record convert`: what is in a record, and its tensors as files of

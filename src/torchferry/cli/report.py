@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the findings and render them."""
-    from torchferry.conversion.rule import all_rules
+    from torchferry.conversion.rule import rule_docs
     from torchferry.report.findings import REPORTS
     from torchferry.report.findings.json import read_findings
     from torchferry.report.formats import Options
@@ -37,8 +37,7 @@ def run(args: argparse.Namespace) -> int:
     language = options.language_of(args)
     chosen = REPORTS.find(args.format or REPORTS.format_of(args.output))
     report = read_findings(args.findings)
-    rule_docs = {rule.id: rule.summary for rule in all_rules()}
-    wanted = Options(language, args.verbose, rule_docs=rule_docs)
+    wanted = Options(language, args.verbose, rule_docs=rule_docs())
     output: Path | None = args.output
     if output is None and chosen.name in REPORTS.only_files:
         output = args.findings.with_suffix(chosen.suffix)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
 
 _OF_THE_LAYER = ("--type-checks", "--capability", "--cuda-version", "--explain")
+_OF_SOME_DEVICES = ("native", "converted", "devices", "memory", "card", "strict", "summary")
 _SIGNALS = 128  # as shells count: exit codes above it are signals
 
 
@@ -95,11 +96,12 @@ def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the program, or only say what would be changed for it; the answer is an exit code."""
     from torchferry.building.build import silent
+    from torchferry.launch import plugin
     from torchferry.launch.program import run_at
 
     vendor = _vendor(args)
-    choice = _choice(args, vendor)
-    _refuse_options_of_others(args, vendor, choice)
+    choice = plugin.choose(vendor, args.sim, args.emulate, may_emulate=not (args.strict or args.card))
+    plugin.refuse_unfit(vendor, choice.kind, {name: getattr(args, name) for name in _OF_SOME_DEVICES})
     if words_of(args) or not args.explain:
         program = program_of(args, "ferry run --to VENDOR (SCRIPT | -m MODULE)")
     if args.summary:
@@ -127,52 +129,7 @@ def _vendor(args: argparse.Namespace) -> Vendor:
         raise RunError(
             f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}"
         )
-    vendor = get_vendor(name, args.vendor_path)
-    if args.sim and not vendor.plugin:
-        raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose a "
-            "vendor with a plugin of its own, or leave --sim out on a machine that has the device"
-        )
-    return with_card(vendor, args.card)
-
-
-def _choice(args: argparse.Namespace, vendor: Vendor) -> Choice:
-    """The device that was asked for; else the one that there is, with the reason for it."""
-    from torchferry.launch.place import DeviceKind
-    from torchferry.launch.plugin import Choice, choose
-
-    if args.sim:
-        return Choice(DeviceKind.SIMULATED)
-    if args.emulate:
-        return Choice(DeviceKind.EMULATED)
-    return choose(vendor, may_emulate=not (args.strict or args.card))
-
-
-def _refuse_options_of_others(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> None:
-    from torchferry.launch.place import DeviceKind
-
-    if args.native and choice.kind is not DeviceKind.EMULATED:
-        raise RunError("--native: only for the emulated device; add --emulate, or leave it out")
-    if args.native and args.converted:
-        raise RunError("--native and --converted: only one of them at a time; leave one out")
-    if args.strict and choice.kind is DeviceKind.EMULATED:
-        raise RunError(
-            "--strict: only for the simulated device; take --sim in place of --emulate, or leave it out"
-        )
-    if args.card and choice.kind is DeviceKind.EMULATED:
-        raise RunError(
-            "--card: only for the simulated device; take --sim in place of --emulate, or leave it out"
-        )
-    given = [
-        f"--{name}"
-        for name in ("devices", "memory", "card", "strict", "summary")
-        if getattr(args, name) not in (None, False)
-    ]
-    if given and choice.kind is DeviceKind.REAL:
-        instead = (
-            "choose another vendor, or leave it out" if not vendor.plugin else "add --sim, or leave it out"
-        )
-        raise RunError(f"{', '.join(given)}: only for a simulated or emulated device; {instead}")
+    return with_card(get_vendor(name, args.vendor_path), args.card)
 
 
 def _layer(args: argparse.Namespace, vendor: Vendor) -> LayerSettings | None:

@@ -8,6 +8,7 @@ import sys
 from torchferry.cli import conversion, next_step, options
 from torchferry.conversion.discover import check_input
 from torchferry.conversion.project import examine_project
+from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
@@ -59,7 +60,7 @@ def _is_to_do(report: Report) -> bool:
 
 
 def _show(args: argparse.Namespace, report: Report, target: Target) -> None:
-    wanted = Options(options.language_of(args), args.verbose, rule_docs=conversion.rule_docs())
+    wanted = Options(options.language_of(args), args.verbose, rule_docs=rule_docs())
     if args.output:
         REPORTS.write(report, args.output, wanted, args.format)
     elif not args.quiet:

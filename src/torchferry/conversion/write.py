@@ -34,6 +34,8 @@ from torchferry.files.aside import (
 
 Reports = Mapping[str, bytes]  # file name -> content
 _PYTHON_SUFFIXES = (".py", ".pyw")
+# Reports that every converted copy carries: the canonical one, and the page to read -> their formats.
+REPORT_FILES = {FINDINGS: "json", "report.html": "html"}
 
 
 class Replace(Enum):

@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,7 @@ _EMULATED = Text(
     "no {device} device is here, and {plugin} is set up: running on it with an emulated {toolkit}; --sim simulates",
     "此处没有 {device} 设备，而 {plugin} 已就绪：在仿真的 {toolkit} 上用它运行；--sim 则改用模拟设备",
 )
+_WITHOUT_SIM = ", or leave --sim out on a machine that has the device"
 _LIBRARY_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 
 
@@ -42,8 +44,14 @@ class Choice:
     reason: Text | None = None
 
 
-def choose(vendor: Vendor, may_emulate: bool = True) -> Choice:
-    """The real device if there is one, else the vendor's plugin if it can run here, else a simulated device."""
+def choose(vendor: Vendor, sim: bool = False, emulate: bool = False, may_emulate: bool = True) -> Choice:
+    """The device that is asked for; else the real one if there is one, else the vendor's plugin if it can run here,
+    else a simulated device."""
+    if sim:
+        refuse_without_plugin(vendor, _WITHOUT_SIM)
+        return Choice(DeviceKind.SIMULATED)
+    if emulate:
+        return Choice(DeviceKind.EMULATED)
     if not is_to_be_simulated(vendor):
         return Choice(DeviceKind.REAL)
     if may_emulate and os.environ.get(variables.EMULATE) != "0" and is_set_up(vendor):
@@ -73,16 +81,40 @@ def place_of(
         return Place(kind, vendor_paths=vendor_paths, devices=devices, as_is=as_is)
     if as_is:
         raise RunError("--to and --as-is: only one of them at a time; leave one out")
-    if sim and not vendor.plugin:
-        raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose "
-            "another vendor, or leave --sim out on a machine that has the device"
-        )
+    if sim:
+        refuse_without_plugin(vendor, _WITHOUT_SIM)
     kind = DeviceKind.SIMULATED if sim or is_to_be_simulated(vendor) else DeviceKind.REAL
     if emulate:
         refuse_without_emulation(vendor)
         kind = DeviceKind.EMULATED
     return Place(kind, vendor, vendor_paths, devices, converted=converted, shared_randomness=True)
+
+
+def refuse_without_plugin(vendor: Vendor, instead: str = "") -> None:
+    """Complain of a vendor whose device PyTorch has in tree; `instead` is what else its user could do."""
+    if not vendor.plugin:
+        raise RunError(
+            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose a "
+            f"vendor with a plugin of its own{instead}"
+        )
+
+
+def refuse_unfit(vendor: Vendor, kind: DeviceKind, given: Mapping[str, object]) -> None:
+    """Complain of options, by their names on the command line, that don't fit the device or one another."""
+    asked = [name for name, value in given.items() if value not in (None, False, "")]
+    if "native" in asked and kind is not DeviceKind.EMULATED:
+        raise RunError("--native: only for the emulated device; add --emulate, or leave it out")
+    if "native" in asked and "converted" in asked:
+        raise RunError("--native and --converted: only one of them at a time; leave one out")
+    for name in ("strict", "card"):
+        if name in asked and kind is DeviceKind.EMULATED:
+            raise RunError(
+                f"--{name}: only for the simulated device; take --sim in place of --emulate, or leave it out"
+            )
+    machine = [f"--{name}" for name in asked if name not in ("native", "converted")]
+    if machine and kind is DeviceKind.REAL:
+        instead = "add --sim, or leave it out" if vendor.plugin else "choose another vendor, or leave it out"
+        raise RunError(f"{', '.join(machine)}: only for a simulated or emulated device; {instead}")
 
 
 def is_installed(vendor: Vendor) -> bool:

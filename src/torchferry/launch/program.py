@@ -10,16 +10,22 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.building.build import Progress
+from torchferry.errors import InputError
 from torchferry.launch.environment import child_environment, environment_at
 from torchferry.launch.place import Place, build_for
 from torchferry.launch.supervise import run_supervised
 from torchferry.sim.summary import RunOutcome, RunSummary, read_parts
+
+_ALONE = "--standalone"  # torchrun chooses a port of its own
+_PROCESSES = "--nproc-per-node"
+_FOLDER_PREFIX = "torchferry-run-"
+_FOLDER_LOCK = "lock"
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,34 @@ class Program:
         torchrun = [] if self.torchrun is None else ["-m", "torch.distributed.run", *self.torchrun]
         return [sys.executable, *torchrun, *module, self.target, *self.arguments]
 
+    @property
+    def processes(self) -> int:
+        """How many torchrun starts on this machine; 0 without it."""
+        return 0 if self.torchrun is None else int(self.torchrun[self.torchrun.index(_PROCESSES) + 1])
+
     def shown(self) -> str:
         """How its user calls it."""
         return shlex.join([*(["-m"] if self.is_module else []), self.target, *self.arguments])
 
 
-_FOLDER_PREFIX = "torchferry-run-"
-_FOLDER_LOCK = "lock"
+def program_of(
+    words: Sequence[str], is_module: bool = False, torchrun: tuple[str, ...] | None = None
+) -> Program:
+    """The script or module that these words name, with its arguments; a script must be there."""
+    if not is_module:
+        check_script(words[0])
+    return Program(words[0], is_module, tuple(words[1:]), torchrun)
+
+
+def check_script(script: str) -> None:
+    """A script must be there before anything is built for it."""
+    if not os.path.exists(script):
+        raise InputError(f"{script}: no such script; -m runs a module by name")
+
+
+def torchrun_words(processes: int, others: Sequence[str] = (), alone: bool = True) -> tuple[str, ...]:
+    """torchrun's own options; `alone`: the processes meet on this machine."""
+    return (*([_ALONE] if alone else []), _PROCESSES, str(processes), *others)
 
 
 def run_at(place: Place, program: Program, progress: Progress | None = None) -> RunSummary:

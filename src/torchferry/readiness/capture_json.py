@@ -27,6 +27,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from torchferry import __version__
@@ -212,6 +213,15 @@ _PLAIN_FIELDS: Mapping[str, Callable[[JsonNode], Any]] = {
 def dump(capture: Capture) -> str:
     """The capture as the text of a file; equal captures give equal texts."""
     return json.dumps(to_document(capture), separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def read_capture(path: Path) -> Capture:
+    """The capture in a file that `ferry ops -o` wrote."""
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no capture; name a .json that `ferry ops -o` wrote") from None
+    return load(text, str(path))
 
 
 def load(text: str, name: str) -> Capture:

@@ -131,7 +131,7 @@ def result_table(
     rows = (
         (
             Cell(called(result.subject), is_code=True),
-            grades[result.status],
+            Cell(grades[result.status].name, grades[result.status].style),
             Cell(lines(said(result))),
         )
         for result in results

@@ -11,11 +11,11 @@ STEERED = """
 import torchferry.perf.collect.program as program
 from torchferry.perf.collect.tracing import VendorTracer
 
-def make(settings, vendor, rank):
+def make(settings):
     import torch_npu.profiler
     return VendorTracer(torch_npu.profiler, "NPU", settings, rank=1)
 
-program.make_tracer = make
+program._tracer_of = make
 for _ in range(9):
     step()
 """

@@ -102,6 +102,27 @@ def run_recorded(
         return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
 
 
+def nothing_recorded(program: Program, settings: RecordSettings, recorded: Recorded) -> str:
+    """What to say of a run that left no record."""
+    if recorded.ending.out_of_time:
+        return f"{program.target}: took longer than --timeout allows, and nothing was recorded"
+    if recorded.ending.exit_code:
+        code = recorded.ending.exit_code
+        return (
+            f"{program.target}: ended with exit code {code} before anything was recorded; its output is above"
+        )
+    if settings.rank:
+        return (
+            f"{program.target}: no process had the rank {settings.rank}; leave --rank out, or say another one"
+        )
+    if settings.first_step > 1:
+        return f"{program.target}: ended before step {settings.first_step}; record an earlier one with --from"
+    return (
+        f"{program.target}: called no module that has parameters, so nothing was recorded; --whole records all that "
+        "a program calls"
+    )
+
+
 def options_again(program: Program, settings: RecordSettings, place: Place) -> str:
     """By which a run like this one is made, besides its vendor, whether that is simulated, and what is recorded of it."""
     is_alone = program.torchrun is None

@@ -65,8 +65,7 @@ class TorchTracer:
 
     def __init__(self, settings: ProfileSettings, activities: Iterable[Any]) -> None:
         self.first_mark = settings.first_step
-        # The class below torch.profiler.profile starts and stops when it is told to.
-        self._profile: Any = vars(torch.profiler)["_KinetoProfile"](
+        self._profile: Any = _whole_control()(
             activities=list(activities),
             record_shapes=settings.shapes,
             profile_memory=settings.memory,
@@ -74,7 +73,7 @@ class TorchTracer:
         )
         self._is_prepared = self._is_started = False
         self._mark: Any = None
-        self._unfinished = 0  # the step that was broken off; 0: none
+        self._unfinished = 0
 
     def prepare(self, step: int) -> None:
         """Warm up."""
@@ -82,7 +81,7 @@ class TorchTracer:
         self._is_prepared = True
 
     def start(self, step: int) -> None:
-        """Begin to keep what happens, with this step."""
+        """Begin."""
         if not self._is_prepared:
             self.prepare(step)
         self._profile.start_trace()
@@ -96,7 +95,7 @@ class TorchTracer:
             self._begin_step(step)
 
     def stop(self, step: int, is_whole: bool) -> None:
-        """End the profile."""
+        """End."""
         if is_whole:
             self._end_step()
         else:
@@ -115,7 +114,7 @@ class TorchTracer:
         return packed.name
 
     def abandon(self) -> None:
-        """End the profile; what was only warmed up can't be stopped without a start."""
+        """End; what was only warmed up can't be stopped without a start."""
         self._mark = None
         if not self._is_started:
             self._profile.start_trace()
@@ -183,8 +182,13 @@ class VendorTracer:
         return next((path.name for path in folder.glob(f"{self._worker}*")), "")
 
     def abandon(self) -> None:
-        """End the profile."""
+        """End."""
         self._profile.stop()
+
+
+def _whole_control() -> Any:
+    """The class below torch.profiler.profile, which starts and stops when it is told to."""
+    return vars(torch.profiler)["_KinetoProfile"]
 
 
 def _own_module(vendor: Vendor) -> ModuleType | None:

@@ -42,9 +42,7 @@ class StepPair:
         pairs = list(zip(losses(self.reference), losses(self.migrated), strict=False))
         if not pairs:
             return None
-        if self.losses_equal:
-            return 0.0
-        return max((abs(a - b) for a, b in pairs), key=lambda each: math.inf if math.isnan(each) else each)
+        return 0.0 if self.losses_equal else max((abs(a - b) for a, b in pairs), key=_nan_is_largest)
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,13 @@ def _table(
     steps = zip_longest(reference.steps if reference else (), migrated.steps if migrated else ())
     title = process_title(some, number) if count > 1 else Text("", "")
     optimizers = some.optimizers if some else ()
-    rows = tuple(
-        StepPair(next((step.ordinal for step in pair if step), at), *pair) for at, pair in enumerate(steps, 1)
-    )
+    rows = tuple(StepPair(_number(pair, at), *pair) for at, pair in enumerate(steps, 1))
     return ProofSteps(title, len(optimizers) > 1, optimizers, rows)
+
+
+def _number(pair: tuple[StepSummary | None, StepSummary | None], at: int) -> int:
+    return next((step.ordinal for step in pair if step), at)
+
+
+def _nan_is_largest(value: float) -> float:
+    return math.inf if math.isnan(value) else value

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from torchferry.sim.shims import begin_plugin
+from torchferry.sim.shims import require_simulator
 
-_vendor = begin_plugin(__name__)
+_vendor = require_simulator(__name__)
 
-from torchferry.sim.shims.modules import adapter_version  # noqa: E402
+from torchferry.sim.shims.modules import adapter_version, adopt_device  # noqa: E402
+
+adopt_device(_vendor, __name__)
 
 from . import backends, optimizers, utils  # noqa: E402
 
