@@ -211,6 +211,9 @@ class RuleSet:
 
 def _needed(rules: Iterable[Rule]) -> tuple[bytes, ...]:
     """The triggers of rules, short ones first: most files that hold any hold `cuda`. Those with another inside go."""
+    needed: list[bytes] = []
     words = {word.encode() for rule in rules for word in rule.triggers}
-    needed = [word for word in words if not any(other in word for other in words - {word})]
-    return tuple(sorted(needed, key=lambda word: (len(word), word)))
+    for word in sorted(words, key=lambda word: (len(word), word)):
+        if not any(other in word for other in needed):
+            needed.append(word)
+    return tuple(needed)

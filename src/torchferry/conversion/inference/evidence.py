@@ -17,6 +17,7 @@ from torchferry.text import Text
 TESTS_OF_TEXT = frozenset(
     {"startswith", "endswith", "find", "index", "count", "split", "partition", "replace"}
 )
+_METHODS_OF_TEXT = TESTS_OF_TEXT | {"lower", "strip", "get", "format"}
 _SAME_VALUE = frozenset({"lower", "strip", "split", "partition", "get"})
 CONTAINERS = (ast.List, ast.Tuple, ast.Set)
 
@@ -85,27 +86,17 @@ class NameEvidence:
         if isinstance(node, ast.Name):
             return self.fits(node.id) or self._is_bound_to_one(node)
         if isinstance(node, ast.Attribute):
-            return (
-                self.fits(node.attr)
-                or node.attr == "type"
-                or (node.attr in ("value", "name") and self.holds(node.value))
-            )
+            is_other_form = node.attr in ("value", "name") and self.holds(node.value)
+            return is_other_form or self.fits(node.attr) or node.attr == "type"
         if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in (
-                *TESTS_OF_TEXT,
-                "lower",
-                "strip",
-                "get",
-                "format",
-            ):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS_OF_TEXT:
                 return self.holds(node.func.value) or any(self.key_fits(item) for item in node.args)
             return self.fits(called_name(node)) or any(self.holds(item) for item in node.args)
         if isinstance(node, ast.Subscript):
             return self.key_fits(node.slice) or self.holds(node.value)
         if isinstance(node, ast.JoinedStr):
-            return any(
-                isinstance(part, ast.FormattedValue) and self.holds(part.value) for part in node.values
-            )
+            values = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+            return any(map(self.holds, values))
         if isinstance(node, (*CONTAINERS, ast.BoolOp)):
             items = node.values if isinstance(node, ast.BoolOp) else node.elts
             return any(self.mentions_sibling(item) or self.holds(item) for item in items)
@@ -130,9 +121,8 @@ class NameEvidence:
         binding = self.site.module.binding_of(name.id, self.site.scope, name.lineno)
         value = binding.value if binding else None
         if isinstance(value, ast.Call):
-            return self.site.qualified(value.func) in self.vocabulary.functions or self.fits(
-                called_name(value)
-            )
+            is_function = self.site.qualified(value.func) in self.vocabulary.functions
+            return is_function or self.fits(called_name(value))
         if isinstance(value, ast.Attribute) and value.attr == "type":
             value = value.value  # x.device.type
         return isinstance(value, ast.Attribute) and self.fits(value.attr)
@@ -151,12 +141,7 @@ def _strings(node: ast.expr) -> Iterator[str]:
 
 def is_backend_of_device(key: ast.AST, value: ast.AST) -> bool:
     """{"cuda": "nccl", "cpu": "gloo"}: which backend a device type uses."""
-    return (
-        isinstance(key, ast.Constant)
-        and key.value == "cuda"
-        and isinstance(value, ast.Constant)
-        and value.value == "nccl"
-    )
+    return text_of(key) == "cuda" and text_of(value) == "nccl"
 
 
 # The way from a value up through the expressions that only pass it on: lists, conditions, templates,
@@ -167,15 +152,7 @@ _TRANSPARENT_CALLS = frozenset(
 )
 _COLUMNS = frozenset({"zip", "product"})
 _ROWS = frozenset({"param"})  # pytest.param("cuda", 1, marks=...), parameterized.param("cuda", 1)
-_TRANSPARENT = (
-    ast.IfExp,
-    ast.BoolOp,
-    ast.Starred,
-    ast.NamedExpr,
-    ast.Await,
-    ast.Lambda,
-    ast.FormattedValue,
-)
+_TRANSPARENT = (ast.BoolOp, ast.Starred, ast.NamedExpr, ast.Await, ast.Lambda, ast.FormattedValue)
 # A text that begins with a value, and goes on with an index if at all.
 _TEMPLATE = re.compile(r"(?:%s|\{[^{}]*\})(?::|\Z)")
 
@@ -206,9 +183,9 @@ class Climb:
 
     def lists_target(self, parent: ast.AST) -> bool:
         """Whether the target's own value stands in the same list: this code knows the target already."""
-        return isinstance(parent, (ast.Dict, *CONTAINERS)) and self.target_word in self.evidence.words_in(
-            parent
-        )
+        if not isinstance(parent, (ast.Dict, *CONTAINERS)):
+            return False
+        return self.target_word in self.evidence.words_in(parent)
 
     def is_transparent(self, parent: ast.AST, child: ast.AST) -> bool:
         if isinstance(parent, ast.IfExp):
@@ -228,9 +205,8 @@ class Climb:
                 return True
             if called_name(parent) in (*_ROWS, "product"):  # itertools.product
                 return child in parent.args
-            return self._is_default(parent, child) or (
-                called_name(parent) == "format" and self._is_beginning(parent, child)
-            )
+            is_filled_in = called_name(parent) == "format" and self._is_beginning(parent, child)
+            return is_filled_in or self._is_default(parent, child)
         return False
 
     def _is_beginning(self, parent: ast.JoinedStr | ast.BinOp | ast.Call, child: ast.AST) -> bool:
@@ -260,16 +236,10 @@ class Climb:
     def _is_default(self, call: ast.Call, child: ast.AST) -> bool:
         """`os.environ.get("WHERE", "cuda")`: as good as the call itself, if the key does not tell."""
         key = key_of(call)
-        return (
-            key is not None
-            and child is call.args[-1]
-            and len(call.args) > 1
-            and (
-                text_of(child) != key[1]
-                and not self.evidence.fits(key[1])
-                and self.vocabulary.default is RoleVerdict.UNCLEAR
-            )
-        )
+        if key is None or len(call.args) < 2 or child is not call.args[-1]:
+            return False
+        tells = text_of(child) == key[1] or self.evidence.fits(key[1])
+        return not tells and self.vocabulary.default is RoleVerdict.UNCLEAR
 
     def has_sibling(self, parent: ast.AST, child: ast.AST) -> bool:
         others: list[ast.expr] = []
@@ -300,12 +270,8 @@ class Climb:
     def _follows_option(self, elements: list[ast.expr], child: ast.AST) -> bool:
         """["--device", "cuda"]"""
         position = self.evidence.position_in(elements, child)
-        before = elements[position - 1] if position else None
-        return (
-            isinstance(before, ast.Constant)
-            and str(before.value).startswith("-")
-            and self.evidence.key_fits(before)
-        )
+        before = text_of(elements[position - 1]) if position else ""
+        return before.startswith("-") and self.evidence.fits(before)
 
 
 def _elements(row: ast.AST) -> list[ast.expr]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -36,7 +36,6 @@ from torchferry.conversion.program.slots import (
 )
 from torchferry.conversion.site import Site
 from torchferry.source.names import called_name, last_name
-from torchferry.source.walk import WalkState
 from torchferry.text import Text
 
 # A verdict about a string, with the reason that the report shows, and where its value goes from
@@ -100,10 +99,11 @@ def handed_to(site: AnySite, call: ast.Call, value: ast.AST, indexes: Sequence[i
     column = indexes[-2] if len(indexes) > 1 else None
     if name in _BY_NAME and (keyword == "argvalues" or value in call.args[1:2]):
         names = _names(call)
-        chosen = names[0] if len(names) == 1 else _element(names, column)
-        return _given(site, chosen)
-    if name in _BY_POSITION and value in call.args[:1] and _is_parameterized(call.func):
-        return _given(site, _element(_parameters(site.place.statement), column or 0))
+        return _given(site, names, 0 if len(names) == 1 else column)
+    if name in _BY_POSITION and value in call.args[:1]:
+        # parameterized(...), parameterized.expand(...)
+        if "parameterized" in (last_name(call.func), last_name(getattr(call.func, "value", None))):
+            return _given(site, _parameters(site.place.statement), column or 0)
     statement = site.place.statement
     if name == "fixture" and keyword == "params" and isinstance(statement, FUNCTIONS):
         path = site.context.path
@@ -120,15 +120,6 @@ def _names(call: ast.Call) -> list[str]:
     return [part.strip() for part in text_of(node).split(",")] if node is not None else []
 
 
-def _element(names: Sequence[str], index: int | None) -> str:
-    return names[index] if index is not None and index < len(names) else ""
-
-
-def _is_parameterized(function: ast.expr) -> bool:
-    """parameterized(...), parameterized.expand(...)"""
-    return "parameterized" in (last_name(function), last_name(getattr(function, "value", None)))
-
-
 def _parameters(statement: ast.stmt) -> list[str]:
     """The parameters of a function but its object."""
     if not isinstance(statement, FUNCTIONS):
@@ -137,8 +128,10 @@ def _parameters(statement: ast.stmt) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def _given(site: AnySite, name: str) -> Given:
+def _given(site: AnySite, names: list[str], index: int | None) -> Given:
+    """The parameter that has one of these names."""
     statement, path = site.place.statement, site.context.path
+    name = names[index] if index is not None and index < len(names) else ""
     if not name:
         return Given("")
     if isinstance(statement, ast.ClassDef):
@@ -155,6 +148,7 @@ _MESSAGES = re.compile(
 _OPTION_FUNCTIONS = re.compile(
     r"^(add_argument|option|argument|Option|Argument|Field|field|attrib|ib|DEFINE_\w+)$"
 )
+_OPTION_VALUES = frozenset({"default", "choices", "const", "type", "default_factory"})
 _COLLECTORS = frozenset({"append", "add", "extend", "insert", "remove", "discard"})
 _PATHS = frozenset({"join", "joinpath", "Path", "exists", "isfile", "isdir", "open", "glob"})
 _UNCLEAR = StringRole(RoleVerdict.UNCLEAR, NO_CLUE)
@@ -229,17 +223,12 @@ class RoleFinder(Climb):
 
     def _decide_keyword(self, keyword: ast.keyword) -> StringRole:
         name = keyword.arg or ""
-        call = self._call_of(keyword)
+        calls = (node for node in self.site.place.upwards() if isinstance(node, ast.Call))
+        call = next((node for node in calls if keyword in node.keywords), None)
         function = called_name(call) if call else ""
         if name in ("help", "description", "desc", "metavar", "msg", "message"):
             return StringRole(RoleVerdict.NO, IN_MESSAGE)
-        if _OPTION_FUNCTIONS.match(function) and name in (
-            "default",
-            "choices",
-            "const",
-            "type",
-            "default_factory",
-        ):
+        if _OPTION_FUNCTIONS.match(function) and name in _OPTION_VALUES:
             return self._decide_option(call)
         if self.evidence.fits(name):
             return StringRole(RoleVerdict.YES)
@@ -254,47 +243,34 @@ class RoleFinder(Climb):
         """Nothing here tells, but what becomes of these may."""
         return replace(_UNCLEAR, slots=slots)
 
-    def _call_of(self, keyword: ast.keyword) -> ast.Call | None:
-        for node in self.site.place.upwards():
-            if isinstance(node, ast.Call) and keyword in node.keywords:
-                return node
-        return None
-
     def _decide_option(self, call: ast.Call | None) -> StringRole:
         """A default or the choices of a command-line option or of a field."""
         if call is None:
             return _UNCLEAR
         names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        if any(
-            isinstance(name, str) and self.evidence.fits(name.lstrip("-").replace("-", "_")) for name in names
-        ):
+        texts = [name for name in names if isinstance(name, str)]
+        if any(self.evidence.fits(text.lstrip("-").replace("-", "_")) for text in texts):
             return StringRole(RoleVerdict.YES)
         for keyword in call.keywords:
             if keyword.arg == "choices" and isinstance(keyword.value, CONTAINERS):
                 if any(self.evidence.mentions_sibling(element) for element in keyword.value.elts):
                     return StringRole(RoleVerdict.YES)
-            if (
-                keyword.arg == "dest"
-                and isinstance(keyword.value, ast.Constant)
-                and self.evidence.fits(str(keyword.value.value))
-            ):
+            is_dest = keyword.arg == "dest" and isinstance(keyword.value, ast.Constant)
+            if is_dest and self.evidence.fits(str(keyword.value.value)):  # type: ignore[attr-defined]
                 return StringRole(RoleVerdict.YES)
         statement = self.site.place.statement
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and not any(map(_is_option_name, names)):
-            return self._decide_statement(statement)
-        return self._into(*self._option_slots(call, names))
-
-    def _option_slots(self, call: ast.Call, names: list[Any]) -> Iterator[Slot]:
-        """What a parser calls the option; a click option is a parameter of the function below it."""
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            if not any(text.startswith("-") for text in texts):
+                return self._decide_statement(statement)
+        # What a parser calls the option; a click option is a parameter of the function below it.
         dest = next((text_of(item.value) for item in call.keywords if item.arg == "dest"), "")
-        long = [name for name in names if _is_option_name(name) and name.startswith("--")]
-        name = dest or (long or [name for name in names if isinstance(name, str)] or [""])[0]
-        name = name.lstrip("-").replace("-", "_")
-        statement = self.site.place.statement
-        if name and isinstance(statement, FUNCTIONS):
-            yield Variable(self.site.context.path, statement, name)
-        elif name:
-            yield Member(self.site.context.path, None, name)
+        long = [text for text in texts if text.startswith("--")]
+        name = (dest or (long or texts or [""])[0]).lstrip("-").replace("-", "_")
+        if not name:
+            return _UNCLEAR
+        if isinstance(statement, FUNCTIONS):
+            return self._into(Variable(self.site.context.path, statement, name))
+        return self._into(Member(self.site.context.path, None, name))
 
     def _decide_argument(self, call: ast.Call, child: ast.AST) -> StringRole:
         position = next((index for index, item in enumerate(call.args) if item is child), -1)
@@ -308,12 +284,10 @@ class RoleFinder(Climb):
         if name in ("getattr", "hasattr", "setattr", "delattr") and position == 1:
             return StringRole(RoleVerdict.NO, IS_ATTRIBUTE)
         if name == "setattr" and position == 2 and text_of(call.args[1]):
-            fits = self.evidence.fits(text_of(call.args[1]))
-            return (
-                StringRole(RoleVerdict.YES)
-                if fits
-                else self._into(member(self.site, call.args[0], text_of(call.args[1])))
-            )
+            attribute = text_of(call.args[1])
+            if self.evidence.fits(attribute):
+                return StringRole(RoleVerdict.YES)
+            return self._into(member(self.site, call.args[0], attribute))
         if self.evidence.fits(name) and position >= 0:
             return StringRole(RoleVerdict.YES)  # to_device(x, "cuda")
         if name in _PATHS:
@@ -323,7 +297,13 @@ class RoleFinder(Climb):
         if isinstance(call.func, ast.Attribute) and (name in TESTS_OF_TEXT or name in _COLLECTORS):
             return self._compared_with(call.func.value)
         given = handed_to(self.site, call, child, self.indexes)
-        return self._decide_given(given) if given else self._decide_own_function(call, position)
+        if given:
+            return self._decide_given(given)
+        # A function of this project: its parameter's name tells, or what it does with it.
+        slots = argument_slots(self.site, call, position) if position >= 0 else ()
+        if any(self.evidence.fits(slot.name) for slot in slots if isinstance(slot, (Variable, Member))):
+            return StringRole(RoleVerdict.YES)
+        return StringRole(self.vocabulary.default, NO_CLUE, slots)
 
     def _decide_given(self, given: Given) -> StringRole:
         return StringRole(RoleVerdict.YES) if self.evidence.fits(given.name) else self._into(*given.slots)
@@ -338,24 +318,20 @@ class RoleFinder(Climb):
             return StringRole(RoleVerdict.YES)
         return StringRole(self.vocabulary.default, NO_CLUE)
 
-    def _decide_own_function(self, call: ast.Call, position: int) -> StringRole:
-        """A function of this project: its parameter's name tells, or what it does with it."""
-        slots = argument_slots(self.site, call, position) if position >= 0 else ()
-        if any(self.evidence.fits(slot.name) for slot in slots if isinstance(slot, (Variable, Member))):
-            return StringRole(RoleVerdict.YES)
-        return StringRole(self.vocabulary.default, NO_CLUE, slots)
-
     def _decide_comparison(self, compare: ast.Compare, child: ast.AST) -> StringRole:
         if self._is_tested_beside(compare):
             return StringRole(RoleVerdict.NO, ALREADY_THERE)
         others = [side for side in (compare.left, *compare.comparators) if side is not child]
-        return self._compared_with(*map(self._counterpart, others))
-
-    def _counterpart(self, other: ast.expr) -> ast.expr:
-        """(kind, count) == ("cuda", 2), (kind, count) in [("cuda", 2)]: what the value itself is compared with"""
-        if isinstance(other, ast.Tuple) and self.indexes and self.indexes[0] < len(other.elts):
-            return other.elts[self.indexes[0]]
-        return other
+        # (kind, count) == ("cuda", 2), (kind, count) in [("cuda", 2)]: what the value itself is compared with
+        index = self.indexes[0] if self.indexes else None
+        return self._compared_with(
+            *(
+                other.elts[index]
+                if isinstance(other, ast.Tuple) and index is not None and index < len(other.elts)
+                else other
+                for other in others
+            )
+        )
 
     def _compared_with(self, *others: ast.expr) -> StringRole:
         if any(map(self.evidence.holds, others)):
@@ -385,14 +361,11 @@ class RoleFinder(Climb):
         value = node.values[self.evidence.position_in(node.keys, child) or 0]
         if self._is_looked_up(node) or is_backend_of_device(child, value):
             return StringRole(RoleVerdict.YES)
-        kept_in = passed_to(Site(self.site.context, node, self._place_of(node)))
-        return StringRole(RoleVerdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
-
-    def _place_of(self, node: ast.AST) -> WalkState:
         place = self.site.place
         while place.parent is not node and place.outer is not None:
             place = place.outer
-        return place.outer or place
+        kept_in = passed_to(Site(self.site.context, node, place.outer or place))
+        return StringRole(RoleVerdict.UNCLEAR, DICT_KEY.format(noun=self.vocabulary.noun), keys_of(kept_in))
 
     def _decide_dict_value(self, key: ast.expr | None, value: ast.AST) -> StringRole:
         if not isinstance(key, ast.Constant):
@@ -443,13 +416,8 @@ class RoleFinder(Climb):
     def _is_among_cases(self, statement: ast.stmt) -> bool:
         """`case "cuda": ... case "cpu": ...`, and no word of another sort"""
         cases = statement.cases if isinstance(statement, ast.Match) else []
-        values = [
-            node.value
-            for case in cases
-            for node in ast.walk(case.pattern)
-            if isinstance(node, ast.MatchValue)
-        ]
-        words = {text_of(value) for value in values}
+        nodes = [node for case in cases for node in ast.walk(case.pattern)]
+        words = {text_of(node.value) for node in nodes if isinstance(node, ast.MatchValue)}
         known = self.vocabulary.siblings
         return not known.isdisjoint(words) and all(
             word in known or self.vocabulary.own.match(word) for word in words
@@ -482,10 +450,6 @@ class RoleFinder(Climb):
         elif not isinstance(target, ast.Name) and self.evidence.holds(target):
             return StringRole(RoleVerdict.YES)
         return self._into(*target_slots(self.site, target))
-
-
-def _is_option_name(name: object) -> bool:
-    return isinstance(name, str) and name.startswith("-")
 
 
 def _parameter_of(arguments: ast.arguments, default: ast.AST) -> str:

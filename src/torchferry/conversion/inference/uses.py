@@ -20,6 +20,7 @@ from torchferry.conversion.program.reads import distant_reads_of, distant_source
 from torchferry.conversion.program.slots import (
     AnySite,
     Keys,
+    Member,
     ReturnValue,
     Slot,
     Variable,
@@ -46,6 +47,7 @@ class Signs:
 
 
 Step = Callable[[Slot], Iterable[Signs]]
+Reads = Callable[[FileContext, Variable | Member | ReturnValue], Iterable[AnySite]]
 
 
 class UseFlow:
@@ -92,19 +94,17 @@ class UseFlow:
         return weak and not odd, tuple(seen)
 
     def _near_uses(self, slot: Slot) -> Iterator[Signs]:
-        view = self.context.beside(slot.path)
-        if view is not None:
-            yield from self._signs(slot, reads_of(view, slot.of if isinstance(slot, Keys) else slot))
+        yield from self._uses(slot, reads_of)
 
     def _all_uses(self, slot: Slot) -> Iterator[Signs]:
-        yield from self._near_uses(slot)
+        yield from self._uses(slot, reads_of)
+        yield from self._uses(slot, distant_reads_of)
+
+    def _uses(self, slot: Slot, reads: Reads) -> Iterator[Signs]:
         view = self.context.beside(slot.path)
         if view is not None:
-            yield from self._signs(slot, distant_reads_of(view, slot.of if isinstance(slot, Keys) else slot))
-
-    def _signs(self, slot: Slot, sites: Iterable[AnySite]) -> Iterator[Signs]:
-        for site in sites:
-            yield self._lookup(site) if isinstance(slot, Keys) else self._use(slot, site)
+            for site in reads(view, slot.of if isinstance(slot, Keys) else slot):
+                yield self._lookup(site) if isinstance(slot, Keys) else self._use(slot, site)
 
     def _use(self, slot: Slot, site: AnySite) -> Signs:
         compared = self._comparison(site)
@@ -191,15 +191,12 @@ def role_of(site: Site[Any], vocabulary: Vocabulary) -> StringRole:
     answers = site.context.answers
     key = vocabulary.noun, role
     if key not in answers:
-        answers[key] = _is_told(UseFlow(site.context, vocabulary), role)
+        flow = UseFlow(site.context, vocabulary)
+        kept = tuple(slot for slot in role.slots if not _is_parameter(slot))
+        answers[key] = flow.is_used(role.slots) or (
+            role.verdict is RoleVerdict.UNCLEAR and (flow.is_given(kept) or flow.tells(role.peers))
+        )
     return StringRole(RoleVerdict.YES) if answers[key] else role
-
-
-def _is_told(flow: UseFlow, role: StringRole) -> bool:
-    if flow.is_used(role.slots):
-        return True
-    kept = tuple(slot for slot in role.slots if not _is_parameter(slot))
-    return role.verdict is RoleVerdict.UNCLEAR and (flow.is_given(kept) or flow.tells(role.peers))
 
 
 def _is_parameter(slot: Slot) -> bool:

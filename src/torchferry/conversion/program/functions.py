@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchferry.source.walk import child_nodes
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
@@ -72,12 +74,12 @@ def targets(node: ast.AST) -> list[ast.Name | ast.Attribute]:
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below one, without those of functions and classes that are defined in it."""
-    waiting = list(ast.iter_child_nodes(node))
+    waiting = child_nodes(node)
     while waiting:
         child = waiting.pop()
         yield child
         if not isinstance(child, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
-            waiting.extend(ast.iter_child_nodes(child))
+            waiting.extend(child_nodes(child))
 
 
 def own_calls(node: ast.AST) -> Iterator[ast.Call]:

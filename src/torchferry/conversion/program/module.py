@@ -18,6 +18,7 @@ from torchferry.conversion.program.functions import (
 from torchferry.conversion.site import FileContext, enclosing_class
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import Binding, BindingKind, Scope
+from torchferry.source.walk import child_nodes
 
 Routine = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -31,7 +32,7 @@ def calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
             continue
         if isinstance(node, ast.Call):
             yield node
-        waiting.extend(list(ast.iter_child_nodes(node))[::-1])
+        waiting.extend(child_nodes(node)[::-1])
 
 
 def called_method(call: ast.Call) -> str:
@@ -68,15 +69,14 @@ class ProgramModule:
             while waiting:
                 node, parent = waiting.pop()
                 found[node] = NodePlace(unit.scope, unit.statement, parent)
-                waiting.extend((child, node) for child in ast.iter_child_nodes(node))
+                waiting.extend([(child, node) for child in child_nodes(node)])
         return found
 
     @cached_property
     def calls(self) -> list[ast.Call]:
         """Every call, in the order of the text."""
-        nodes = (node for unit in self.module.scopes.units for node in ast.walk(unit.node))
-        found = {id(node): node for node in nodes if isinstance(node, ast.Call)}
-        return sorted(found.values(), key=lambda node: (node.lineno, node.col_offset))
+        found = [node for node in self._surroundings if isinstance(node, ast.Call)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
