@@ -35,7 +35,7 @@ class TorchInstallation:
 
     @property
     def release(self) -> tuple[int, int]:
-        """(2, 13)"""
+        """The version's first two numbers."""
         return _release(self.version)
 
     @property

@@ -78,7 +78,7 @@ def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]
 
 
 class _Headers:
-    """The plugin's headers."""
+    """The headers that a plugin carries."""
 
     def __init__(self, toolkit: Toolkit, plugin: Path, module: str) -> None:
         self.folders = [plugin / name for name in toolkit.headers]

@@ -56,7 +56,7 @@ class Wanted:
 
 
 def python_tag() -> str:
-    """cp311"""
+    """This Python as wheels name it: cp311."""
     return f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 

@@ -104,7 +104,7 @@ class Toolkit:
 
     @property
     def sources(self) -> Path:
-        """Where its C++ is."""
+        """The folder of its C++."""
         return self.folder / "csrc"
 
     def entry_writer(self) -> Callable[[Path], Sequence[Path]] | None:

@@ -40,7 +40,7 @@ class TensorSpec:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """How many numbers it has."""
         return math.prod(self.shape)
 
     @property
@@ -117,7 +117,7 @@ class Use:
 
     @property
     def operator(self) -> str:
-        """Its name: aten::add.Tensor."""
+        """The operator's name: aten::add.Tensor."""
         return self.signature.operator
 
 

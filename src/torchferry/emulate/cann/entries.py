@@ -58,7 +58,7 @@ def read_limits(text: str) -> dict[str, tuple[ArgumentLimit, ...]]:
 
 
 def write_limits(limits: Mapping[str, Iterable[ArgumentLimit]]) -> str:
-    """The lines of the table."""
+    """The text of a table of limits."""
     return "".join(f"{function}\t{' '.join(map(str, of))}\n" for function, of in sorted(limits.items()))
 
 
@@ -131,7 +131,7 @@ Limits = tuple[ArgumentLimit, ...]
 
 
 def read_interfaces(text: str) -> dict[str, Interface]:
-    """Name -> arguments."""
+    """The arguments of each function, by its name."""
     found = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
@@ -282,7 +282,7 @@ class _TableWriter:
         self._body = _Body(())
 
     def source(self, tree: ast.Module) -> str:
-        """The whole source."""
+        """The C++ of all functions of the table."""
         parts = [_HEAD, *(f"IValue helper_{name}(Arguments a);\n" for name in sorted(self._helpers)), "\n"]
         for definition in tree.body:
             if not isinstance(definition, ast.FunctionDef):

@@ -25,12 +25,10 @@ _set_excluded: Any = torch._C._SetExcludeDispatchKeyGuard
 _NUMBERS = (int, float, complex)
 
 
-def _scalar_tensor(value: Any, **options: Any) -> torch.Tensor:
-    return torch.empty((), **options).fill_(value)
-
-
 # What PyTorch does on devices, where it has a short cut for the CPU.
-_ON_DEVICES: Mapping[str, Callable[..., Any]] = {"aten::scalar_tensor": _scalar_tensor}
+_ON_DEVICES: Mapping[str, Callable[..., Any]] = {
+    "aten::scalar_tensor": lambda value, **options: torch.empty((), **options).fill_(value)
+}
 # These look whether a mode watches, and then go another way than without: their own consists of views and a copy.
 _DISTURBED = frozenset({"aten::repeat"})
 # The first that an operator has is what a device without a kernel of its own computes with.
@@ -64,15 +62,6 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
 def _is_view(func: Any) -> bool:
     returns = [result.alias_info for result in func._schema.returns]
     return any(alias is not None and not alias.is_write for alias in returns)
-
-
-@contextmanager
-def conjugates_resolved() -> Iterator[None]:
-    """What a mode calls gets tensors that are only marked as conjugate or negative as they are: most operators would
-    not see the mark. Those that a formula calls have to get them as anywhere else."""
-    keys = torch._C.DispatchKey
-    with _set_excluded(keys.Conjugate, False), _set_excluded(keys.Negative, False):
-        yield
 
 
 def with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -120,6 +109,15 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         self._thread = threading.local()
         self._lock = threading.RLock()  # a signal may end the process while it is held
 
+    @contextmanager
+    def loading_data(self) -> Iterator[None]:
+        """What is called in this context is the host's."""
+        before, self.is_loading_data = self.is_loading_data, True
+        try:
+            yield
+        finally:
+            self.is_loading_data = before
+
     @property
     def is_at_work(self) -> bool:
         """Whether calls of this process are added up."""
@@ -149,22 +147,20 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if types and any(kind.__name__ != _FAKE and has_own_operators(kind) for kind in types):
             return NotImplemented  # nested and distributed tensors: what their class calls instead is seen
-        if not self.counts_fakes and any(map(_is_fake, tensors_among((*args, *kwargs.values())))):
+        tensors = list(tensors_among((*args, *kwargs.values())))
+        if not self.counts_fakes and any(type(tensor).__name__ == _FAKE for tensor in tensors):
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
             self.notes.add("higher_order")
             return func(*args, **kwargs)
         owner = False if self.is_loading_data else owner_of_all((*args, *kwargs.values()) if kwargs else args)
         if owner is True:
-            self.is_loading_data = True
-            try:
+            with self.loading_data():
                 result = self._add_up(func, None, args, kwargs)
-            finally:
-                self.is_loading_data = False
             set_owner([result], True)
             return result
         formula = None if any(call.func is func for call in self._calls()) else formula_of(func)
-        if formula is not None and not all(map(_is_plain, tensors_among((*args, *kwargs.values())))):
+        if formula is not None and not all(map(_is_plain, tensors)):
             formula = None  # sparse, nested and quantized tensors have kernels of their own
         watched = formula and self._watched(formula)
         undecided = self.making if owner is None else owner or None
@@ -243,10 +239,15 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         return result
 
     def _watched(self, formula: Callable[..., Any]) -> Callable[..., Any]:
-        """The mode is off while it handles a call: what the formula calls is to be seen as well."""
+        """The mode is off while it handles a call: what the formula calls is to be seen as well.
+
+        What a mode calls gets tensors that are only marked as conjugate or negative as they are: most operators would
+        not see the mark. Those that a formula calls have to get them as anywhere else.
+        """
+        keys = torch._C.DispatchKey
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            with self, conjugates_resolved():
+            with self, _set_excluded(keys.Conjugate, False), _set_excluded(keys.Negative, False):
                 return formula(*args, **kwargs)
 
         return watched
@@ -272,10 +273,12 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         """What was called, so far. Without modules nothing tells where set-up ends: all of it is the program's work."""
         with self._lock:
             uses = self.folded.uses()
-        if not self.where.models:
-            return tuple(map(_as_work, uses))
         main = self._main_model()
-        return tuple(_at(use, self._path(use.site.module, main)) for use in uses)
+        sites = {use.site for use in uses}
+        moved = {site: replace(site, module=self._path(site.module, main)) for site in sites}
+        if not self.where.models:
+            moved = {site: replace(site, phase=Phase.FORWARD) for site in sites if site.phase is Phase.SETUP}
+        return tuple(replace(use, site=moved.get(use.site, use.site)) for use in uses)
 
     def modules(self) -> tuple[ModuleInfo, ...]:
         """The modules that took part, and those around them."""
@@ -287,7 +290,7 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
         )
 
     def _main_model(self) -> str:
-        """The one with the most parts: its paths stand for themselves, those of others begin with their names."""
+        """The model with the most parts: its paths stand for themselves, those of others begin with their names."""
         models = self.where.models
         return max(models, key=lambda model: len(models[model]), default="")
 
@@ -304,26 +307,12 @@ def is_data_worker() -> bool:
     return torch.utils.data.get_worker_info() is not None
 
 
-def _is_fake(tensor: torch.Tensor) -> bool:
-    return type(tensor).__name__ == _FAKE
-
-
 def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
 
 
 def _joined(model: str, path: str) -> str:
     return f"{model}.{path}" if model and path else model or path
-
-
-def _at(use: Use, module: str) -> Use:
-    return use if module == use.site.module else replace(use, site=replace(use.site, module=module))
-
-
-def _as_work(use: Use) -> Use:
-    if use.site.phase is not Phase.SETUP:
-        return use
-    return replace(use, site=replace(use.site, phase=Phase.FORWARD))
 
 
 @dataclass

@@ -6,8 +6,8 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,7 +90,7 @@ _META = "meta"
 
 
 def start(settings: CaptureSettings) -> None:
-    """Capture this process."""
+    """Capture the operators of this process as the settings say."""
     ProgramCapture(settings).begin()
 
 
@@ -119,7 +119,7 @@ class ProgramCapture:
                 patches.add(self._choices.take_back)
                 self._choices.make()
             self._counter.watch(patches, self._counting)
-            around_loading(patches, lambda: _loading_data(self._mode))
+            around_loading(patches, self._mode.loading_data)
             reach_threads(patches, self._mode, lambda _thread: self._mode.is_at_work)
             keep_out_of_tracing(patches, self._mode)
             os.register_at_fork(after_in_child=self._begin_anew)
@@ -171,12 +171,3 @@ def _is_of_shapes_alone(use: Use) -> bool:
     """What a program computes on the meta device, or with fake tensors, no device ever sees."""
     specs = [*use.signature.inputs, *use.signature.outputs]
     return bool(specs) and all(spec.device == _META for spec in specs)
-
-
-@contextmanager
-def _loading_data(mode: CapturingMode) -> Iterator[None]:
-    mode.is_loading_data = True
-    try:
-        yield
-    finally:
-        mode.is_loading_data = False

@@ -31,7 +31,7 @@ class Undecided:
 
     @property
     def are_the_hosts(self) -> bool | None:
-        """None: still undecided."""
+        """Whether the tensors are the host's; None while this is not known."""
         return self.latest()._are_the_hosts
 
     def add(self, call: PastCall) -> None:
@@ -75,7 +75,7 @@ def is_the_hosts(tensor: torch.Tensor) -> bool:
 
 
 def set_owner(tensors: Iterable[Any], owner: Owner) -> None:
-    """Note whose these are."""
+    """Note of all tensors among these whose they are."""
     for tensor in tensors_among(tensors):
         setattr(tensor, _OWNER, owner)
 

@@ -22,13 +22,13 @@ from torchferry.units import duration
 
 
 def described_call(case: Case) -> str:
-    """The whole call."""
+    """A case as a call: aten::max.dim(8:int64:ints(-10,10), 0)."""
     made = f"({_listed((), case.init)})" if case.init else ""
     return f"{case.callee.name}{made}({_listed(case.args, case.kwargs)})"
 
 
 def described(value: CaseValue) -> str:
-    """One argument."""
+    """An argument in the notation of the command line."""
     if isinstance(value, TensorInput):
         size = "x".join(map(str, value.shape)) or "scalar"
         strides = [f"strides({','.join(map(str, value.stride))})"] if value.stride is not None else []
@@ -59,8 +59,6 @@ def _contents(contents: TensorContents) -> list[str]:
         return [f"recorded({contents.key})"]
     return [contents.draw.value + special]
 
-
-# How a case came out, in a sentence.
 
 _DEVICE = Text("{vendor}'s device", "{vendor} 设备")
 _SIMULATED = Text("{vendor}'s simulated device", "模拟的 {vendor} 设备")
@@ -152,7 +150,7 @@ def _spread(ratios: list[float]) -> dict[str, str]:
 
 
 def told(outcome: CaseOutcome, vendor: str) -> Text:
-    """One line."""
+    """How a case came out, in one line."""
     device = (_SIMULATED if outcome.simulated else _DEVICE).format(vendor=vendor)
     return _SAID[outcome.kind].format(
         device=device,

@@ -83,12 +83,12 @@ def on_one_line(item: Item) -> str:
 
 
 def call(name: str, *items: Item, tail: str = "") -> Bracketed:
-    """name(items)"""
+    """A call: name(items)."""
     return Bracketed(f"{name}(", items, ")", tail)
 
 
 def sequence(items: Sequence[Item]) -> Bracketed:
-    """[items]"""
+    """A list: [items]."""
     return Bracketed("[", tuple(items), "]")
 
 
@@ -256,7 +256,7 @@ def data_name(file_name: str) -> str:
 
 
 def render(case: Case, facts: TrialFacts, frame: FileFrame) -> str:
-    """The whole file."""
+    """The whole file of a case."""
     tests = _unittest_class if frame.style == "unittest" else _test_functions
     has_data = bool(kept_tensors(case))
     parts = [_head(case, frame), _constants(case, facts, frame)]

@@ -90,7 +90,7 @@ class MostlyFakeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return (result[0], *(each.to(dtype) for each in result[1:]))
 
     def fake(self, value: Any) -> Any:
-        """The same without its contents."""
+        """A value whose tensors have lost their contents."""
         if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
             return self._fake.from_tensor(value)
         if isinstance(value, dict):

@@ -51,7 +51,7 @@ def call_cells(use: Use, overview: Overview, language: Language) -> list[tuple[s
 
 
 def judgement_cells(judgement: UseJudgement | None, language: Language) -> list[tuple[str, Text, Cell]]:
-    """One judgement, likewise."""
+    """One judgement: the name of each field for programs and for people, and what it holds."""
     support = words.SUPPORT[judgement.support].name.in_language(language) if judgement else ""
     return [
         ("support", words.SUPPORT_COLUMN, support),
