@@ -20,16 +20,14 @@ from torchferry.readiness.cases.model import CaseValue, Draw, TensorContents, Te
 def calls(path: Path, operator: str = "") -> list[RecordedCall]:
     """The calls of an operator in a record, of all operators if none is named; in the order of their numbers."""
     with open_record(path) as record:
-        found = [_named(record, index) for index in range(len(record.calls))]
+        if isinstance(record, ForeignRecord) and not record.is_ours:
+            found = [RecordedCall(name, number, index) for index, (number, name) in enumerate(record.names)]
+        else:
+            found = [
+                RecordedCall(call.operator.removeprefix("aten::"), call.number, index, call.operator)
+                for index, call in enumerate(record.calls)
+            ]
     return [call for call in found if not operator or _is_called(call.operator, operator)]
-
-
-def _named(record: Record, index: int) -> RecordedCall:
-    if isinstance(record, ForeignRecord) and not record.is_ours:
-        number, name = record.names[index]
-        return RecordedCall(name, number, index)
-    call = record.calls[index]
-    return RecordedCall(call.operator.removeprefix("aten::"), call.number, index, call.operator)
 
 
 def read(path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedInputs:
@@ -41,7 +39,11 @@ def read(path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedIn
         def made(value: Value) -> CaseValue:
             if isinstance(value, TensorRef):
                 tensor = recorded.inputs[value.index]
-                return _tensor(record, tensor, stored) if contents else _described(tensor)
+                if contents:
+                    return _tensor(record, tensor, stored)
+                is_plain = tensor.stride == contiguous(tensor.shape)
+                stride = None if is_plain else tensor.stride
+                return TensorInput(tensor.dtype, tensor.shape, TensorContents(Draw.STORED), stride)
             return tuple(made(each) for each in value) if isinstance(value, tuple) else value
 
         values = {name: made(value) for name, value in recorded.arguments}
@@ -59,19 +61,16 @@ def _plain(name: str) -> str:
     return bare.removesuffix(".default")
 
 
-def _described(recorded: TensorRecord) -> TensorInput:
-    is_plain = recorded.stride == contiguous(recorded.shape)
-    return TensorInput(
-        recorded.dtype, recorded.shape, TensorContents(Draw.STORED), None if is_plain else recorded.stride
-    )
-
-
 def _tensor(record: Record, recorded: TensorRecord, stored: dict[str, torch.Tensor]) -> TensorInput:
     name = recorded.name.rpartition("/")[2]
     if recorded.offset is None:
         why = recorded.unread or "only statistics"
         raise InputError(f"{record.path}: the contents of `{name}` were not recorded ({why}); record tensors")
-    contents = TensorContents(Draw.STORED, key=_free_key(name, stored))
+    key, count = name, 1
+    while key in stored:
+        count += 1
+        key = f"{name}#{count}"
+    contents = TensorContents(Draw.STORED, key=key)
     tensor = TensorInput(recorded.dtype, recorded.shape, contents, recorded.stride)
     check_fits([tensor])
     made = record.tensor(recorded)
@@ -82,11 +81,3 @@ def _tensor(record: Record, recorded: TensorRecord, stored: dict[str, torch.Tens
     else:
         stored[contents.key] = made.as_strided((tensor.span,), (1,))
     return tensor
-
-
-def _free_key(name: str, stored: dict[str, torch.Tensor]) -> str:
-    key, count = name, 1
-    while key in stored:
-        count += 1
-        key = f"{name}#{count}"
-    return key

@@ -53,7 +53,7 @@ class Dumper:
         self.check_overflow = check_overflow
         self.load_with_acl_dump = load_with_acl_dump
         self.load_file_path = Path(load_file_path) if load_file_path else None
-        self.path = _file(dump_path) if self.enabled else None  # what is written
+        self.path = _output_file(dump_path) if self.enabled else None  # what is written
         self.paired = 0  # operators that were given recorded inputs
         self._stack = ExitStack()
 
@@ -64,7 +64,9 @@ class Dumper:
             raise RunError("dumper: another one is at work; they can't be nested")
         with ExitStack() as stack:
             if self.check_overflow:
-                self._check(stack)
+                from torchferry.accuracy.overflow import check_block
+
+                stack.enter_context(check_block(self.path))
             else:
                 self._record(stack)
             Dumper._is_one_at_work = True
@@ -77,11 +79,6 @@ class Dumper:
         if self.enabled:
             Dumper._is_one_at_work = False
             self._stack.close()
-
-    def _check(self, stack: ExitStack) -> None:
-        from torchferry.accuracy.overflow import check_block
-
-        stack.enter_context(check_block(self.path))
 
     def _record(self, stack: ExitStack) -> None:
         from torchferry.accuracy.model import Kept
@@ -135,7 +132,7 @@ class Dumper:
         self.paired = replaying.pairing.paired
 
 
-def _file(dump_path: str | os.PathLike[str] | None) -> Path:
+def _output_file(dump_path: str | os.PathLike[str] | None) -> Path:
     path = Path(dump_path) if dump_path else Path()
     if path.is_dir():
         path = path / f"{datetime.now():%Y%m%d_%H%M%S.%f}.h5"

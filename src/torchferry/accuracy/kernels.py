@@ -39,34 +39,24 @@ class LaunchedKernels:
     """What a trace says of a recorded call."""
 
     kernels: tuple[str, ...]
-    is_same_call: (
-        bool  # the trace has as many such calls in a step as the record; otherwise one of the same sort
-    )
+    is_same_call: bool  # the trace has as many such calls in a step as the record; else one of the same sort
 
 
 def kernel_uses(launches: Iterable[Launch]) -> list[KernelUse]:
     """Each operator with its kernels, those that took longest first; operators without kernels are left out."""
-    folded: dict[tuple[object, ...], list[Launch]] = defaultdict(list)
+    folded: dict[tuple[str, Shapes, tuple[str, ...], tuple[str, ...]], list[Launch]] = defaultdict(list)
     for launch in launches:
         if launch.kernels:
-            key = (launch.signature.operator, _shapes(launch), tuple(_dtypes(launch)), _names(launch))
-            folded[key].append(launch)
-    uses = [_folded(calls) for calls in folded.values()]
+            dtypes = tuple(dict.fromkeys(spec.dtype for spec in launch.signature.inputs))
+            folded[launch.signature.operator, _shapes(launch), dtypes, _names(launch)].append(launch)
+    uses = []
+    for (operator, shapes, dtypes, kernels), calls in folded.items():
+        nanoseconds = sum(nanoseconds for call in calls for _, nanoseconds in call.kernels)
+        site = calls[0].site
+        uses.append(
+            KernelUse(operator, shapes, dtypes, kernels, len(calls), nanoseconds, site.module, site.place)
+        )
     return sorted(uses, key=lambda use: (-use.nanoseconds, use.operator, use.shapes))
-
-
-def _folded(calls: list[Launch]) -> KernelUse:
-    first = calls[0]
-    return KernelUse(
-        first.signature.operator,
-        _shapes(first),
-        tuple(_dtypes(first)),
-        _names(first),
-        len(calls),
-        sum(nanoseconds for call in calls for _, nanoseconds in call.kernels),
-        first.site.module,
-        first.site.place,
-    )
 
 
 def kernels_of_calls(calls: Iterable[Call], launches: Iterable[Launch]) -> Mapping[int, LaunchedKernels]:
@@ -82,16 +72,14 @@ def kernels_of_calls(calls: Iterable[Call], launches: Iterable[Launch]) -> Mappi
         recorded[_plain(call.operator), shapes, call.step].append(call)
     found: dict[int, LaunchedKernels] = {}
     for (operator, shapes, _), same in recorded.items():
-        candidates = known.get((operator, shapes)) or _without_shapes(known.get((operator, ()), []))
+        candidates = known.get((operator, shapes)) or [
+            launch for launch in known.get((operator, ()), ()) if not _shapes(launch)
+        ]
         for position, call in enumerate(same):
             if candidates:
                 is_same = len(candidates) % len(same) == 0
                 found[call.number] = LaunchedKernels(_names(candidates[position % len(candidates)]), is_same)
     return found
-
-
-def _without_shapes(launches: list[Launch]) -> list[Launch]:
-    return [launch for launch in launches if not _shapes(launch)]
 
 
 def _plain(operator: str) -> str:
@@ -107,10 +95,6 @@ def _shapes(launch: Launch) -> Shapes:
     return tuple(spec.shape for spec in launch.signature.inputs)
 
 
-def _dtypes(launch: Launch) -> list[str]:
-    return list(dict.fromkeys(spec.dtype for spec in launch.signature.inputs))
-
-
 # Operators and their kernels as text, CSV or JSON.
 
 FORMATS = ("text", "csv", "json")
@@ -124,20 +108,40 @@ _NOTHING = Text("no operator launched a kernel", "没有算子启动内核")
 
 def kernel_report(trace: Path, operator: str, format_: str, language: Language) -> str:
     """Which kernels the operators of a trace launched; only those whose names contain `operator`."""
-    launches = _launches(trace)
+    from torchferry.readiness.trace.reader import read_launches
+
+    launches = read_launches(trace)
     uses = [use for use in kernel_uses(launches.calls) if operator in use.operator]
     if format_ == "json":
         return json.dumps([_fields(use) for use in uses], indent=1, ensure_ascii=False) + "\n"
     if format_ == "csv":
-        return _csv(uses)
+        heads: list[Cell] = [
+            "operator",
+            "shapes",
+            "dtypes",
+            "calls",
+            "microseconds",
+            "module",
+            "place",
+            "kernels",
+        ]
+        rows: list[list[Cell]] = [
+            [
+                *(use.operator, shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000),
+                *(use.module, use.place, " | ".join(use.kernels)),
+            ]
+            for use in uses
+        ]
+        return "".join(csv_lines(map(flat, [heads, *rows]), mark=False))
     return _text(uses, launches, language)
 
 
 def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> str:
     """The calls of a record, each with the kernels that the same call of the trace launched."""
     from torchferry.accuracy.file.reader import open_record
+    from torchferry.readiness.trace.reader import read_launches
 
-    launches = _launches(trace).calls
+    launches = read_launches(trace).calls
     with open_record(record) as opened:
         found = kernels_of_calls(opened.calls, launches)
         rows = [
@@ -165,12 +169,6 @@ def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> s
     return "".join(f"{line}\n" for line in lines)
 
 
-def _launches(trace: Path) -> Launches:
-    from torchferry.readiness.trace.reader import read_launches
-
-    return read_launches(trace)
-
-
 def _call_fields(call: Call) -> dict[str, Cell]:
     return {name: getattr(call, name) for name in _CALL_FIELDS}
 
@@ -186,27 +184,6 @@ def _fields(use: KernelUse) -> dict[str, object]:
         "module": use.module,
         "place": use.place,
     }
-
-
-def _csv(uses: Sequence[KernelUse]) -> str:
-    heads: list[Cell] = [
-        "operator",
-        "shapes",
-        "dtypes",
-        "calls",
-        "microseconds",
-        "module",
-        "place",
-        "kernels",
-    ]
-    rows: list[list[Cell]] = [
-        [
-            *(use.operator, shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000),
-            *(use.module, use.place, " | ".join(use.kernels)),
-        ]
-        for use in uses
-    ]
-    return "".join(csv_lines(map(flat, [heads, *rows]), mark=False))
 
 
 def _text(uses: Sequence[KernelUse], launches: Launches, language: Language) -> str:

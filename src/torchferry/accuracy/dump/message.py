@@ -38,15 +38,10 @@ def dump_file(
     name: str, microseconds: int, inputs: Sequence[DumpedTensor], outputs: Sequence[DumpedTensor]
 ) -> bytes:
     """The whole file."""
-    header = b"".join(
-        [
-            _bytes(1, _VERSION.encode()),
-            _number(2, microseconds),
-            *(_bytes(3, _described(tensor, _OUTPUT_SIZE)) for tensor in outputs),
-            *(_bytes(4, _described(tensor, _INPUT_SIZE)) for tensor in inputs),
-            _bytes(6, name.encode()),
-        ]
-    )
+    fields = [_bytes(1, _VERSION.encode()), _number(2, microseconds)]
+    fields += [_bytes(_OUTPUTS, _described(tensor, _OUTPUT_SIZE)) for tensor in outputs]
+    fields += [_bytes(_INPUTS, _described(tensor, _INPUT_SIZE)) for tensor in inputs]
+    header = b"".join([*fields, _bytes(_NAME, name.encode())])
     data = [tensor.data for tensor in (*inputs, *outputs)]
     return b"".join([struct.pack("<Q", len(header)), header, *data])
 
@@ -155,14 +150,9 @@ def _read_varint(message: bytes, place: int) -> tuple[int, int]:
 
 def _described(tensor: DumpedTensor, size_field: int) -> bytes:
     shape = b"".join(_number(1, length) for length in tensor.shape)
-    return b"".join(
-        [
-            _number(1, _DATA_TYPES.get(tensor.dtype, 0)),
-            _number(2, _PLAIN_FORMAT),
-            _bytes(3, shape),
-            _number(size_field, len(tensor.data)),
-            _bytes(size_field + 1, shape),
-        ]
+    kind, size = _DATA_TYPES.get(tensor.dtype, 0), _number(size_field, len(tensor.data))
+    return (
+        _number(1, kind) + _number(2, _PLAIN_FORMAT) + _bytes(3, shape) + size + _bytes(size_field + 1, shape)
     )
 
 

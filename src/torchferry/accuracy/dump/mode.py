@@ -63,9 +63,7 @@ class DumpingMode(ObservingMode):  # type: ignore[no-untyped-call]
         if is_view(func) or leaves_uninitialised(base_name(func)):
             return False
         tensors = list(_tensors(values))
-        if any(map(why_unreadable, tensors)) or any(
-            tensor.device.type != self._device for tensor in tensors[:1]
-        ):
+        if any(map(why_unreadable, tensors)) or (tensors and tensors[0].device.type != self._device):
             return False
         operator: str = func.name()  # type: ignore[no-untyped-call]
         return self._configuration.wants(operator)
@@ -74,16 +72,13 @@ class DumpingMode(ObservingMode):  # type: ignore[no-untyped-call]
         results = [_dumped(tensor) for tensor in made] if self._configuration.with_outputs else []
         now = time.time_ns() // 1000
         name = group_name(func.name())
-        file = f"{_in_name(base_name(func))}.{name}.{self.files}.0.{now}"
+        kind = _NOT_IN_NAMES.sub("_", base_name(func))
+        file = f"{kind}.{name}.{self.files}.0.{now}"
         index = made[0].device.index if made and made[0].device.index is not None else 0
         folder = self._folder / str(index) / _MODEL
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(Path(folder / file), dump_file(name, now, given, results))
         self.files += 1
-
-
-def _in_name(name: str) -> str:
-    return _NOT_IN_NAMES.sub("_", name)
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -194,10 +189,6 @@ def read_configuration(file: str) -> Configuration:
     dump = given.get("dump") if isinstance(given, dict) else None
     if not isinstance(dump, dict):
         raise InputError(f'{file}: the field "dump" is missing, with an object of {", ".join(_FIELDS)}')
-    return _checked(file, dump)
-
-
-def _checked(file: str, dump: dict[str, Any]) -> Configuration:
     path = dump.get("dump_path")
     if not isinstance(path, str) or not path:
         raise InputError(

@@ -53,27 +53,20 @@ def kind_of(
     found = [each.statistics for each in outputs if each.statistics is not None]
     given = [each.statistics for each in inputs if each.statistics is not None]
     numbers = list(call.numbers())
-    has_nan = any(each.nans for each in given) or any(map(math.isnan, numbers))
-    if has_nan:
+    if any(each.nans for each in given) or any(map(math.isnan, numbers)):
         return None
     if any(each.nans for each in found):
         return OverflowKind.NAN
     has_infinity = any(each.infinities for each in given) or any(map(math.isinf, numbers))
-    if any(each.infinities for each in found) and not has_infinity:
-        return OverflowKind.INFINITE
-    return None
+    is_infinite = any(each.infinities for each in found)
+    return OverflowKind.INFINITE if is_infinite and not has_infinity else None
 
 
 def is_given_nan(call: CheckedCall, inputs: Iterable[TensorFigures]) -> bool:
-    """Whether there is NaN in what it was given to compute with."""
+    """Whether there is NaN in what it was given to compute with, and not only to write, as `full` does."""
     if any(map(math.isnan, call.numbers())):
-        return not is_filling(call)
+        return not any(word in base_name(call.plan.func) for word in _FILLING)
     return any(each.statistics is not None and each.statistics.nans for each in inputs)
-
-
-def is_filling(call: CheckedCall) -> bool:
-    """Whether it writes a number that was chosen, as `full` and `masked_fill` do."""
-    return any(word in base_name(call.plan.func) for word in _FILLING)
 
 
 def exceeds_half(
@@ -153,13 +146,10 @@ class Underflows:
                 sizes = tensor.detach().abs()
                 present = int(sizes.count_nonzero())
                 lost = int(((sizes > 0) & (sizes < HALF_ZERO)).sum())
-                if present and lost / present >= _SMALLEST_SHARE:
-                    self._add(Underflow(lost / present, seen))
-
-    def _add(self, found: Underflow) -> None:
-        key = (found.call.operator, found.call.module, found.call.place)
-        if key not in self._worst or self._worst[key].share < found.share:
-            self._worst[key] = found
+                share = lost / present if present else 0.0
+                key = (seen.operator, seen.module, seen.place)
+                if share >= _SMALLEST_SHARE and (key not in self._worst or self._worst[key].share < share):
+                    self._worst[key] = Underflow(share, seen)
 
     def worst(self) -> tuple[Underflow, ...]:
         """The greatest share first."""
@@ -220,18 +210,16 @@ class OverflowCheck:
         with self._lock:
             self.operators += 1
             call.number = self.operators
-            if not call.outputs or self._is_under_way(call):
+            if not call.outputs:
                 return
+            # a device may still copy to the host, for a program that will wait for it later
+            if call.plan.may_be_under_way and dict(call.arguments).get("non_blocking"):
+                if not all(self._known.is_on_host(tensor) for _, tensor in call.inputs):
+                    return
             if all(self._known.is_on_host(tensor) for _, tensor in call.outputs):
                 self._judge(call, {})
             else:
                 self._pending.add(call)
-
-    def _is_under_way(self, call: CheckedCall) -> bool:
-        """Whether a device still copies to the host, for a program that will wait for it later."""
-        if not call.plan.may_be_under_way or not dict(call.arguments).get("non_blocking"):
-            return False
-        return not all(self._known.is_on_host(tensor) for _, tensor in call.inputs)
 
     def flush(self) -> None:
         """Judge all that was called."""
@@ -273,7 +261,11 @@ class OverflowCheck:
         outputs = [self._known.of_output(name, tensor, known.get(name)) for name, tensor in call.outputs]
         inputs = [self._known.of_input(name, tensor) for name, tensor in call.read_inputs()]
         seen = call.seen(inputs, outputs)
-        self._note_size(seen)
+        for each in outputs:  # who comes closest to the limit of float16
+            if each.statistics is not None and (each.dtype == _HALF or self._options.half):
+                size = largest(each.statistics)
+                if size > (self.largest.value if self.largest else 0.0):
+                    self.largest = Largest(size, seen)
         is_odd = not all(each.finite for each in outputs)
         if self._options.half or is_odd:
             with unobserved():
@@ -283,18 +275,13 @@ class OverflowCheck:
     def _look_closely(self, call: CheckedCall, seen: CallFigures, is_odd: bool) -> None:
         if self._options.half:
             self._underflows.look(call, seen)
-        if is_odd or any(map(_is_large, seen.outputs)):
+        if is_odd or any(
+            each.statistics is not None and HALF_LIMIT < each.statistics.largest < math.inf
+            for each in seen.outputs
+        ):
             event = self._event(call)
             if event is not None:
                 self._decide(call, event)
-
-    def _note_size(self, seen: CallFigures) -> None:
-        """Who comes closest to the limit of float16."""
-        for each in seen.outputs:
-            if each.statistics is not None and (each.dtype == _HALF or self._options.half):
-                size = largest(each.statistics)
-                if size > (self.largest.value if self.largest else 0.0):
-                    self.largest = Largest(size, seen)
 
     def _event(self, call: CheckedCall) -> OverflowEvent | None:
         """What it made, if it made something; now every input is looked at."""
@@ -321,8 +308,10 @@ class OverflowCheck:
                 self._intended.add(place)
                 self._note(replace(event, before=()))
             return
-        unsaved = tuple(sorted({name for name, _ in call.inputs} - {name for name, _ in call.read_inputs()}))
-        event = replace(event, unsaved=tuple(name for name in unsaved if not _is_lost(call, name)))
+        unsaved = {name for name, _ in call.inputs} - {name for name, _ in call.read_inputs()}
+        lost = {call.plan.names[position] for position in call.plan.lost}  # not read by the operator at all
+        missed = tuple(name for name in sorted(unsaved) if name.split("/")[1] not in lost)
+        event = replace(event, unsaved=missed)
         if not self._may_be_of_scale(event):
             self._note(self._saved(call, event))
         elif self._held is None and event.kind is not OverflowKind.HALF:
@@ -349,12 +338,3 @@ class OverflowCheck:
             self.events.append(event)
         if event.standing is Standing.FOUND:
             self._found(event)
-
-
-def _is_large(figures: TensorFigures) -> bool:
-    return figures.statistics is not None and HALF_LIMIT < figures.statistics.largest < math.inf
-
-
-def _is_lost(call: CheckedCall, name: str) -> bool:
-    """Whether the operator does not read the input at all."""
-    return call.plan.positions[name.split("/")[1]] in call.plan.lost

@@ -70,7 +70,8 @@ class CheckedCall:
                 elif position in plan.written and is_number(tensor) and not why_unreadable(tensor):
                     copied += tensor.nbytes
                     if copied <= MOST_COPIED:
-                        self.copies.append((tensor, _copy(tensor)))
+                        with unobserved():
+                            self.copies.append((tensor, tensor.detach().clone()))
                         tensor = self.copies[-1][1]
                     else:
                         self.unsaved.add(name)
@@ -140,11 +141,6 @@ def is_number(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    with unobserved():
-        return tensor.detach().clone()
-
-
 def _numbers(values: Iterable[Any]) -> Iterator[float]:
     for value in values:
         if isinstance(value, (float, int)):
@@ -175,8 +171,10 @@ class KnownFigures:
         layout = self.layout(tensor)
         known = None
         if is_number(tensor) and not layout.unread:
-            known = self._recalled(tensor)
-            if known is None and layout.on_host:
+            kept = self._known.get(id(tensor))
+            if kept is not None and kept[0]() is tensor and kept[1] == version_of(tensor):
+                known = kept[2]
+            elif layout.on_host:
                 known = self._look(tensor, layout)
                 self._remember(tensor, known)
         return TensorFigures(name, layout.dtype, layout.shape, known)
@@ -208,17 +206,14 @@ class KnownFigures:
     def _look(self, tensor: torch.Tensor, layout: TensorLayout) -> Statistics | None:
         if not layout.elements:
             return _NOTHING
-        if not _has_memory(tensor):
+        try:
+            if not tensor.data_ptr():  # it was given back
+                return None
+        except (RuntimeError, NotImplementedError):  # wrappers never had any
             return None
         address = self._reader.address(tensor, layout)
         statistics_into(address, layout.dtype, layout.elements, ctypes.addressof(self._row))
         return decode(self._row)
-
-    def _recalled(self, tensor: torch.Tensor) -> Statistics | None:
-        known = self._known.get(id(tensor))
-        if known is None or known[0]() is not tensor or known[1] != version_of(tensor):
-            return None
-        return known[2]
 
     def _remember(self, tensor: torch.Tensor, statistics: Statistics | None) -> None:
         if statistics is None:
@@ -232,14 +227,6 @@ def fetched(tensor: torch.Tensor) -> torch.Tensor:
     """On the host, as it is now."""
     with unobserved():
         return tensor.detach().cpu()
-
-
-def _has_memory(tensor: torch.Tensor) -> bool:
-    """Some have given it back, and wrappers never had any."""
-    try:
-        return tensor.data_ptr() != 0
-    except (RuntimeError, NotImplementedError):
-        return False
 
 
 # Looks at results on a device that computes by itself: reductions there, fetched together once in a
@@ -287,15 +274,13 @@ class Slots:
         extremes = [row for block, _ in used for row in block.cpu().double().tolist()]
         norms = [norm for _, block in used for norm in block.cpu().double().tolist()]
         counts, self._counts = self._counts, []
-        return [_statistics(*one) for one in zip(counts, extremes, norms, strict=False)]
-
-
-def _statistics(count: int, extremes: list[float], norm: float) -> Statistics:
-    low, high = extremes
-    has_nan = math.isnan(low) or math.isnan(high)
-    has_infinity = math.isinf(low) or math.isinf(high)
-    rms = norm / math.sqrt(count) if count else 0.0
-    return Statistics(count, int(has_nan), int(has_infinity), 0, low, high, 0.0, rms, 0)
+        found = []
+        for count, (low, high), norm in zip(counts, extremes, norms, strict=False):
+            has_nan = math.isnan(low) or math.isnan(high)
+            has_infinity = math.isinf(low) or math.isinf(high)
+            rms = norm / math.sqrt(count) if count else 0.0
+            found.append(Statistics(count, int(has_nan), int(has_infinity), 0, low, high, 0.0, rms, 0))
+        return found
 
 
 class PendingCalls:
@@ -317,19 +302,17 @@ class PendingCalls:
         with unobserved():
             for name, tensor in call.outputs:
                 if tensor.numel() and not why_unreadable(tensor):
-                    looked.append((name, *self._look(_as_real(tensor.detach()))))
+                    plain = tensor.detach()
+                    if plain.is_complex():
+                        plain = torch.view_as_real(plain.resolve_conj())
+                    key = (plain.device, plain.dtype)
+                    slots = self._slots.setdefault(key, Slots(*key))
+                    looked.append((name, key, slots.look(plain)))
         self._calls.append((call, looked))
         self._held.update(id(tensor) for _, tensor in (*call.inputs, *call.outputs))
         self._nbytes += call.nbytes()
         if len(self._calls) >= MOST_CALLS or self._nbytes > MOST_BYTES:
             self.flush()
-
-    def _look(self, tensor: torch.Tensor) -> tuple[_Key, int]:
-        key = (tensor.device, tensor.dtype)
-        slots = self._slots.get(key)
-        if slots is None:
-            slots = self._slots[key] = Slots(*key)
-        return key, slots.look(tensor)
 
     def before_write(self, call: CheckedCall) -> None:
         """What this call is about to overwrite, calls that wait may still need: they get its copy. Where there is
@@ -350,7 +333,3 @@ class PendingCalls:
         calls, self._calls, self._held, self._nbytes = self._calls, [], set(), 0
         for call, looked in calls:
             self._judge(call, {name: known[key][slot] for name, key, slot in looked})
-
-
-def _as_real(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

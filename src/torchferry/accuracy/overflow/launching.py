@@ -56,19 +56,11 @@ def run_checked(
         files = sorted(Path(folder).glob(f"*{SUFFIX}"))
         found = sorted(map(load, files), key=lambda each: each.rank)
     if not found and not ending.signal:
-        raise RunError(_nothing_checked(program, ending))
+        if ending.out_of_time:
+            why = "took longer than --timeout allows, and nothing was checked"
+        elif ending.exit_code:
+            why = f"ended with exit code {ending.exit_code} before anything was checked; its output is above"
+        else:
+            why = "called no module that has parameters, so nothing was checked; --whole checks all that a program calls"
+        raise RunError(f"{program.target}: {why}")
     return Checked(settings.program, ending, tuple(found))
-
-
-def _nothing_checked(program: Program, ending: Ending) -> str:
-    if ending.out_of_time:
-        return f"{program.target}: took longer than --timeout allows, and nothing was checked"
-    if ending.exit_code:
-        code = ending.exit_code
-        return (
-            f"{program.target}: ended with exit code {code} before anything was checked; its output is above"
-        )
-    return (
-        f"{program.target}: called no module that has parameters, so nothing was checked; --whole checks all that a "
-        "program calls"
-    )

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.file.writer import RecordWriter
-from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef, Value
+from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.accuracy.overflow.check import CheckOptions, OverflowCheck
 from torchferry.accuracy.overflow.figures import CheckedCall, is_checked
 from torchferry.accuracy.overflow.model import SUFFIX, End, OverflowEvent, OverflowFindings, Standing
@@ -49,14 +49,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
         self._plans: dict[Any, OperatorPlan | None] = {}
         self._unchecked: set[int] = set()  # operators, by their numbers; `_plans` keeps them
         self._process = os.getpid()
-        self._is_capturing: Callable[[], bool] = (
-            torch.cuda.is_current_stream_capturing if torch.cuda.is_available() else _never
-        )
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether calls of this process are checked."""
-        return self._process == os.getpid()
+        self._has_cuda = torch.cuda.is_available()
 
     def switch_off(self) -> None:
         """Until now."""
@@ -67,10 +60,10 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
 
     def observe(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call, and check it."""
-        if not self.is_at_work or id(func) in self._unchecked:
+        if self._process != os.getpid() or id(func) in self._unchecked:
             return func(*args, **kwargs)
-        if types and any(map(_calls_others, types)):
-            return NotImplemented  # what its class calls instead is seen
+        if types and any(kind.__name__ != _FAKE and has_own_operators(kind) for kind in types):
+            return NotImplemented  # nested, distributed: what the tensor's class calls instead is seen
         if func not in self._plans:
             self._plans[func] = plan_of(func)
         plan = self._plans[func]
@@ -96,7 +89,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
 
     def _begun(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CheckedCall | None:
         """None: it can't be checked. While a graph of a device is captured, nothing is computed."""
-        if self._is_capturing():
+        if self._has_cuda and torch.cuda.is_current_stream_capturing():
             self.notes.add("graphs")
             return None
         try:
@@ -108,15 +101,6 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
             self.notes.add(f"{plan.operator}: not checked: {type(error).__name__}: {error}")
             return None
         return call
-
-
-def _never() -> bool:
-    return False
-
-
-def _calls_others(kind: Any) -> bool:
-    """Whether tensors of this class make other calls of each call, as nested and distributed ones do."""
-    return kind.__name__ != _FAKE and has_own_operators(kind)
 
 
 # Writes one call with the contents of its tensors, as a record that `ferry case`, `ferry replay` and
@@ -135,23 +119,24 @@ def save_call(path: Path, header: RecordHeader, call: CheckedCall, role_of: _Rol
             inputs = [tensors.record(name, tensor, name in readable) for name, tensor in call.inputs]
             outputs = [tensors.record(name, tensor, True) for name, tensor in call.outputs]
         numbering = Numbering()
+        arguments = tuple((name, numbering.value(value)) for name, value in call.arguments)
+        refs = tuple(TensorRef(place) for place in range(call.answered))  # then comes what else it wrote to
         site = call.site
-        writer.write(
-            Call(
-                number=1,
-                operator=call.plan.operator,
-                step=call.step,
-                phase=site.phase,
-                model=site.model,
-                module=site.module,
-                place=site.place,
-                node=site.node,
-                arguments=tuple((name, numbering.value(value)) for name, value in call.arguments),
-                inputs=tuple(inputs),
-                outputs=tuple(outputs),
-                results=_results(call),
-            )
-        )
+        made = Call(
+            1,
+            call.plan.operator,
+            call.step,
+            site.phase,
+            site.model,
+            site.module,
+            site.place,
+            site.node,
+            arguments,
+            tuple(inputs),
+            tuple(outputs),
+            refs[0] if len(refs) == 1 else refs,
+        )  # fmt: skip
+        writer.write(made)
     finally:
         writer.close()
 
@@ -173,12 +158,6 @@ class _Tensors:
         self._contents += 1
         found = layout.record(name, self._role_of(tensor), unread)
         return replace(found, content=0 if unread else self._contents, offset=offset)
-
-
-def _results(call: CheckedCall) -> Value:
-    """The call's answer is among its outputs; what else it wrote to comes after."""
-    refs = tuple(TensorRef(place) for place in range(call.answered))
-    return refs[0] if len(refs) == 1 else refs
 
 
 _FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever
@@ -215,7 +194,8 @@ class OverflowPart:
         wanted = self._settings.updates
         if wanted is not None and self._steps >= wanted:
             self._finish(End.STEPS)
-            self._ask_for_end(EarlyEnd())
+            self._early_end = EarlyEnd()
+            self._early_end.ask()
         self._write()
 
     def stop(self) -> None:
@@ -272,11 +252,8 @@ class OverflowPart:
         self._mode.switch_off()
         unwatch_scalers(self._check.scaled)
         self._write()
-        self._ask_for_end(EarlyEnd(_FOUND_CODE))
-
-    def _ask_for_end(self, end: EarlyEnd) -> None:
-        self._early_end = end
-        end.ask()
+        self._early_end = EarlyEnd(_FOUND_CODE)
+        self._early_end.ask()
 
     def _save(self, call: CheckedCall) -> str:
         if not self._settings.output:

@@ -144,21 +144,17 @@ def case_command(event: OverflowEvent, vendor: str) -> str:
 def _lines(checked: Checked, vendor: str, case: str) -> Iterator[Text | str]:
     first = checked.first
     if first is None:
-        yield from _verdict_of_none(checked)
+        steps = min((each.steps for each in checked.processes), default=0)
+        operators = sum(each.operators for each in checked.processes)
+        device = next((each.device for each in checked.processes), "")
+        said = _INTERRUPTED if checked.failed or checked.ending.signal else _NONE
+        yield said.format(operators=f"{operators:,}", steps=steps, device=device)
     else:
         yield from _found(checked, *first, vendor, case)
     if checked.failed:
         yield _FAILED.format(code=checked.ending.exit_code)
     for findings in checked.processes:
         yield from _notes(findings)
-
-
-def _verdict_of_none(checked: Checked) -> Iterator[Text]:
-    steps = min((each.steps for each in checked.processes), default=0)
-    operators = sum(each.operators for each in checked.processes)
-    device = next((each.device for each in checked.processes), "")
-    said = _INTERRUPTED if checked.failed or checked.ending.signal else _NONE
-    yield said.format(operators=f"{operators:,}", steps=steps, device=device)
 
 
 def _found(
@@ -169,7 +165,8 @@ def _found(
     if findings.world > 1:
         yield _RANK.format(rank=findings.rank, world=findings.world)
     for figures in (*event.call.inputs[:_MOST_TENSORS], *event.call.outputs[:_MOST_TENSORS]):
-        yield f"  {_tensor(figures)}"
+        shape = "x".join(map(str, figures.shape)) or "scalar"
+        yield f"  {figures.name}  {figures.dtype} {shape}  {_range(figures)}".rstrip()
     if event.scale is not None:
         yield _SCALED.format(scale=event.scale)
     if event.before:
@@ -244,11 +241,6 @@ def _call(seen: CallFigures) -> str:
 def _range_of(tensors: Sequence[TensorFigures]) -> str:
     parts = [_range(each) for each in tensors if each.statistics is not None and each.statistics.count]
     return ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else "") if parts else "()"
-
-
-def _tensor(figures: TensorFigures) -> str:
-    shape = "x".join(map(str, figures.shape)) or "scalar"
-    return f"{figures.name}  {figures.dtype} {shape}  {_range(figures)}".rstrip()
 
 
 def _range(figures: TensorFigures) -> str:

@@ -35,7 +35,12 @@ def row_figures(
     """
     numbers = torch.view_as_real(elements).flatten(1) if elements.is_complex() else elements
     size = numbers.element_size()
-    numbers = _as_floats(numbers)
+    if numbers.dtype not in (
+        torch.float32,
+        torch.float64,
+    ):  # a type that holds these, and that operators take
+        is_small = numbers.is_floating_point() or size == 1
+        numbers = numbers.float() if is_small else numbers.double()
     is_filled = torch.arange(numbers.shape[1], device=numbers.device) < (lengths // size)[:, None]
     finite = torch.isfinite(numbers) & is_filled
     nans = (torch.isnan(numbers) & is_filled).sum(1)
@@ -45,13 +50,6 @@ def row_figures(
     floats = [least.amin(1).double(), greatest.amax(1).double(), exact.sum(1), exact.square().sum(1)]
     counts = [finite.sum(1), nans, zeros, *_checksums(words, starts // 8, lengths)]
     return torch.cat([torch.stack(counts, 1), torch.stack(floats, 1).view(torch.int64)], 1)
-
-
-def _as_floats(numbers: torch.Tensor) -> torch.Tensor:
-    """Of a type that holds these, and that operators take."""
-    if numbers.dtype in (torch.float32, torch.float64):
-        return numbers
-    return numbers.float() if numbers.is_floating_point() or numbers.element_size() == 1 else numbers.double()
 
 
 def _checksums(
@@ -154,7 +152,10 @@ class _Staging:
         first = self._summed + self._used
         self._waiting.append(_Tensor(address, layout.numbers, layout.nbytes, first, rows))
         if rows <= self._rows:
-            self._copy_whole(tensor, layout)
+            source = pieces(tensor, layout)
+            stride = source.stride() if layout.is_dense else contiguous(source.shape)
+            offset = self._used * self._row_size // self._size
+            self._elements.as_strided(source.shape, stride, offset).copy_(source)
             self._add(0, layout.nbytes, rows)
             return
         elements = flat(tensor, layout)
@@ -165,12 +166,6 @@ class _Staging:
             part = elements[start // self._size : (start + nbytes) // self._size]
             self._elements[: part.numel()].copy_(part)
             self._add(start, nbytes, -(-nbytes // self._row_size))
-
-    def _copy_whole(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
-        source = pieces(tensor, layout)
-        stride = source.stride() if layout.is_dense else contiguous(source.shape)
-        offset = self._used * self._row_size // self._size
-        self._elements.as_strided(source.shape, stride, offset).copy_(source)
 
     def _add(self, start: int, nbytes: int, rows: int) -> None:
         self._pieces.append((start, nbytes))
@@ -226,12 +221,8 @@ def _packed(tensor: _Tensor, counts: list[list[int]], floats: list[list[float]])
         extremes = (least, greatest, total / finite, math.sqrt(squares / finite))
     else:
         extremes = (0.0, 0.0, 0.0, 0.0)
-    checksum = _mixed(products & _MASK, words & _MASK, tensor.nbytes)
-    infinities = tensor.numbers - finite - nans
-    return ROW.pack(tensor.numbers, nans, infinities, zeros, *extremes, checksum)
-
-
-def _mixed(products: int, words: int, nbytes: int) -> int:
-    mixed = ((products ^ products >> 29) * _FIRST + words * _SECOND + nbytes * _STEP) & _MASK
+    products, words = products & _MASK, words & _MASK
+    mixed = ((products ^ products >> 29) * _FIRST + words * _SECOND + tensor.nbytes * _STEP) & _MASK
     mixed = ((mixed ^ mixed >> 30) * _FIRST) & _MASK
-    return mixed ^ mixed >> 31
+    infinities = tensor.numbers - finite - nans
+    return ROW.pack(tensor.numbers, nans, infinities, zeros, *extremes, mixed ^ mixed >> 31)

@@ -32,9 +32,8 @@ class Recorded:
     """How a run ended, and what it left."""
 
     ending: Ending
-    files: tuple[
-        tuple[WrittenRecord, bool], ...
-    ]  # each, and whether it had to be completed after the end of its process
+    # each, and whether it had to be completed after the end of its process
+    files: tuple[tuple[WrittenRecord, bool], ...]
 
 
 def build_for(place: Place, quiet: bool) -> str:
@@ -60,24 +59,20 @@ def build_for(place: Place, quiet: bool) -> str:
 
 def check_output(output: Path) -> tuple[str, ...]:
     """The files of an earlier run, which the new one replaces; complains of what it can't or must not replace."""
+    from torchferry.accuracy.file.reader import starts_like_ours
+
     folder = output.parent
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise OutputError(f"{output}: can't be written there; name a file in a folder that exists")
     earlier = files_of(output)
     for path in earlier:
-        if not _is_ours(path):
+        start = None
+        if path.is_file():
+            with path.open("rb") as file:
+                start = file.read(_LOOKED_AT)
+        if start is None or (start and not starts_like_ours(start)):
             raise OutputError(f"{path}: is there already, and no record of ferry's; choose another name")
     return tuple(map(str, earlier))
-
-
-def _is_ours(path: Path) -> bool:
-    from torchferry.accuracy.file.reader import starts_like_ours
-
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        start = file.read(_LOOKED_AT)
-    return not start or starts_like_ours(start)
 
 
 def run_recorded(
@@ -94,9 +89,8 @@ def run_recorded(
             vendor=place.vendor_name,
             simulated=place.is_simulated,
         )
-        is_training = settings.keep_going or isinstance(
-            settings, WatchSettings
-        )  # for its own sake, not for the record's
+        # for its own sake, not for the record's
+        is_training = settings.keep_going or isinstance(settings, WatchSettings)
         environment = environment_at(place, settings)
         ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
         return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
@@ -124,7 +118,7 @@ def nothing_recorded(program: Program, settings: RecordSettings, recorded: Recor
 
 
 def options_again(program: Program, settings: RecordSettings, place: Place) -> str:
-    """By which a run like this one is made, besides its vendor, whether that is simulated, and what is recorded of it."""
+    """The options of a run like this one, besides its vendor, whether that is simulated, and what is recorded of it."""
     is_alone = program.torchrun is None
     words = [
         *(["--seed", str(settings.seed)] if settings.seed is not None else []),

@@ -6,7 +6,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,7 +81,8 @@ class RecordOutput:
 
     def _claim(self, folder: Path, replaced: Iterable[str]) -> None:
         """A name that no other process of this run has. The first one removes what an earlier run has left."""
-        with _locked(folder):
+        with (folder / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             cleared = folder / _CLEARED
             if not cleared.exists():
                 for name in replaced:
@@ -100,13 +101,6 @@ def outcomes(folder: Path) -> list[WrittenRecord]:
     """What all processes have left, in the order of ranks."""
     found = [decode(WrittenRecord, file.read_text("utf-8")) for file in folder.glob(f"*{_SUFFIX}")]
     return sorted(found, key=lambda outcome: (outcome.rank, outcome.path))
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with (folder / _LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 # What a user is told of a recording: in sentences.
@@ -158,9 +152,10 @@ _FEWER = Text(
 def sentences(outcome: WrittenRecord, was_repaired: bool, wanted: int | None = None) -> Iterator[Text]:
     """Of the file of one process, of which so many steps were wanted (None: all)."""
     file = one_line(os.path.relpath(outcome.path))
+    steps = _NO_STEP if outcome.steps < 1 else _ONE_STEP if outcome.steps == 1 else _STEPS
     yield _WRITTEN.format(
         file=file,
-        steps=_steps(outcome),
+        steps=steps.format(first=outcome.first_step, last=outcome.first_step + outcome.steps - 1),
         calls=f"{outcome.calls:,}",
         nbytes=size(outcome.nbytes),
         saved=_SAVED.format(raw=size(outcome.raw_nbytes)) if outcome.raw_nbytes > outcome.nbytes else "",
@@ -173,12 +168,12 @@ def sentences(outcome: WrittenRecord, was_repaired: bool, wanted: int | None = N
     if outcome.problem:
         yield _PROBLEM.format(file=file, problem=one_line(outcome.problem))
     if outcome.recorded:
-        yield _REPLAYED.format(
-            file=file,
-            paired=f"{outcome.paired:,}",
-            recorded=f"{outcome.recorded:,}",
-            unpaired=_unpaired(outcome),
+        examples = ", ".join(map(one_line, outcome.examples))
+        unpaired = (
+            _UNPAIRED.format(count=f"{outcome.unpaired:,}", examples=examples) if outcome.unpaired else ""
         )
+        paired, recorded = f"{outcome.paired:,}", f"{outcome.recorded:,}"
+        yield _REPLAYED.format(file=file, paired=paired, recorded=recorded, unpaired=unpaired)
     yield from noted(outcome.notes)
 
 
@@ -194,18 +189,3 @@ def noted(notes: Iterable[str]) -> Iterator[Text]:
             if between
             else known
         )
-
-
-def _unpaired(outcome: WrittenRecord) -> Text | str:
-    if not outcome.unpaired:
-        return ""
-    return _UNPAIRED.format(
-        count=f"{outcome.unpaired:,}", examples=", ".join(map(one_line, outcome.examples))
-    )
-
-
-def _steps(outcome: WrittenRecord) -> Text:
-    last = outcome.first_step + outcome.steps - 1
-    if outcome.steps < 1:
-        return _NO_STEP
-    return (_ONE_STEP if outcome.steps == 1 else _STEPS).format(first=outcome.first_step, last=last)

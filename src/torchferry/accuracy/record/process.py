@@ -58,9 +58,7 @@ class RecordPart:
 
     def stop(self) -> None:
         """It was the last one, or the process ends in the middle of it."""
-        self._leave_threads()
-        if self._replaying is not None:
-            self._replaying.switch_off()
+        self._leave()
         self._recorder.stop()
         self._tell(is_over=True)
         if self._golden is not None:
@@ -68,10 +66,14 @@ class RecordPart:
 
     def abandon(self) -> None:
         """In a forked process."""
-        self._leave_threads()
+        self._leave()
+        self._recorder.abandon()
+
+    def _leave(self) -> None:
+        self._is_at_work = False
+        self._patches.take_back()
         if self._replaying is not None:
             self._replaying.switch_off()
-        self._recorder.abandon()
 
     @contextmanager
     def out_of_sight(self) -> Iterator[None]:
@@ -86,10 +88,6 @@ class RecordPart:
         """Whether a copy of a model computes in it, for DataParallel; other threads of a program are no training."""
         module = getattr(getattr(thread, "_target", None), "__module__", "")
         return self._is_at_work and module == _REPLICAS
-
-    def _leave_threads(self) -> None:
-        self._is_at_work = False
-        self._patches.take_back()
 
     def _open_golden(self) -> Record | None:
         if not self._settings.replay:

@@ -62,7 +62,8 @@ class Pairing:
     def add(self, place: int, call: Call) -> None:
         """A call of the record that waits for its like."""
         site = ProgramSite(call.phase, call.module, call.place, call.model, "", call.node)
-        exact, plain = self._keys(self._steps[call.step], site, call.operator, _shapes(call))
+        shapes = tuple(tensor.shape for tensor in call.inputs)
+        exact, plain = self._keys(self._steps[call.step], site, call.operator, shapes)
         self._exact[exact].append(place)
         self._plain[plain].append(place)
         self.count += 1
@@ -98,10 +99,6 @@ class Pairing:
             return (group, shapes), (group, shapes)
         plain = (step, site.phase, site.module, group, shapes)
         return (*plain, site.place, site.node), plain
-
-
-def _shapes(call: Call) -> Shapes:
-    return tuple(tensor.shape for tensor in call.inputs)
 
 
 _MOST_KEPT = 1 << 29  # bytes of recorded tensors that are kept on the device for the next operator
@@ -199,9 +196,7 @@ class ReplayingMode(LocatingMode):  # type: ignore[no-untyped-call]
 
     def _taken(self, recorded: Value, call: Call, own: Any) -> Any:
         if isinstance(own, (list, tuple)) and isinstance(recorded, tuple):
-            return type(own)(
-                self._taken(*each) for each in zip(recorded, (call,) * len(own), own, strict=False)
-            )
+            return type(own)(self._taken(each, call, mine) for each, mine in zip(recorded, own, strict=False))
         if not isinstance(own, torch.Tensor) or not isinstance(recorded, TensorRef):
             return own
         output = call.outputs[recorded.index]
@@ -235,10 +230,9 @@ class _Arguments:
     def device(self) -> torch.device:
         """Where the call is made."""
         given = self._values.get("device")
-        tensors = [tensor for _, tensor, _ in self.tensors()]
-        return (
-            torch.device(given) if given is not None else tensors[0].device if tensors else torch.device(_CPU)
-        )
+        if given is not None:
+            return torch.device(given)
+        return next((tensor.device for _, tensor, _ in self.tensors()), torch.device(_CPU))
 
     def has_generator(self) -> bool:
         """Whether the program says which one is to be drawn from."""
@@ -291,7 +285,13 @@ class _Kept:
             made = self._record.tensor(golden).to(like.device, like.dtype)
             if is_parameter:
                 made = torch.nn.Parameter(made, requires_grad=False)
-        self._keep(key, made)
+        self._tensors[key] = made
+        self._storages.add(_storage(made))
+        self._nbytes += made.nbytes
+        while self._nbytes > _MOST_KEPT and len(self._tensors) > 1:
+            _, gone = self._tensors.popitem(last=False)
+            self._storages.discard(_storage(gone))
+            self._nbytes -= gone.nbytes
         return made
 
     def apart(self, result: Any) -> Any:
@@ -301,15 +301,6 @@ class _Kept:
         if not isinstance(result, torch.Tensor) or _storage(result) not in self._storages:
             return result
         return _copied(result)
-
-    def _keep(self, key: tuple[Any, ...], tensor: torch.Tensor) -> None:
-        self._tensors[key] = tensor
-        self._storages.add(_storage(tensor))
-        self._nbytes += tensor.nbytes
-        while self._nbytes > _MOST_KEPT and len(self._tensors) > 1:
-            _, gone = self._tensors.popitem(last=False)
-            self._storages.discard(_storage(gone))
-            self._nbytes -= gone.nbytes
 
 
 def _copied(tensor: torch.Tensor) -> torch.Tensor:

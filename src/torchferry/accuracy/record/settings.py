@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
@@ -106,41 +105,20 @@ class Selection:
         """Whether calls from there are wanted."""
         if self.phases and phase not in self.phases:
             return False
-        return not self.modules or any(self._is_below(model, module, pattern) for pattern in self.modules)
-
-    @staticmethod
-    def _is_below(model: str, module: str, pattern: str) -> bool:
-        """Whether the module or one around it matches, with the model's name before it or without."""
-        if not model:
-            return False
-        return any(fnmatchcase(path, pattern) for path in _paths(model, module))
+        if not self.modules or not model:
+            return not self.modules
+        # of the module and those around it, with the model's name before it or without
+        parts = module.split(".")
+        paths = [".".join(parts[: count + 1]) for count in range(len(parts))]
+        paths += [model, *(f"{model}.{path}" for path in paths)]
+        return any(fnmatchcase(path, pattern) for pattern in self.modules for path in paths)
 
     def describe(self) -> str:
         """In words, for the record's head; "" if it leaves nothing out."""
-        parts = [
-            f"{name} {_listed(values)}"
-            for name, values in (
-                ("modules", self.modules),
-                ("operators", self.operators),
-                ("phases", self.phases),
-            )
-            if values
-        ]
+        chosen = {"modules": self.modules, "operators": self.operators, "phases": self.phases}
+        parts = [f"{name} {', '.join(values)}" for name, values in chosen.items() if values]
         if self.last_step is not None:
             parts.append(f"steps {self.first_step} to {self.last_step}")
         elif self.first_step > 1:
             parts.append(f"steps from {self.first_step} on")
         return "; ".join(parts)
-
-
-def _paths(model: str, module: str) -> Iterable[str]:
-    yield model
-    parts = module.split(".")
-    for count in range(1, len(parts) + 1):
-        path = ".".join(parts[:count])
-        yield path
-        yield f"{model}.{path}"
-
-
-def _listed(values: tuple[str, ...]) -> str:
-    return ", ".join(values)

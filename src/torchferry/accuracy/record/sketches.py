@@ -74,7 +74,8 @@ def sketch_of(contents: Sequence[torch.Tensor]) -> Sketch:
     width = min(_WIDTH, max((flat.numel() for flat in contents), default=0))
     folded = torch.zeros(width, dtype=torch.float64)
     square = sum(_fold(flat, folded) for flat in contents)
-    return Sketch(square, torch.mv(_signs()[:, :width], folded).tolist())
+    signs = _random_signs(PROJECTIONS * _WIDTH).view(PROJECTIONS, _WIDTH)
+    return Sketch(square, torch.mv(signs[:, :width], folded).tolist())
 
 
 def _fold(flat: torch.Tensor, folded: torch.Tensor) -> float:
@@ -88,23 +89,14 @@ def _fold(flat: torch.Tensor, folded: torch.Tensor) -> float:
         block = flat[start : min(start + _WIDTH * _FOLDS_AT_ONCE, whole)].double()
         folds = block.view(-1, _WIDTH)
         first = start // _WIDTH % _FOLD_SIGNS
-        folded.addmv_(folds.t(), _fold_signs()[first : first + len(folds)])
+        folded.addmv_(folds.t(), _random_signs(_FOLD_SIGNS)[first : first + len(folds)])
         square += torch.dot(block, block).item()
     rest = flat[whole:].double()
     folded[: rest.numel()].add_(rest)
     return square + torch.dot(rest, rest).item()
 
 
-@functools.lru_cache(maxsize=1)
-def _fold_signs() -> torch.Tensor:
-    return _random_signs(_FOLD_SIGNS)
-
-
-@functools.lru_cache(maxsize=1)
-def _signs() -> torch.Tensor:
-    return _random_signs(PROJECTIONS * _WIDTH).view(PROJECTIONS, _WIDTH)
-
-
+@functools.lru_cache(maxsize=2)
 def _random_signs(count: int) -> torch.Tensor:
     """Not from PyTorch's generator, nor from Python's shared one: the program's own draws stay as they are."""
     own = random.Random(_SEED + count)
@@ -119,7 +111,6 @@ class SketchSink(StatisticsSink):
         self._scratch = ctypes.addressof(self._row)
 
     def content(self, tensor: torch.Tensor, layout: TensorLayout, is_output: bool) -> Content:
-        """The content of a tensor, read if it is not known."""
         if not layout.nbytes:
             return self._empty()
         storage = self._contents.find_or_storage(tensor, layout)

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.file.writer import RecordWriter
+from torchferry.accuracy.file.writer import RecordWriter, memory_at
 from torchferry.accuracy.judge.execution import (
     Outputs,
     blank_inputs,
@@ -89,9 +89,8 @@ class _Replayer:
         self._record, self._writer, self._device = record, writer, device
         self._home = record.header.device
         self._layouts, self._reader = Layouts(frozenset({"cpu"})), MemoryReader()
-        self._written: dict[
-            tuple[int, int], int
-        ] = {}  # place and length in the old record -> place in the new one
+        # place and length in the old record -> place in the new one
+        self._written: dict[tuple[int, int], int] = {}
 
     def replay(self, call: Call) -> None:
         try:
@@ -117,20 +116,16 @@ class _Replayer:
 
     def _executed(self, call: Call, inputs: list[torch.Tensor]) -> Outputs:
         """Results on the host. Random operators draw what they drew, where the device is of the same kind."""
-        with torch.no_grad():
-            state = call.random
-            if state is None or state.device.partition(":")[0] != self._device.partition(":")[0]:
-                return _on_host(execute(call, inputs, self._device, self._home))
+        state, generator = call.random, None
+        if state is not None and state.device.partition(":")[0] == self._device.partition(":")[0]:
             generator = torch.Generator(self._device)
             generator.set_state(torch.frombuffer(bytearray(self._record.state(state)), dtype=torch.uint8))
-            if generator.device.type != "cpu":
-                return _on_host(execute(call, inputs, self._device, self._home, generator))
-            before = torch.get_rng_state()
-            torch.set_rng_state(generator.get_state())
-            try:
-                return _on_host(execute(call, inputs, self._device, self._home, generator))
-            finally:
-                torch.set_rng_state(before)
+        on_host = generator if generator is not None and generator.device.type == "cpu" else None
+        with torch.no_grad(), torch.random.fork_rng(devices=(), enabled=on_host is not None):
+            if on_host is not None:
+                torch.set_rng_state(on_host.get_state())
+            outputs = execute(call, inputs, self._device, self._home, generator)
+            return [None if tensor is None else tensor.to("cpu") for tensor in outputs]
 
     def _input(self, record: TensorRecord) -> TensorRecord:
         if record.offset is None:
@@ -149,19 +144,11 @@ class _Replayer:
         if is_blank or layout.unread:
             return replace(found, unread=layout.unread or record.unread)
         address = self._reader.address(tensor, layout)
-        if record.offset is not None and self._is_the_same(record, found, address):
-            return replace(self._input(replace(record, statistics=None)), device=self._device)
+        is_alike = (record.dtype, record.shape, record.stride) == (found.dtype, found.shape, found.stride)
+        if record.offset is not None and is_alike:
+            if memory_at(address, found.nbytes) == self._record.raw(record):
+                return replace(self._input(replace(record, statistics=None)), device=self._device)
         return replace(found, offset=self._writer.append_memory(address, layout.nbytes))
-
-    def _is_the_same(self, record: TensorRecord, found: TensorRecord, address: int) -> bool:
-        from torchferry.accuracy.file.writer import memory_at
-
-        alike = (record.dtype, record.shape, record.stride) == (found.dtype, found.shape, found.stride)
-        return alike and memory_at(address, found.nbytes) == self._record.raw(record)
-
-
-def _on_host(outputs: Outputs) -> Outputs:
-    return [tensor.to("cpu") if tensor is not None else None for tensor in outputs]
 
 
 def main() -> None:
@@ -178,13 +165,17 @@ def main() -> None:
 
 
 def _replayed(request: ReplayRequest) -> ReplayOutcome:
-    _check_device(request.device)
+    name = request.device
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        said = str(error).strip().splitlines()
+        raise RunError(f"{name}: no device that can be used here ({said[0] if said else error!r})") from None
     selection = Selection(request.modules, request.operators, request.phases)
 
     def is_wanted(call: Call) -> bool:
-        return selection.has_operator(call.operator) and selection.has_site(
-            call.phase, call.model, call.module
-        )
+        has_site = selection.has_site(call.phase, call.model, call.module)
+        return has_site and selection.has_operator(call.operator)
 
     with open_record(Path(request.record)) as record, open(request.last, "wb", buffering=0) as last:
         header = RecordHeader(
@@ -201,14 +192,6 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
 
             found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
     return ReplayOutcome(found.calls, found.nbytes, found.left, tuple(sorted(fallback_calls())))
-
-
-def _check_device(name: str) -> None:
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        said = str(error).strip().splitlines()
-        raise RunError(f"{name}: no device that can be used here ({said[0] if said else error!r})") from None
 
 
 if __name__ == "__main__":

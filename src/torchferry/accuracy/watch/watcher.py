@@ -135,9 +135,8 @@ class StepRows:
         self._device = DeviceStatistics()
         self._calls: list[tuple[Where, tuple[tuple[str, Value], ...], list[TensorRecord], list[int]]] = []
         self._addresses: dict[int, int] = {}  # of the rows of this step, by the numbers of contents
-        self._seen: dict[
-            int, tuple[weakref.ref[torch.Tensor], int, int]
-        ] = {}  # modules may answer with the same
+        # modules may answer with the same
+        self._seen: dict[int, tuple[weakref.ref[torch.Tensor], int, int]] = {}
         self.calls = 0
 
     @property
@@ -201,7 +200,7 @@ class StepRows:
         """The results of all calls of this name were so many times too large. Waits for the device."""
         self._device.fetch()
         for number in self._numbers(operator):
-            row = decode(ctypes.string_at(self._addresses[number], ROW.size))
+            row = self._row(number)
             sizes = (each / divisor for each in (row.minimum, row.maximum, row.mean, row.rms))
             checksum = (row.checksum + _bits(divisor) * _PRIME) & _MASK
             packed = ROW.pack(row.count, row.nans, row.infinities, row.zeros, *sizes, checksum)
@@ -210,10 +209,11 @@ class StepRows:
     def totals(self, operator: str) -> Statistics | None:
         """The results of all calls of this name as one tensor; None: there are none. Waits for the device."""
         self._device.fetch()
-        rows = [
-            decode(ctypes.string_at(self._addresses[number], ROW.size)) for number in self._numbers(operator)
-        ]
+        rows = [self._row(number) for number in self._numbers(operator)]
         return _together(rows) if rows else None
+
+    def _row(self, number: int) -> Statistics:
+        return decode(ctypes.string_at(self._addresses[number], ROW.size))
 
     def _numbers(self, operator: str) -> list[int]:
         """Of the contents of such calls, each once."""
@@ -247,6 +247,8 @@ def _together(rows: Sequence[Statistics]) -> Statistics:
     finite = [row.count - row.nans - row.infinities for row in rows]
     total = sum(finite)
     with_numbers = [row for row, count in zip(rows, finite, strict=True) if count]
+    mean = math.fsum(row.mean * count for row, count in zip(rows, finite, strict=True)) / max(total, 1)
+    square = math.fsum(row.rms**2 * count for row, count in zip(rows, finite, strict=True)) / max(total, 1)
     checksum = 0
     for row in rows:
         checksum = (checksum * _PRIME + row.checksum + 1) & _MASK
@@ -257,12 +259,8 @@ def _together(rows: Sequence[Statistics]) -> Statistics:
         sum(row.zeros for row in rows),
         min((row.minimum for row in with_numbers), default=0.0),
         max((row.maximum for row in with_numbers), default=0.0),
-        math.fsum(row.mean * count for row, count in zip(rows, finite, strict=True)) / total
-        if total
-        else 0.0,
-        math.sqrt(math.fsum(row.rms**2 * count for row, count in zip(rows, finite, strict=True)) / total)
-        if total
-        else 0.0,
+        mean,
+        math.sqrt(square),
         checksum,
     )
 
@@ -272,21 +270,9 @@ def _bits(value: float) -> int:
     return int(bits)
 
 
-LOSS, MODULE, OUTPUT_GRADIENT, GRADIENT, GRADIENT_NORM = (
-    "loss",
-    "module",
-    "output_gradient",
-    "gradient",
-    "gradient_norm",
-)
-PARAMETERS, UPDATE, BUFFERS, LEARNING_RATE, SCALE, STEP = (
-    "parameter",
-    "update",
-    "buffer",
-    "learning_rate",
-    "scale",
-    "step",
-)
+LOSS, MODULE, OUTPUT_GRADIENT = "loss", "module", "output_gradient"
+GRADIENT, GRADIENT_NORM, PARAMETERS, UPDATE = "gradient", "gradient_norm", "parameter", "update"
+BUFFERS, LEARNING_RATE, SCALE, STEP = "buffer", "learning_rate", "scale", "step"
 _MOST_CALLS = 16  # of one module in a step: a recurrent one is called for each word
 _MOST_TENSORS = 8  # of one answer
 _SAMPLE = 1 << 20  # elements of a parameter that are copied to see how they change
@@ -309,13 +295,12 @@ class Watcher:
         self._began = 0.0
         self._handles: list[Any] = []
         self._called: dict[int, int] = {}  # module -> how often in this step
-        self._before: list[
-            tuple[torch.Tensor, torch.Tensor | None]
-        ] = []  # parameters, and samples from before the step; None: it can't be read
+        # parameters, and samples from before the step; None: it can't be read
+        self._before: list[tuple[torch.Tensor, torch.Tensor | None]] = []
         self._always = [register_optimizer_step_pre_hook(self._before_optimizer)]
         self._backward = torch.autograd.backward
         watch_scalers(self._loss_scaled)
-        torch.autograd.backward = self._told_of_backward(self._backward)
+        torch.autograd.backward = self._watching_backward(self._backward)
 
     def begin(self, step: int) -> None:
         """This step begins."""
@@ -409,21 +394,18 @@ class Watcher:
         if isinstance(given, torch.Tensor) and isinstance(answered, torch.Tensor) and self._step:
             self._scaled[answered] = given.detach()
 
-    def _told_of_backward(self, original: Any) -> Any:
+    def _watching_backward(self, original: Any) -> Any:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if self._step and torch._C._current_graph_task_id() == -1:
-                self._backward_called(tensors)
+                with self._unharmed():
+                    losses = [self._scaled.get(tensor, tensor) for tensor in _tensors_in(tensors)]
+                    named = [(f"output_{place}", loss) for place, loss in enumerate(losses)]
+                    if named:
+                        self.rows.add(Where(LOSS, FORWARD), named)
             return original(tensors, *args, **kwargs)
 
         return backward
-
-    def _backward_called(self, tensors: Any) -> None:
-        with self._unharmed():
-            losses = [self._scaled.get(tensor, tensor) for tensor in _tensors_in(tensors)]
-            if losses:
-                named = [(f"output_{place}", loss) for place, loss in enumerate(losses)]
-                self.rows.add(Where(LOSS, FORWARD), named)
 
     def _before_optimizer(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if not self._step or not is_outermost_step():
