@@ -246,7 +246,6 @@ def _piece(piece: Piece, name: str) -> torch.Tensor:
 
 
 def _storage_of(data: bytearray) -> Any:
-    """The same memory, as a storage."""
     if not data:
         return torch.empty(0, dtype=torch.uint8).untyped_storage()
     return torch.frombuffer(data, dtype=torch.uint8).untyped_storage()

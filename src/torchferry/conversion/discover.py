@@ -162,7 +162,6 @@ def discover(
 def _inside(
     root: str, folder: str, exclude: tuple[str, ...], skipped: set[str], left_out: LeftOut
 ) -> Iterator[ProjectEntry]:
-    """The entries of one folder."""
     here = os.path.join(root, folder) if folder else root
     try:
         with os.scandir(here) as listing:

@@ -29,10 +29,7 @@ from torchferry.text import Text
 WELL_KNOWN = frozenset({"torch"})
 _MOST_REPEATS = 3  # built-in rules that meet what others of them have written; one repeat is enough so far
 _MOST_ROUNDS = 25  # rules of the user's that build on each other; more than any file of rules may ask for
-_LEFT_OUT = Text(
-    "converted without {option}: {reason}",
-    "未应用 {option}，其余转换照常：{reason}",
-)
+_LEFT_OUT = Text("converted without {option}: {reason}", "未应用 {option}，其余转换照常：{reason}")
 _CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
 
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
@@ -71,7 +68,9 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     """Convert one module; an option that fails here is left out. Raises ParseError if Python can't parse the text."""
     conversion, error = _tried(decoded, path, job)
     if conversion.failure:
-        for left_out in _choices(job.rules.options):
+        options = job.rules.options
+        # What may be left out: one option, or all.
+        for left_out in (*((name,) for name in options), *((options,) if len(options) > 1 else ())):
             other, _ = _tried(decoded, path, job.without(left_out))
             if not other.failure:
                 remarks = (_left_out(name, path, conversion.failure, job) for name in left_out)
@@ -79,13 +78,6 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
     if error is not None:
         raise error
     return conversion
-
-
-def _choices(options: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """What may be left out of a run: one option, or all."""
-    yield from ((name,) for name in options)
-    if len(options) > 1:
-        yield options
 
 
 def _left_out(option: str, path: str, reason: str, job: FileJob) -> Finding:
@@ -119,7 +111,11 @@ def _converted(stages: _Stages, job: FileJob) -> Conversion:
     except TooDeepError:
         raise  # says nothing about the rules
     except (ParseError, VerificationError) as error:
-        return Conversion(tuple(_undone(finding) for finding in stages.findings), failure=str(error))
+        # A change that was thrown away with its file is work for the user.
+        undone = (
+            replace(item, kind=Kind.TODO) if item.kind is Kind.CHANGE else item for item in stages.findings
+        )
+        return Conversion(tuple(undone), failure=str(error))
     new_module = stages.context.module
     return Conversion(
         tuple(stages.findings), new_module.decoded.text, make_hunks(stages.first, new_module, edits)
@@ -129,8 +125,6 @@ def _converted(stages: _Stages, job: FileJob) -> Conversion:
 def _without_the_moot(said: list[Said]) -> list[Said]:
     """Without remarks about code that a change removes altogether."""
     removed = [edit for _, proposal in said for edit in proposal.edits if edit.text in ("", "pass")]
-    if not removed:
-        return said
     return [
         (rule, proposal)
         for rule, proposal in said
@@ -238,7 +232,13 @@ class _Stages:
         made: set[tuple[int, str]] = set()
         for _ in range(_MOST_ROUNDS):
             said = self._what_user_says()
-            places = {id(proposal): self._places(proposal) for _, proposal in said if proposal.edits}
+            # What each change writes where; places as in the module before all changes.
+            origin = self.rewriting.origin
+            places = {
+                id(proposal): {(origin(edit.start), edit.text) for edit in proposal.edits if not edit.is_line}
+                for _, proposal in said
+                if proposal.edits
+            }
             new = [item for item in said if item[1].edits and not places[id(item[1])] <= made]
             known = {_what(finding) for finding in self.findings}
             remarks = [
@@ -257,10 +257,6 @@ class _Stages:
         names = self.job.user_names
         context = replace(self.context, tracked=rules.tracked, renames=rules.renaming, names=names)
         return examine(context, rules, words)
-
-    def _places(self, proposal: Proposal) -> set[tuple[int, str]]:
-        """What a change writes where; places as in the module before all changes."""
-        return {(self.rewriting.origin(edit.start), edit.text) for edit in proposal.edits if not edit.is_line}
 
     def settle(self) -> None:
         """Go on until nothing changes: the user's rules may also build on what the others write."""
@@ -337,16 +333,9 @@ def _restructured(context: FileContext, rule: Rule) -> list[Said]:
 
 
 def _context(module: PythonModule, path: str, job: FileJob) -> FileContext:
-    return FileContext(
-        module,
-        path,
-        job.target,
-        job.rules.built_in.tracked,
-        job.rules.built_in.renaming,
-        job.names,
-        job.settings,
-        job.neighbours,
-    )
+    rules = job.rules.built_in
+    names, settings, neighbours = job.names, job.settings, job.neighbours
+    return FileContext(module, path, job.target, rules.tracked, rules.renaming, names, settings, neighbours)
 
 
 def examine(context: FileContext, rules: RuleSet, words: list[bytes]) -> list[Said]:
@@ -455,10 +444,3 @@ def _texts(module: SourceText, proposal: Proposal) -> tuple[str, str]:
     moved = [Edit(edit.start - proposal.start, edit.end - proposal.start, edit.text) for edit in inside]
     after = apply_edits(segment, moved).decode("utf-8") if moved else ""
     return segment.decode("utf-8"), after
-
-
-def _undone(finding: Finding) -> Finding:
-    """A change that was thrown away with its file is work for the user."""
-    if finding.kind is not Kind.CHANGE:
-        return finding
-    return replace(finding, kind=Kind.TODO)

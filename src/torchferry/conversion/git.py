@@ -113,7 +113,6 @@ class _Repository:
 
 @contextmanager
 def _repository(folder: Path) -> Iterator[_Repository]:
-    """The repository that a folder is in."""
     top, found = _found(folder)
     named = os.fsdecode(
         _read(found / "commondir").strip()

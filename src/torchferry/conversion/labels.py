@@ -38,7 +38,6 @@ class Labels:
 
     @cached_property
     def _places(self) -> frozenset[str]:
-        """What is used where int64 is a must."""
         places: set[str] = set()
         for node in ast.walk(self._module.tree):
             if isinstance(node, ast.Call) and called_name(node) in _WANT_INT64:
@@ -62,8 +61,10 @@ def _given_to_losses(module: PythonModule) -> Iterator[str]:
     losses = _FUNCTIONS | set(_names_of_losses(module))
     words = [word.encode() for word in (*losses, *_MODULES)]
     for node in nodes_on_lines(module, sorted(module.lines_with(words))):
-        if isinstance(node, ast.Call) and _is_loss(node, losses):
-            yield from _second(node)
+        # A loss is called by its name, or made on the spot: nn.CrossEntropyLoss()(x, y).
+        if isinstance(node, ast.Call) and (called_name(node) in losses or called_name(node.func) in _MODULES):
+            values = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "target")]
+            yield from (value.id for value in values if isinstance(value, ast.Name))
 
 
 def _names_of_losses(module: PythonModule) -> Iterator[str]:
@@ -73,16 +74,3 @@ def _names_of_losses(module: PythonModule) -> Iterator[str]:
             isinstance(item, ast.Call) and called_name(item) in _MODULES for item in ast.walk(node.value)
         ):
             yield from filter(None, map(last_name, node.targets))
-
-
-def _is_loss(call: ast.Call, losses: frozenset[str]) -> bool:
-    """A call of a loss by its name, or of one made on the spot: nn.CrossEntropyLoss()(x, y)."""
-    made = isinstance(call.func, ast.Call) and called_name(call.func) in _MODULES
-    return made or called_name(call) in losses
-
-
-def _second(call: ast.Call) -> Iterator[str]:
-    values = [*call.args[1:2], *(item.value for item in call.keywords if item.arg == "target")]
-    for value in values:
-        if isinstance(value, ast.Name):
-            yield value.id

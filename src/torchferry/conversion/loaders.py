@@ -6,6 +6,7 @@ import ast
 import re
 from enum import Enum
 
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.site import Site
 
 DATA_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
@@ -41,7 +42,9 @@ def argument(call: ast.Call, name: str) -> ast.expr | None:
 
 def use_of(site: Site[ast.Call]) -> LoaderUse:
     """By the names around the call, else by whether it shuffles: nobody shuffles to evaluate."""
-    if _is_for_several_phases(site):
+    # {x: DataLoader(sets[x], shuffle=True) for x in ["train", "val"]}
+    loops = (loop for node in site.place.upwards() for loop in getattr(node, "generators", ()))
+    if any(_EVALUATION.search(text_of(item)) for loop in loops for item in ast.walk(loop.iter)):
         return LoaderUse.UNKNOWN
     for name in _names_around(site):
         if _EVALUATION.search(name):
@@ -52,13 +55,6 @@ def use_of(site: Site[ast.Call]) -> LoaderUse:
     if isinstance(shuffle, ast.Constant):
         return LoaderUse.TRAINING if shuffle.value else LoaderUse.UNKNOWN
     return LoaderUse.TRAINING if shuffle is not None else LoaderUse.UNKNOWN
-
-
-def _is_for_several_phases(site: Site[ast.Call]) -> bool:
-    """{x: DataLoader(sets[x], shuffle=True) for x in ["train", "val"]}"""
-    loops = (loop for node in site.place.upwards() for loop in getattr(node, "generators", ()))
-    words = (item.value for loop in loops for item in ast.walk(loop.iter) if isinstance(item, ast.Constant))
-    return any(isinstance(word, str) and _EVALUATION.search(word) for word in words)
 
 
 def _names_around(site: Site[ast.Call]) -> list[str]:

@@ -85,7 +85,6 @@ class Plan:
 
 
 def _causes(rule: Rule) -> tuple[str, ...]:
-    """The rules whose changes another one follows."""
     if not rule.finish:
         return ()
     return rule.follows or tuple(other.id for other in all_rules())
@@ -373,5 +372,4 @@ def _remark(rule: Rule, kind: Kind, path: str, message: Text, target: Target) ->
 
 
 def _shown(path: str) -> str:
-    """A path as reports show it."""
     return path.replace(os.sep, "/")

@@ -129,7 +129,7 @@ def _chain_edits(site: Site[ast.Attribute], chain: _Chain) -> list[Edit] | None:
         reachable, imports = new, add_imports(module, chain.rename.imports)
     if not reachable:
         return None
-    return [Edit(module.start(chain.node), module.end(chain.node), reachable), *imports]
+    return [module.replacing(chain.node, reachable), *imports]
 
 
 def _attribute_edits(
@@ -215,14 +215,14 @@ def _root_edits(context: FileContext, scope: Scope, root: ast.expr) -> Iterator[
     if binding is not None and isinstance(binding.node, ast.Import) and binding.qualified == root.id:
         name = renamed(context, root.id).partition(".")[0]
         if name != root.id:
-            yield Edit(context.module.start(root), context.module.end(root), name)
+            yield context.module.replacing(root, name)
     if binding is None or not isinstance(binding.node, ast.ImportFrom):
         return
     for alias in binding.node.names:
         if alias.name == root.id and alias.asname is None:
             local = local_name(context, alias, renamed(context, binding.qualified))
             if local != root.id:
-                yield Edit(context.module.start(root), context.module.end(root), local)
+                yield context.module.replacing(root, local)
 
 
 def local_name(context: FileContext, alias: ast.alias, new: str) -> str:
@@ -347,18 +347,16 @@ def check_import_from(site: Site[ast.ImportFrom]) -> Iterator[Said]:
             continue
         rule, rename = found
         said.extend(remarks_of(context, rule, rename, alias))
-        if alias.name == "*" and context.target.helper and rename.new:
-            said.append((rule, site.remark(Kind.TODO, _NOT_ALL.format(old=prefix, new=rename.new), alias)))
-            continue
-        if alias.name == "*" and not rename.new:
-            continue
         if alias.name == "*":
-            new = rename.new
-            moved.append(_Moved(alias, new, "*", found))
-            said.append((rule, site.remark(Kind.TODO, _STAR.format(old=prefix, new=new), alias)))
+            if rename.new:
+                message = (_NOT_ALL if context.target.helper else _STAR).format(old=prefix, new=rename.new)
+                said.append((rule, site.remark(Kind.TODO, message, alias)))
+            if rename.new and not context.target.helper:
+                moved.append(_Moved(alias, rename.new, "*", found))
             continue
         after = renamed(context, qualified)
-        if not _can_be_imported(after):
+        # Not what a call answers with, nor a method: `from torch.nn.SyncBatchNorm import convert_sync_batchnorm`.
+        if "(" in after or after.rpartition(".")[0].rpartition(".")[2][:1].isupper():
             said.append((rule, site.remark(Kind.TODO, _NOT_A_MODULE.format(old=qualified, new=after), alias)))
             after = qualified
         module, _, name = _importable(context, after).rpartition(".")
@@ -375,12 +373,6 @@ def _importable(context: FileContext, name: str) -> str:
     if helper is None or name.partition(".")[0] != helper.name:
         return name
     return helper.module(context.path) + name[len(helper.name) :]
-
-
-def _can_be_imported(name: str) -> bool:
-    """Not what a call answers with, nor a method: `from torch.nn.SyncBatchNorm import convert_sync_batchnorm`."""
-    parent = name.rpartition(".")[0].rpartition(".")[2]
-    return "(" not in name and not parent[:1].isupper()
 
 
 class _Moved(NamedTuple):
@@ -404,7 +396,8 @@ def _write_import_from(site: Site[ast.ImportFrom], prefix: str, moved: list[_Mov
     module_edits: list[Edit] = []
     new_module = modules.pop()
     if new_module != prefix:
-        start = _module_name_start(site)
+        # Between the keyword and the name there is only white space or a continuation.
+        start = site.module.data.index(prefix.encode(), site.module.start(site.node) + len("from"))
         module_edits.append(Edit(start, start + len(prefix.encode()), new_module))
     for item in moved:
         edits = list(_alias_edits(site, item))
@@ -428,21 +421,14 @@ def _alias_edits(site: Site[ast.ImportFrom], item: _Moved) -> Iterator[Edit]:
     yield Edit(start, start + len(item.alias.name.encode()), item.name + keep)
 
 
-def _module_name_start(site: Site[ast.ImportFrom]) -> int:
-    """Where the module's name stands; between it and the keyword there is only white space or a continuation."""
-    start = site.module.start(site.node) + len("from")
-    return site.module.data.index((site.node.module or "").encode(), start)
-
-
 def _split_import(site: Site[ast.ImportFrom], moved: list[_Moved], changed: list[_Moved]) -> Said:
     """One import per module, in the place of the one that named things which now live apart."""
     module = site.module
     by_module: dict[str, list[str]] = {}
     for item in moved:
         local = local_name(site.context, item.alias, f"{item.module}.{item.name}")
-        by_module.setdefault(item.module, []).append(
-            item.name if local == item.name else f"{item.name} as {local}"
-        )
+        name = item.name if local == item.name else f"{item.name} as {local}"
+        by_module.setdefault(item.module, []).append(name)
     start, end = module.start(site.node), module.end(site.node)
     line_start = module.line_starts[site.node.lineno - 1]
     indent = module.data[line_start:start].decode("utf-8")

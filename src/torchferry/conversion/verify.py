@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
+from torchferry.conversion.program.blocks import blocks_of
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 
@@ -26,7 +27,7 @@ def check_rewrite(
     """
     ordered = sorted(set(edits))
     moves = _Moves(ordered)
-    written = _Ranges(_written_ranges(ordered))
+    written = _Ranges(ordered)
     found = set(_statements(new, written.touch, may_nest))
     for kind, depth, start in _statements(old, moves.touches, may_nest):
         if moves.replaces(start):
@@ -59,15 +60,8 @@ def _statements(
         start = module.start(statement)
         yield type(statement), depth, start
         if hasattr(statement, "body") and touched(start, _next_line(module, statement)):
-            waiting.extend((child, depth + deeper) for child in _children(statement))
-
-
-def _children(statement: ast.AST) -> Iterator[ast.stmt]:
-    for name in ("body", "orelse", "finalbody"):
-        yield from getattr(statement, name, ())
-    for name in ("handlers", "cases"):
-        for block in getattr(statement, name, ()):
-            yield from block.body
+            for block in blocks_of(statement):
+                waiting.extend((child, depth + deeper) for child in block)
 
 
 def _next_line(module: PythonModule, statement: ast.stmt) -> int:
@@ -110,23 +104,18 @@ class _Moves:
         return index < len(self.edits) and self.edits[index].start <= end
 
 
-def _written_ranges(edits: Sequence[Edit]) -> list[tuple[int, int]]:
-    """The ranges of the new text that edits wrote."""
-    ranges: list[tuple[int, int]] = []
-    shift = 0
-    for edit in edits:
-        length = len(edit.text.encode("utf-8"))
-        ranges.append((edit.start + shift, edit.start + shift + length))
-        shift += length - (edit.end - edit.start)
-    return ranges
-
-
 class _Ranges:
-    """Sorted ranges of bytes."""
+    """The ranges of the new text that edits wrote."""
 
-    def __init__(self, ranges: list[tuple[int, int]]) -> None:
-        self.starts = [start for start, _ in ranges]
-        self.ends = [end for _, end in ranges]
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        shift = 0
+        for edit in edits:
+            length = len(edit.text.encode("utf-8"))
+            self.starts.append(edit.start + shift)
+            self.ends.append(edit.start + shift + length)
+            shift += length - (edit.end - edit.start)
 
     def hold(self, position: int) -> bool:
         index = bisect_right(self.starts, position) - 1

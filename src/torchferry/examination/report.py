@@ -130,7 +130,6 @@ def host_page(found: HostExamination, options: Options) -> Page:
 
 
 def _host_tables(found: HostExamination, everything: bool) -> tuple[Table, ...]:
-    """The host, and the vendor's variables and options."""
     by_id = {VARIABLE: _VARIABLES.format(vendor=found.vendor), OPTION: _OPTIONS.format(vendor=found.vendor)}
     groups: dict[Text, list[CheckResult]] = {_HOST: [], **{title: [] for title in by_id.values()}}
     for result in found.results:

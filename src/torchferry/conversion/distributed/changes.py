@@ -310,7 +310,6 @@ def import_anchor(module: PythonModule) -> ast.stmt | None:
 
 
 def _blank_lines(module: PythonModule, anchor: ast.stmt | None) -> int:
-    """How many empty lines follow a statement."""
     line = (anchor.end_lineno or anchor.lineno) if anchor else 0
     count = 0
     while line + count < len(module.line_starts) and not module.line_text(line + count + 1).strip():

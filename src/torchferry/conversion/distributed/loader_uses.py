@@ -59,7 +59,6 @@ def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
 
 
 def _value(file: ProgramModule, node: ast.expr, function: FunctionNode, site: CallSite, depth: int) -> object:
-    """The value of an expression, or _UNKNOWN."""
     if isinstance(node, ast.Constant):
         return node.value
     if not depth:

@@ -141,7 +141,6 @@ class _LoaderCall:
         return False
 
     def _is_shared(self) -> bool:
-        """Whether the loader has a DistributedSampler already."""
         sampler = self.argument("sampler")
         if sampler is None or _is_none(sampler):
             return False

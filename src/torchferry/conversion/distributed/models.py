@@ -138,20 +138,14 @@ class _ModelFinder:
         if not isinstance(leftmost, ast.Name):
             raise UnclearProgramError(file, base, _CONTAINER)
         if leftmost.id == "self" and len(chain) == 1:
-            yield from self._callers_of_own(file, leftmost)
+            # self.parameters() in a method of the model: MODEL of the MODEL.method() that runs it.
+            for site in self.flow.calls_of(file.scope_at(leftmost).node):
+                if isinstance(site.call.func, ast.Attribute):
+                    yield from self._roots(site.file, site.call.func.value)
         elif len(chain) > 1 and (leftmost.id == "self" or self._holds_no_module(file, leftmost)):
             yield file, chain[-2]
         else:
             yield file, leftmost
-
-    def _callers_of_own(
-        self, file: ProgramModule, node: ast.expr
-    ) -> Iterator[tuple[ProgramModule, ast.expr]]:
-        """self.parameters() in a method of the model: MODEL of the MODEL.method() that runs it."""
-        surroundings = file.surroundings(node)
-        for site in self.flow.calls_of(surroundings.scope.node if surroundings else None):
-            if isinstance(site.call.func, ast.Attribute):
-                yield from self._roots(site.file, site.call.func.value)
 
     def _holds_no_module(self, file: ProgramModule, node: ast.expr) -> bool:
         made = [self.flow.class_of(origin.file, origin.node) for origin in self.flow.origins(file, node)]
@@ -165,8 +159,10 @@ class _ModelFinder:
         if not isinstance(node, ast.Name):
             raise UnclearProgramError(file, node, _CONTAINER)
         owner, bindings = file.bindings(node)
-        if owner is None or any(
-            item.kind is BindingKind.OTHER and not _is_unpacked(file, item.node) for item in bindings
+        others = [item.node for item in bindings if item.kind is BindingKind.OTHER]
+        # `a, b = ...`: bound by an assignment, not by a loop.
+        if owner is None or not all(
+            isinstance(file.parent(file.parent(other) or other), ast.Assign) for other in others
         ):
             raise UnclearProgramError(file, node, _CONTAINER)
         is_parameter = any(item.kind is BindingKind.PARAMETER for item in bindings)
@@ -299,9 +295,3 @@ def is_module_class(training: Training, made: ProgramDefinition, depth: int = 4)
         if above is not None and depth and is_module_class(training, above, depth - 1):
             return True
     return False
-
-
-def _is_unpacked(file: ProgramModule, node: ast.AST) -> bool:
-    """`a, b = ...`: bound by an assignment, not by a loop."""
-    parent = file.parent(node)
-    return isinstance(parent, (ast.Tuple, ast.List)) and isinstance(file.parent(parent), ast.Assign)

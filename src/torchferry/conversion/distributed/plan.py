@@ -59,7 +59,6 @@ def plan_for(context: FileContext, settings: Distributed) -> list[Proposal]:
 
 
 def _edited(proposals: Proposals) -> set[str]:
-    """The files that are changed."""
     return {path for path, said in proposals.items() if any(item.edits for item in said)}
 
 

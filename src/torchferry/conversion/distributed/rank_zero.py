@@ -10,6 +10,7 @@ from torchferry.conversion.distributed.models import Holder
 from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, own_calls, own_nodes
 from torchferry.conversion.program.module import ProgramModule, called_method
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.program.training_program import Origin
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -131,8 +132,11 @@ class RankZero:
             self._look_at_bar(file, call, changes)
         elif name in ("os.makedirs", "os.mkdir") or self._is_path_mkdir(file, call):
             _make_folder(file, call, changes)
+        elif name == "wandb.init" and any(keyword.arg in ("mode", None) for keyword in call.keywords):
+            changes.remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
         elif name == "wandb.init":
-            self._look_at_run(file, call, changes)
+            text = f'mode=None if {self.test(file)} else "disabled"'
+            changes.replace(call, _RUN_ONCE, add_argument(file.module, call, text))
         elif name == "torch.load":
             self._look_at_load(file, call, changes)
         elif isinstance(call.func, ast.Name) and call.func.id == "open" and _opens_for_writing(call):
@@ -205,13 +209,6 @@ class RankZero:
                 test = f"{dist}.is_initialized() and {test}"
             changes.replace(call, _BAR_ONCE, add_argument(file.module, call, f"disable={test}"))
 
-    def _look_at_run(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
-        if any(keyword.arg in ("mode", None) for keyword in call.keywords):
-            changes.remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
-            return
-        text = f'mode=None if {self.test(file)} else "disabled"'
-        changes.replace(call, _RUN_ONCE, add_argument(file.module, call, text))
-
     def _look_at_load(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         """What is loaded behind the training may have been saved by it."""
         before: ast.stmt = file.statement_of(call)
@@ -251,7 +248,4 @@ def _make_folder(file: ProgramModule, call: ast.Call, changes: FileChanges) -> N
 
 def _opens_for_writing(call: ast.Call) -> bool:
     modes = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    return any(
-        isinstance(mode, ast.Constant) and isinstance(mode.value, str) and set(mode.value) & set("wax")
-        for mode in modes
-    )
+    return any(set(text_of(mode)) & set("wax") for mode in modes)

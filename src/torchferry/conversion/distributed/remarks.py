@@ -6,14 +6,14 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchferry.conversion.common_edits import add_argument
-from torchferry.conversion.distributed.changes import FileChanges, ProgramChanges
+from torchferry.conversion.distributed.changes import ProgramChanges
 from torchferry.conversion.distributed.loader_uses import Loaders
 from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to, own_nodes
 from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.program.training_program import CallSite
 from torchferry.finding import Kind
-from torchferry.source.names import called_name
+from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
 
 _LOCAL = Text(
@@ -90,7 +90,8 @@ def remark(training: Training, changes: ProgramChanges) -> None:
             if _accumulates(iteration.loop):
                 noted.remark(Kind.INFO, iteration.loop.iter, _ACCUMULATED)
             for node in ast.walk(iteration.loop):
-                if _switches_gradients(node):
+                is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+                if called_name(node) == "requires_grad_" or (is_set and last_name(node) == "requires_grad"):
                     noted.remark(Kind.TODO, node, _TOGGLED)
     seeds = any(_always_seeds(file, call) for file, call in training.program.calls)
     for file, call in training.program.calls:
@@ -98,7 +99,9 @@ def remark(training: Training, changes: ProgramChanges) -> None:
         if name in _SEEDS:
             noted.remark(Kind.INFO, call, _SEED)
         elif name.startswith("torch.utils.data.") and name.endswith("random_split") and not seeds:
-            _seed_split(file, call, noted)
+            if len(call.args) < 3 and not any(item.arg in ("generator", None) for item in call.keywords):
+                text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
+                noted.replace(call, _SPLIT, add_argument(file.module, call, text))
         elif name in _DRAWS and not seeds and not _is_repeated(training, file, call):
             if not any(keyword.arg == "random_state" for keyword in call.keywords):
                 noted.remark(Kind.TODO, call, _DRAWN)
@@ -126,12 +129,6 @@ def _always_seeds(file: ProgramModule, call: ast.Call) -> bool:
     return all("__name__" in file.module.segment(test) for test in tests)
 
 
-def _seed_split(file: ProgramModule, call: ast.Call, noted: FileChanges) -> None:
-    if len(call.args) < 3 and not any(keyword.arg in ("generator", None) for keyword in call.keywords):
-        text = f"generator={noted.name_of('torch', 'torch')}.Generator().manual_seed(0)"
-        noted.replace(call, _SPLIT, add_argument(file.module, call, text))
-
-
 def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> bool:
     """In a loop that trains, or in a method of a dataset: no split."""
     return any(
@@ -148,12 +145,6 @@ def _accumulates(loop: ast.For | ast.AsyncFor) -> bool:
             if any(called_name(item) == "step" for item in ast.walk(node)):
                 return True
     return False
-
-
-def _switches_gradients(node: ast.AST) -> bool:
-    if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Store):
-        return True
-    return called_name(node) == "requires_grad_"
 
 
 # Decisions that hang on one process's share of the data: processes that decide differently wait for ever.

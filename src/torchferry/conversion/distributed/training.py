@@ -112,10 +112,8 @@ def _makes_loader(file: ProgramModule, call: ast.Call) -> bool:
 def is_without_gradients(file: ProgramModule, statement: ast.stmt) -> bool:
     """Whether a statement runs under torch.no_grad()."""
     for owner in file.tree.owners(statement):
-        heads: list[ast.expr] = []
-        if isinstance(owner, ast.With):
-            heads = [item.context_expr for item in owner.items]
-        elif isinstance(owner, FUNCTIONS):
+        heads = [item.context_expr for item in owner.items] if isinstance(owner, ast.With) else []
+        if isinstance(owner, FUNCTIONS):
             heads = owner.decorator_list
         if any(name in file.module.segment(head) for head in heads for name in _WITHOUT):
             return True

@@ -24,6 +24,7 @@ from torchferry.text import Text
 
 _SWITCH = re.compile(r"(?i)cuda|cpu|gpu|device")
 _ASKED = re.compile(r"(?i)cuda|gpu")
+_VARIABLES = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 def may_stay_on_cpu(program: TrainingProgram) -> bool:
@@ -33,34 +34,26 @@ def may_stay_on_cpu(program: TrainingProgram) -> bool:
 
 def _has_option(file: ProgramModule) -> bool:
     """--no-cuda, --device; not --gpu with a number."""
-    return any(
-        called_name(call) in ("add_argument", "option")
-        and any(isinstance(item, ast.Constant) and _SWITCH.search(str(item.value)) for item in call.args)
-        and not any(
-            keyword.arg == "type" and file.module.segment(keyword.value) == "int" for keyword in call.keywords
-        )
-        for call in file.calls
-    )
+    for call in file.calls:
+        if called_name(call) in ("add_argument", "option"):
+            types = [file.module.segment(item.value) for item in call.keywords if item.arg == "type"]
+            words = [str(item.value) for item in call.args if isinstance(item, ast.Constant)]
+            if any(map(_SWITCH.search, words)) and "int" not in types:
+                return True
+    return False
 
 
 def _has_test(file: ProgramModule) -> bool:
     """`if args.cuda:`, `if use_gpu:`."""
     tests = [statement.test for statement in file.statements if isinstance(statement, ast.If)]
-    return any(
-        isinstance(test, (ast.Name, ast.Attribute, ast.Subscript))
-        and _ASKED.search(file.module.segment(test))
-        for test in tests
-    )
+    asked = [file.module.segment(test) for test in tests if isinstance(test, _VARIABLES)]
+    return any(map(_ASKED.search, asked))
 
 
 def _has_device(file: ProgramModule) -> bool:
     """`torch.device(config["device"])`."""
-    return any(
-        file.qualified(call.func) == "torch.device"
-        and bool(call.args)
-        and isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Subscript))
-        for call in file.calls
-    )
+    calls = [call for call in file.calls if call.args and isinstance(call.args[0], _VARIABLES)]
+    return any(file.qualified(call.func) == "torch.device" for call in calls)
 
 
 # The forward passes that gradients are computed of.
@@ -146,7 +139,6 @@ def _gather(
 
 
 def _layers(training: Training, made: ProgramDefinition) -> Iterator[str]:
-    """The attributes that hold layers with parameters."""
     for node in ast.walk(made.node):
         value = getattr(node, "value", None)
         if not isinstance(value, ast.Call) or not targets(node):
@@ -230,7 +222,12 @@ def wrap_models(
         calls = list(forward_calls(training, wrap.holder))
         if not calls:
             raise UnclearProgramError(wrap.holder.file, wrap.after, _NOT_CALLED.format(name=wrap.holder.text))
-        lines = [*_lines_before(wrap, settings, len(calls) > 1, changes)]
+        lines = []
+        if settings.sync_batchnorm:
+            torch, text = changes.of(wrap.holder.file).name_of("torch", "torch"), wrap.holder.text
+            lines.append(f"{text} = {torch}.nn.SyncBatchNorm.convert_sync_batchnorm({text})")
+        if len(calls) > 1:
+            lines.append(_BUFFERS)
         further = ["broadcast_buffers=False"] if len(calls) > 1 else []
         further += ["find_unused_parameters=True"] if has_unused_layers(training, wrap.holder) else []
         lines += _call_lines(wrap, setup, further, may_stay_on_cpu(training.program), changes)
@@ -278,17 +275,6 @@ def point_out_others(
     for holder in trained:
         if (holder.file.path, id(holder.scope), holder.text) not in known:
             changes.of(holder.file).remark(Kind.TODO, _first(holder), _OTHER.format(name=holder.text))
-
-
-def _lines_before(
-    wrap: Wrap, settings: Distributed, keeps_buffers: bool, changes: ProgramChanges
-) -> Iterator[str]:
-    if settings.sync_batchnorm:
-        torch = changes.of(wrap.holder.file).name_of("torch", "torch")
-        text = wrap.holder.text
-        yield f"{text} = {torch}.nn.SyncBatchNorm.convert_sync_batchnorm({text})"
-    if keeps_buffers:
-        yield _BUFFERS
 
 
 def _call_lines(

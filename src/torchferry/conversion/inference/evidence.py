@@ -275,7 +275,6 @@ class Climb:
 
 
 def _elements(row: ast.AST) -> list[ast.expr]:
-    """The elements of a row of a table."""
     if isinstance(row, ast.Call) and called_name(row) in _ROWS:
         return row.args
     return row.elts if isinstance(row, (ast.Tuple, ast.List)) else []

@@ -121,7 +121,6 @@ def _names(call: ast.Call) -> list[str]:
 
 
 def _parameters(statement: ast.stmt) -> list[str]:
-    """The parameters of a function but its object."""
     if not isinstance(statement, FUNCTIONS):
         return []
     names = positional(statement)

@@ -28,20 +28,8 @@ from torchferry.source.walk import WalkState
 _DEPTH = 4  # aliases and base classes that are followed
 # What makes an object of its keywords, whatever they are called.
 _RECORDS = frozenset(
-    {
-        "dict",
-        "simplenamespace",
-        "namespace",
-        "easydict",
-        "edict",
-        "attrdict",
-        "munch",
-        "box",
-        "ordereddict",
-        "configdict",
-        "update",
-        "set_defaults",
-    }
+    {"dict", "ordereddict", "configdict", "easydict", "edict", "attrdict", "munch", "box"}
+    | {"simplenamespace", "namespace", "update", "set_defaults"}
 )
 _SAME_VALUE = frozenset({"lower", "strip", "startswith", "endswith", "split", "partition"})
 

@@ -176,18 +176,16 @@ class Neighbours:
         return module is not None and _member(name).search(module.data) is not None
 
     def _importers(self, path: str, word: str, pattern: re.Pattern[bytes]) -> Iterator[Import]:
-        wanted = word.encode()
-        users = [other for other in self._texts_naming(path) if wanted in self._words_of(other)]
-        users = [other for other in users if pattern.search(self._texts[other])]
+        users = []
+        for other in self._texts_naming(path):
+            if other not in self._words:
+                self._words[other] = frozenset(_WORD.findall(self._texts[other]))
+            if word.encode() in self._words[other] and pattern.search(self._texts[other]):
+                users.append(other)
         for other in users[:_USERS]:
             module = self.module(other)
             for alias, binding in module.scopes.imports if module else ():
                 yield from self._import(other, alias, binding, path, word)
-
-    def _words_of(self, path: str) -> frozenset[bytes]:
-        if path not in self._words:
-            self._words[path] = frozenset(_WORD.findall(self._texts[path]))
-        return self._words[path]
 
     def _texts_naming(self, path: str) -> list[str]:
         """The files that may import a module: they name it, or lie in the package that it is the file of."""

@@ -106,7 +106,6 @@ class _ElfReader:
             place += following
 
     def _defined(self) -> Iterator[str]:
-        """The versions that it has."""
         place = self._in_file(self._values.get(_DEFINED, 0))
         for _ in range(min(self._values.get(_DEFINED_COUNT, 0), _MOST)):
             *_, first, following = self._unpack("HHHHIII", place)

@@ -72,7 +72,6 @@ def check(station: Station) -> Iterator[CheckResult]:
 
 
 def _remedy(station: Station) -> Release | None:
-    """The newest release for the machine."""
     return advised(
         station.table, station.torch, station.toolkit, station.python, station.machine.architecture
     )
