@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.output import note
 from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.discover import PYTHON_SUFFIXES
-from torchferry.conversion.planning import OPT_INS, ConversionRequest, cores, plan_for
-from torchferry.conversion.project import Plan, ProjectOutcome
+from torchferry.conversion.planning import OPT_INS, ConversionRequest, cores, find_target, plan_for
+from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
 from torchferry.conversion.rule import rule_docs
-from torchferry.conversion.settings import AmpForm
-from torchferry.conversion.write import Written
+from torchferry.conversion.settings import AmpForm, PassSettings
+from torchferry.conversion.write import REPORT_FILES, Replace, Written, check_output, write_project
+from torchferry.errors import InputError
 from torchferry.outcome import Report
 from torchferry.report.findings import REPORTS
+from torchferry.report.findings.summary import summarize
 from torchferry.report.formats import Options
+from torchferry.report.progress import progress_bar
+from torchferry.report.streams import reader_may_leave
 from torchferry.text import Language, user_language
 
 
@@ -102,10 +108,10 @@ def plan_of(args: argparse.Namespace) -> Plan:
     return plan_for(args.path, args.to, **options.chosen(args, ConversionRequest))
 
 
-def rendered(report: Report, language: Language | None, forms: Mapping[str, str]) -> dict[str, bytes]:
-    """Reports as the content of files: file name -> format in, file name -> bytes out."""
+def rendered(report: Report, language: Language | None = None) -> dict[str, bytes]:
+    """The reports of a converted copy: file name -> bytes."""
     choices = Options(language or user_language(), rule_docs=rule_docs())
-    return {name: REPORTS.render(report, form, choices) for name, form in forms.items()}
+    return {name: REPORTS.render(report, form, choices) for name, form in REPORT_FILES.items()}
 
 
 def note_written(done: Written) -> None:
@@ -138,3 +144,51 @@ def note_unused_rules(outcome: ProjectOutcome, custom: CustomRules) -> None:
             for item in findings
         ):
             note(f"your rule for {rule.match.name} ({rule.place}) matched nothing")
+
+
+# What the drop-ins for vendors' tools share: one way to convert, their files beside ours.
+
+
+def make_plan(
+    vendor: str,
+    opt_ins: frozenset[str] = frozenset(),
+    custom: CustomRules | None = None,
+    settings: PassSettings | None = None,
+) -> Plan:
+    """A plan for a vendor with all its rules."""
+    custom, settings = custom or CustomRules(), settings or PassSettings()
+    return Plan(find_target(vendor, []), opt_ins, custom=custom, settings=settings, jobs=cores())
+
+
+def convert(
+    root: Path, out: Path, plan: Plan, make_files: Callable[[Report], dict[str, bytes]], replace: Replace
+) -> ProjectOutcome:
+    """Convert a project, and write the files of the vendor's tool beside the reports of `ferry convert`."""
+    place = check_output(root, out, replace)
+    with progress_bar(unit="files") as progress:
+        outcome = examine_project(root, plan, skip=[place], progress=progress)
+    if not any(not entry.is_folder for entry in outcome.entries):
+        raise InputError(f"{root}: is empty; nothing was written")
+    report = outcome.report("convert")
+    files = {**rendered(report), **make_files(report)}
+    note_written(write_project(outcome, place, files, replace))
+    note_unused_rules(outcome, plan.custom)
+    return outcome
+
+
+def say(*lines: str) -> None:
+    """Print lines that may hold a path with any bytes in it."""
+    with reader_may_leave():
+        sys.stdout.buffer.write(b"".join(os.fsencode(line) + b"\n" for line in lines))
+
+
+def finish(outcome: ProjectOutcome, details: str) -> int:
+    """Say on stderr what is left to do and where it is described; answer with the exit code."""
+    note_nothing(outcome)
+    summary = summarize(outcome.report("convert"))
+    left = summary.todo + summary.unsupported + summary.unknown
+    if left:
+        note(f"places that were not converted and need you: {left}; {details} lists them")
+    if summary.files_failed:
+        note(f"files that could not be processed: {summary.files_failed}; {details} says why")
+    return 3 if outcome.failed else 0

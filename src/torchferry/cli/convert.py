@@ -8,17 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from torchferry.cli import conversion, next_step, options
+from torchferry.cli.output import show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
 from torchferry.conversion.rule import rule_docs
-from torchferry.conversion.settings import Distributed
 from torchferry.conversion.write import (
-    REPORT_FILES,
     Replace,
     Written,
     check_output,
@@ -31,7 +29,6 @@ from torchferry.errors import FerryError
 from torchferry.report.diff import new_file_diff, unified_diff
 from torchferry.report.findings import REPORTS
 from torchferry.report.findings.lists import make_lists
-from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
 from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave
@@ -80,7 +77,15 @@ def run(args: argparse.Namespace) -> int:
     if not (writes_nothing or args.output or args.in_place):
         raise FerryError("say where the converted copy goes: -o DIR (or --in-place, --dry-run, --diff)")
     root = check_input(args.path)
-    out = _check_output(args, root)
+    replace = Replace.OURS if args.force else Replace.NOTHING
+    # Whether -o names a file, and so only that is written.
+    is_single = bool(args.output) and root.is_file() and args.output.suffix in PYTHON_SUFFIXES
+    is_single = is_single and not args.output.is_dir()
+    out = None
+    if is_single:
+        out = check_output_file(root, args.output, args.force)
+    elif args.output:
+        out = check_output(root, args.output, replace)
     if args.in_place:
         root = root.resolve()
         if not args.force:
@@ -88,51 +93,32 @@ def run(args: argparse.Namespace) -> int:
     plan = conversion.plan_of(args)
     with progress_bar(args.quiet, "files") as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
-    if out is not None and _is_single(args, root):
+    if out is not None and is_single:
         add_launch_script(outcome, plan.settings.distributed, out.name)
     diff = project_diff(outcome) if args.diff else b""
-    done = _write(args, outcome, out)
-    conversion.note_written(done)
-    try:
-        _show(args, outcome, plan, diff)
-        conversion.note_unused_rules(outcome, plan.custom)
-    except KeyboardInterrupt as stop:
-        raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
-    return 3 if done.vanished else _exit_code(args, outcome)
-
-
-def _check_output(args: argparse.Namespace, root: Path) -> Path | None:
-    if not args.output:
-        return None
-    if _is_single(args, root):
-        return check_output_file(root, args.output, args.force)
-    return check_output(root, args.output, _replaceable(args))
-
-
-def _replaceable(args: argparse.Namespace) -> Replace:
-    return Replace.OURS if args.force else Replace.NOTHING
-
-
-def _is_single(args: argparse.Namespace, root: Path) -> bool:
-    """Whether -o names a file, and so only that is written."""
-    return root.is_file() and args.output.suffix in PYTHON_SUFFIXES and not args.output.is_dir()
-
-
-def _write(args: argparse.Namespace, outcome: ProjectOutcome, out: Path | None) -> Written:
+    done = Written()
     if args.in_place:
         if not args.force:
             git.check_tracked(outcome)
         write_in_place(outcome)
-        return Written()
-    if out is None:
-        return Written()
-    if _is_single(args, outcome.root):
-        return write_file(outcome, out, args.force)
-    report = outcome.report("convert")
-    reports = conversion.rendered(report, args.lang, REPORT_FILES)
-    if args.lists:
-        reports |= make_lists(report, options.language_of(args))
-    return write_project(outcome, out, reports, _replaceable(args))
+    elif out is not None and is_single:
+        done = write_file(outcome, out, args.force)
+    elif out is not None:
+        report = outcome.report("convert")
+        reports = conversion.rendered(report, args.lang)
+        if args.lists:
+            reports |= make_lists(report, options.language_of(args))
+        done = write_project(outcome, out, reports, replace)
+    conversion.note_written(done)
+    try:
+        _show(args, outcome, plan, diff, is_single)
+        conversion.note_unused_rules(outcome, plan.custom)
+    except KeyboardInterrupt as stop:
+        raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
+    if done.vanished or outcome.failed:
+        return 3
+    changed = outcome.added or any(item.new_data is not None for item in outcome.outcomes)
+    return 1 if args.check and changed else 0
 
 
 def project_diff(outcome: ProjectOutcome) -> bytes:
@@ -146,24 +132,21 @@ def project_diff(outcome: ProjectOutcome) -> bytes:
     return b"".join(changed + added)
 
 
-def _show(args: argparse.Namespace, outcome: ProjectOutcome, plan: Plan, diff: bytes) -> None:
+def _show(
+    args: argparse.Namespace, outcome: ProjectOutcome, plan: Plan, diff: bytes, is_single: bool
+) -> None:
+    """The report or the diff; where the copy is, and what to do with it."""
     with reader_may_leave():
         if args.diff:
             sys.stdout.buffer.write(diff)
         elif not args.quiet:
-            report = outcome.report("convert")
-            wanted = Options(options.language_of(args), args.verbose, rule_docs=rule_docs())
-            REPORTS.show(report, "text", wanted)
+            show(REPORTS, outcome.report("convert"), args, everything=args.verbose, rule_docs=rule_docs())
     conversion.note_nothing(outcome)
-    if args.output and not args.quiet:
-        _tell(args, outcome, plan.settings.distributed)
-
-
-def _tell(args: argparse.Namespace, outcome: ProjectOutcome, distributed: Distributed | None) -> None:
-    """Where the copy is, and what to do with it."""
-    language = options.language_of(args)
+    if not args.output or args.quiet:
+        return
+    language, distributed = options.language_of(args), plan.settings.distributed
     line = _WRITTEN.format(output=args.output).in_language(language)
-    if not _is_single(args, outcome.root):
+    if not is_single:
         line += _DETAILS.format(page=args.output / "report.html").in_language(language)
     print(one_line(line), file=sys.stderr)
     main = distributed.main if distributed else ""
@@ -172,10 +155,3 @@ def _tell(args: argparse.Namespace, outcome: ProjectOutcome, distributed: Distri
     hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang, script)
     if hint:
         print(hint, file=sys.stderr)
-
-
-def _exit_code(args: argparse.Namespace, outcome: ProjectOutcome) -> int:
-    if outcome.failed:
-        return 3
-    changed = outcome.added or any(item.new_data is not None for item in outcome.outcomes)
-    return 1 if args.check and changed else 0

@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from torchferry.cli import dropin
+    from torchferry.cli import conversion
     from torchferry.cli.output import note
     from torchferry.conversion.custom.json_format import load_custom_rules
     from torchferry.conversion.discover import check_input
@@ -130,15 +130,15 @@ def _convert(args: argparse.Namespace) -> int:
         "distributed": args.main is not None,
     }
     chosen = frozenset(name for name, is_chosen in opt_ins.items() if is_chosen)
-    plan = dropin.make_plan("ascend", chosen, custom, settings)
-    outcome = dropin.convert(
+    plan = conversion.make_plan("ascend", chosen, custom, settings)
+    outcome = conversion.convert(
         root,
         out,
         plan,
         lambda report: make_files(report, str(source), _shown_options(args), user_language()),
         _may_replace(out),
     )
-    dropin.say(
+    conversion.say(
         f"converted scripts: {out}",
         f"change list: {out / lists.CHANGES}",
         f"unsupported operators: {out / lists.UNSUPPORTED_SHEET}",
@@ -148,7 +148,7 @@ def _convert(args: argparse.Namespace) -> int:
         note(
             f"-o names a folder: the scripts are written to {out}; `ferry convert -o FILE.py` writes one file"
         )
-    return dropin.finish(outcome, str(out / LOG))
+    return conversion.finish(outcome, str(out / LOG))
 
 
 def _may_replace(out: Path) -> Replace:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.output import report_options
 from torchferry.text import Text
 
 FORMAT_NAMES = ("text", "json", "sarif", "github", "md", "csv", "xlsx", "html")
@@ -32,12 +33,10 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.conversion.rule import rule_docs
     from torchferry.report.findings import REPORTS
     from torchferry.report.findings.json import read_findings
-    from torchferry.report.formats import Options
 
-    language = options.language_of(args)
     chosen = REPORTS.find(args.format or REPORTS.format_of(args.output))
     report = read_findings(args.findings)
-    wanted = Options(language, args.verbose, rule_docs=rule_docs())
+    wanted = report_options(args, everything=args.verbose, rule_docs=rule_docs())
     output: Path | None = args.output
     if output is None and chosen.name in REPORTS.only_files:
         output = args.findings.with_suffix(chosen.suffix)
@@ -46,5 +45,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     REPORTS.write(report, output, wanted, chosen.name)
     said = Text("Report written to {path}", "报告已写入 {path}").format(path=output)
-    print(said.in_language(language), file=sys.stderr)
+    print(said.in_language(options.language_of(args)), file=sys.stderr)
     return 0

@@ -20,7 +20,6 @@ from torchferry.vendors.registry import get_vendor, with_card
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
     from torchferry.launch.plugin import Choice
-    from torchferry.runtime.settings import LayerSettings
     from torchferry.sim.summary import RunSummary
     from torchferry.vendors.model import Vendor
 
@@ -38,12 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_quiet(parser, "no summary, no progress and no remarks on stderr")
     options.add_switch(parser, "--no-diagnosis", "do not say what a crash means, after its traceback")
     options.add_language(parser)
-    _add_layer_arguments(parser)
-    _add_device_arguments(parser)
-    add_torchrun(parser)
-
-
-def _add_layer_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what CUDA's names mean")
     add_converted(group)
     group.add_argument(
@@ -62,9 +55,6 @@ def _add_layer_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_switch(
         group, "--explain", "list what is redirected; needs no SCRIPT, runs it if there is one"
     )
-
-
-def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a simulated or emulated device")
     options.add_means(
         group,
@@ -91,15 +81,22 @@ def _add_device_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--summary", type=Path, metavar="FILE.json", help="write what the run used of the device here"
     )
+    add_torchrun(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, or only say what would be changed for it; the answer is an exit code."""
+    from torchferry import variables
     from torchferry.building.build import silent
     from torchferry.launch import plugin
     from torchferry.launch.program import run_at
 
-    vendor = _vendor(args)
+    name = args.to or os.environ.get(variables.TO)
+    if not name:
+        raise RunError(
+            f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}"
+        )
+    vendor = with_card(get_vendor(name, args.vendor_path), args.card)
     choice = plugin.choose(vendor, args.sim, args.emulate, may_emulate=not (args.strict or args.card))
     plugin.refuse_unfit(vendor, choice.kind, {name: getattr(args, name) for name in _OF_SOME_DEVICES})
     if words_of(args) or not args.explain:
@@ -108,7 +105,12 @@ def run(args: argparse.Namespace) -> int:
         check_writable(args.summary)
     place = _place(args, vendor, choice)
     if args.explain:
-        code = _explain(args, place)
+        from torchferry.launch.environment import environment_at
+        from torchferry.launch.explain import explain
+
+        # on stdout; on stderr if a program is to have stdout for itself
+        stream = None if not words_of(args) else sys.stderr.fileno()
+        code = explain(environment_at(place), stream).exit_code
         if code or not words_of(args):
             return code
     if choice.reason is not None:
@@ -117,65 +119,41 @@ def run(args: argparse.Namespace) -> int:
         summary = run_at(place, program, silent if args.quiet else None)
         _show(args, place, summary)
     code = summary.outcome.exit_code
-    _explain_exit(args, code, vendor)
+    if code > _SIGNALS and not args.no_diagnosis:  # the program could not say anything itself
+        from torchferry.explanation.explaining import explain_exit
+
+        said = explain_exit(code, vendor)
+        if said is not None:
+            say(args, "torchferry", said)
     return code
-
-
-def _vendor(args: argparse.Namespace) -> Vendor:
-    from torchferry import variables
-
-    name = args.to or os.environ.get(variables.TO)
-    if not name:
-        raise RunError(
-            f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}"
-        )
-    return with_card(get_vendor(name, args.vendor_path), args.card)
-
-
-def _layer(args: argparse.Namespace, vendor: Vendor) -> LayerSettings | None:
-    from torchferry.runtime.settings import LayerSettings, TypeChecks
-
-    chosen = [name for name in _OF_THE_LAYER if getattr(args, name[2:].replace("-", "_"))]
-    if not args.converted and not args.native:
-        checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
-        return LayerSettings(
-            vendor.name, options.vendor_paths(args), checks, args.capability or "", args.cuda_version or ""
-        )
-    if chosen:
-        why = (
-            "--converted, where nothing is redirected"
-            if args.converted
-            else "--native, where the vendor redirects"
-        )
-        raise RunError(f"{', '.join(chosen)}: not with {why}; leave one out")
-    return None
 
 
 def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
     from torchferry.launch.place import Place
+    from torchferry.runtime.settings import LayerSettings, TypeChecks
 
+    chosen = [name for name in _OF_THE_LAYER if getattr(args, name[2:].replace("-", "_"))]
+    paths, layer = options.vendor_paths(args), None
+    if not args.converted and not args.native:
+        checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
+        layer = LayerSettings(vendor.name, paths, checks, args.capability or "", args.cuda_version or "")
+    elif chosen:
+        converted, native = "--converted, where nothing is redirected", "--native, where the vendor redirects"
+        why = converted if args.converted else native
+        raise RunError(f"{', '.join(chosen)}: not with {why}; leave one out")
     place = Place(
         choice.kind,
         vendor,
-        options.vendor_paths(args),
+        paths,
         args.devices,
         args.memory,
         converted=args.converted,
-        redirection=_layer(args, vendor),
+        redirection=layer,
         native=args.native,
         strict=args.strict,
     )
     place.machine()  # if there can be none, that is all to be said
     return place
-
-
-def _explain(args: argparse.Namespace, place: Place) -> int:
-    """The table on stdout; on stderr if a program is to have stdout for itself."""
-    from torchferry.launch.environment import environment_at
-    from torchferry.launch.explain import explain
-
-    stream = None if not words_of(args) else sys.stderr.fileno()
-    return explain(environment_at(place), stream).exit_code
 
 
 @contextmanager
@@ -195,17 +173,6 @@ def _wishes_in_the_environment(args: argparse.Namespace) -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
-
-
-def _explain_exit(args: argparse.Namespace, code: int, vendor: Vendor) -> None:
-    """A program that a signal has ended could not say anything itself."""
-    if code <= _SIGNALS or args.no_diagnosis:
-        return
-    from torchferry.explanation.explaining import explain_exit
-
-    said = explain_exit(code, vendor)
-    if said is not None:
-        say(args, "torchferry", said)
 
 
 def _show(args: argparse.Namespace, place: Place, summary: RunSummary) -> None:

@@ -6,15 +6,13 @@ import argparse
 import sys
 
 from torchferry.cli import conversion, next_step, options
+from torchferry.cli.output import report_options
 from torchferry.conversion.discover import check_input
 from torchferry.conversion.project import examine_project
 from torchferry.conversion.rule import rule_docs
-from torchferry.conversion.target import Target
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
-from torchferry.outcome import Report
 from torchferry.report.findings import REPORTS
-from torchferry.report.formats import Options
 from torchferry.report.progress import progress_bar
 from torchferry.report.streams import reader_may_leave, write_text
 
@@ -47,24 +45,17 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar(args.quiet, "files") as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
-    _show(args, report, plan.target)
-    conversion.note_nothing(outcome)
-    conversion.note_unused_rules(outcome, plan.custom)
-    if outcome.failed:
-        return 3
-    return 1 if args.check and _is_to_do(report) else 0
-
-
-def _is_to_do(report: Report) -> bool:
-    return any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
-
-
-def _show(args: argparse.Namespace, report: Report, target: Target) -> None:
-    wanted = Options(options.language_of(args), args.verbose, rule_docs=rule_docs())
+    is_to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
+    wanted = report_options(args, everything=args.verbose, rule_docs=rule_docs())
     if args.output:
         REPORTS.write(report, args.output, wanted, args.format)
     elif not args.quiet:
         with reader_may_leave():
             REPORTS.show(report, args.format, wanted)
-            if args.format == "text" and _is_to_do(report):
-                write_text(sys.stdout, f"\n{next_step.after_scan(args.path, target, args.lang)}\n")
+            if args.format == "text" and is_to_do:
+                write_text(sys.stdout, f"\n{next_step.after_scan(args.path, plan.target, args.lang)}\n")
+    conversion.note_nothing(outcome)
+    conversion.note_unused_rules(outcome, plan.custom)
+    if outcome.failed:
+        return 3
+    return 1 if args.check and is_to_do else 0

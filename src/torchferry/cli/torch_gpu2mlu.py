@@ -54,7 +54,7 @@ def _run(given: list[str]) -> int:
 
 
 def _convert(given: Path) -> int:
-    from torchferry.cli import dropin
+    from torchferry.cli import conversion
     from torchferry.conversion.discover import check_input
     from torchferry.conversion.write import Replace
     from torchferry.errors import InputError
@@ -65,19 +65,19 @@ def _convert(given: Path) -> int:
     if not name:
         raise InputError(f"{source}: has no name to put _mlu after; give the folder of your scripts")
     out = source.parent / f"{name}_mlu"
-    outcome = dropin.convert(
+    outcome = conversion.convert(
         root,
         out,
-        dropin.make_plan("cambricon"),
+        conversion.make_plan("cambricon"),
         lambda report: {"report.md": render(report, user_language())},
         Replace.OURS,
     )
-    dropin.say(
+    conversion.say(
         f"Official PyTorch model scripts: {source}",
         f"Cambricon PyTorch model scripts: {out}",
         f"Migration Report: {out / 'report.md'}",
     )
-    return dropin.finish(outcome, str(out / "report.md"))
+    return conversion.finish(outcome, str(out / "report.md"))
 
 
 # report.md in the table format of Cambricon's torch_gpu2mlu, and after it what was not changed.
