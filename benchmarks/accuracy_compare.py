@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from torchferry.accuracy.compare.comparing import Figures, thread_count
+from torchferry.accuracy.compare.comparing import Figures
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
 from torchferry.accuracy.native import differences, standin
 from torchferry.accuracy.native.library import NUMBERS, ROW, statistics_into
+from torchferry.conversion.planning import cores
 
 ROUNDS = 5
 GIGA = 1e9
@@ -32,7 +33,7 @@ Array = np.ndarray
 def main() -> None:
     """Print the tables."""
     print(
-        f"{time.strftime('%Y-%m-%d')}, {thread_count()} cores; processor time, medians of {ROUNDS} rounds in turns"
+        f"{time.strftime('%Y-%m-%d')}, {cores()} cores; processor time, medians of {ROUNDS} rounds in turns"
     )
     with tempfile.TemporaryDirectory() as folder:
         measure_speed(Path(folder))
@@ -115,8 +116,8 @@ def measure_speed(folder: Path) -> None:
         "ours": "all figures",
     }.items():
         print(f"{label:<38} {nbytes / found[name] / GIGA:8.2f} {found[name] / found['copy']:14.2f}")
-    wall = in_turns(time.perf_counter, one=lambda: ours(1), all=lambda: ours(thread_count()))
-    for name, threads in (("one", 1), ("all", thread_count())):
+    wall = in_turns(time.perf_counter, one=lambda: ours(1), all=lambda: ours(cores()))
+    for name, threads in (("one", 1), ("all", cores())):
         print(f"{f'all figures, {threads} threads, by the clock':<38} {nbytes / wall[name] / GIGA:8.2f}")
 
 

@@ -17,8 +17,8 @@ from resnet import resnet_tiny  # noqa: E402
 from torch import nn  # noqa: E402
 
 from torchferry import sim  # noqa: E402
+from torchferry.perf.collect.program import IterationCounter  # noqa: E402
 from torchferry.perf.collect.settings import ProfileSettings  # noqa: E402
-from torchferry.perf.collect.steps import IterationCounter  # noqa: E402
 from torchferry.perf.collect.tracing import TorchTracer  # noqa: E402
 
 STEPS, PAIRS = 3, 15

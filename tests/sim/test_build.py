@@ -141,10 +141,10 @@ def _python_build(
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from torchferry.sim.build import Build\n"
+        "from torchferry.sim.build import DeviceBuild\n"
         "from torchferry.building.build import ProgressLine\n"
         "from torchferry.building.toolchain import find_torch\n"
-        "print(Build(find_torch(), Path(sys.argv[1])).in_cache(Path(sys.argv[2]), ProgressLine()))\n"
+        "print(DeviceBuild(find_torch(), Path(sys.argv[1])).in_cache(Path(sys.argv[2]), ProgressLine()))\n"
     )
     command = [sys.executable, "-c", code, str(sources), str(cache)]
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
