@@ -14,7 +14,7 @@ from torchferry.accuracy.overflow import model as overflow
 from torchferry.accuracy.record.outputs import outcomes
 from torchferry.accuracy.record.settings import OverflowSettings, RecordSettings, WatchSettings
 from torchferry.launch.parts import PartSettings
-from torchferry.perf.collect.settings import ProfileSettings, all_told
+from torchferry.perf.collect.settings import ProfileSettings, read_outcomes
 from torchferry.proof.recordings import find_recordings
 from torchferry.proof.settings import ProofSettings
 from torchferry.readiness import capture_json
@@ -180,7 +180,7 @@ def _of_check(folder: Path) -> int:
 
 
 def _of_profile(folder: Path) -> int:
-    (told,) = all_told(folder)
+    (told,) = read_outcomes(folder)
     return told.made
 
 

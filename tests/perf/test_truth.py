@@ -157,7 +157,8 @@ def test_a_trace_of_the_cpu_or_of_cuda_reads_no_vendors_data(
 
     for cached in (names.flow_device, names.launching_device, names._device_types):
         cached.cache_clear()
-    monkeypatch.setattr(opening, "get_vendor", refuse)
+    for function in ("get_vendor", "vendor_of_device"):
+        monkeypatch.setattr(opening, function, refuse)
     monkeypatch.setattr(names, "get_vendor", refuse)
     path = device_trace("Memset (Device)", "gpu_memset").write(tmp_path / "trace.json")
     (run,) = open_runs([path])

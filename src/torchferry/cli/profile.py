@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     stop_if_told(profiled.ending, f"interrupted; {output} is complete" if profiled.is_written else "")
     if not profiled.is_written:
         raise RunError(_nothing_profiled(program, settings, profiled))
-    is_whole = all(told.last_step >= last for told in profiled.traces)
+    is_whole = all(each.last_step >= last for each in profiled.traces)
     # what the early end of a process does to the program is not its fault
     return 3 if code and (settings.keep_running or not is_whole) else 0
 
@@ -128,15 +128,15 @@ def run(args: argparse.Namespace) -> int:
 def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:
     from torchferry.perf.collect.launching import TRACE_LOST
 
-    made = max((told.made for told in profiled.told), default=0)
-    problem = next((told.problem for told in profiled.told if told.problem), "")
+    made = max((each.made for each in profiled.outcomes), default=0)
+    problem = next((each.problem for each in profiled.outcomes if each.problem), "")
     if problem == TRACE_LOST:
         return f"{program.target}: {problem}"
     if problem:
         return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
     if profiled.ending.out_of_time:
         return f"{program.target}: took longer than --timeout allows, after {made} steps; nothing was written"
-    if profiled.ending.exit_code and not profiled.told:  # it was killed, or never came to import torch
+    if profiled.ending.exit_code and not profiled.outcomes:  # it was killed, or never came to import torch
         return (
             f"{program.target}: ended with exit code {profiled.ending.exit_code} before its steps were made, and "
             "could not tell how many there were; its output is above"

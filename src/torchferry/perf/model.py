@@ -8,6 +8,11 @@ from typing import NamedTuple
 
 from torchferry.text import Language, Text
 
+# The record that `ferry profile` writes beside the traces.
+PROFILE_FILE = "run.json"
+PROFILE_FORMAT = "torchferry-profile"
+PROFILE_VERSION = 1
+
 HIGH_SHARE = 0.10  # of the time of a step
 MEDIUM_SHARE = 0.03
 BOTTLENECK_SHARE = 0.25  # whoever mends less than that has a step that takes nearly as long as before

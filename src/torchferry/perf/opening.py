@@ -16,7 +16,7 @@ import numpy as np
 
 from torchferry.errors import InputError
 from torchferry.logs.reading import log_files
-from torchferry.perf.oplog.model import OpLog
+from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
 from torchferry.perf.oplog.reading import host_log_of, read_oplog
 from torchferry.perf.run import Run
 from torchferry.perf.tables.columns import CsvFile
@@ -30,11 +30,8 @@ from torchferry.traces.columns import INVALID
 from torchferry.traces.model import Trace
 from torchferry.traces.names import CUDA
 from torchferry.traces.reader import read_trace
-from torchferry.vendors.model import Vendor
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor, vendor_names, vendor_of_device
 
-PROFILE_FILE = "run.json"
-PROFILE_FORMAT = "torchferry-profile"
 WHAT_TO_GIVE = (
     "give a trace (.json, .json.gz), the folder of a profiler, kernel_details.csv, operator_memory.csv, a printed table "
     "of operators, or host logs"
@@ -82,12 +79,17 @@ class FileSet:
     files: dict[InputKind, list[Path]] = field(default_factory=dict)
 
     def add(self, sort: InputKind, path: Path) -> None:
-        """One more."""
+        """Add a file of a sort."""
         self.files.setdefault(sort, []).append(path)
 
     def of(self, sort: InputKind) -> list[Path]:
         """The files of a sort."""
         return self.files.get(sort, [])
+
+    @property
+    def tables(self) -> list[Path]:
+        """All but the traces."""
+        return [path for sort in InputKind if sort is not InputKind.TRACE for path in self.of(sort)]
 
     @property
     def rank(self) -> int | None:
@@ -136,7 +138,7 @@ def profile_facts(path: Path) -> dict[str, Any]:
         raise InputError(f"cannot read {str(path)!r}: {error}; profile again") from None
     if not isinstance(read, dict) or read.get("format") != PROFILE_FORMAT:
         raise InputError(f"{str(path)!r} is not written by `ferry profile`")
-    if read.get("version") != 1:
+    if read.get("version") != PROFILE_VERSION:
         raise InputError(f"{str(path)!r} is of version {read.get('version')!r}: update torchferry to read it")
     return read
 
@@ -389,8 +391,7 @@ class _Opening:
         return runs
 
     def _of_set(self, files: FileSet) -> list[Run]:
-        traces = files.of(InputKind.TRACE)
-        tables = [path for sort in InputKind if sort is not InputKind.TRACE for path in files.of(sort)]
+        traces, tables = files.of(InputKind.TRACE), files.tables
         if len(traces) > 1 and tables:
             raise InputError(
                 f"{str(tables[0])!r} lies beside {len(traces)} traces: give it together with the one that it belongs to"
@@ -435,14 +436,13 @@ class _Opening:
         if several := [*files.of(InputKind.OPERATORS), *files.of(InputKind.STATISTIC)]:
             tables = [read_operators(path) for path in several]
             run.operators = max(tables, key=lambda table: table.has_host_time)
-        read = [path for sort in InputKind if sort is not InputKind.TRACE for path in files.of(sort)]
-        run.sources = (*run.sources, *map(str, read))
+        run.sources = (*run.sources, *map(str, files.tables))
 
     def _with_logs(self, runs: list[Run]) -> list[Run]:
         for path in self._logs:
             self._begin(path)
         name, log = host_log_of(None)
-        oplog: OpLog = read_oplog(self._logs, name, log)
+        oplog = read_oplog(self._logs, name, log)
         if not runs:
             return [Run(oplog.sources, oplog=oplog, vendor=get_vendor(name), notes=list(oplog.notes))]
         vendor = runs[0].vendor
@@ -490,7 +490,12 @@ def _finish(run: Run) -> None:
     if run.memory is not None:
         run.memory = run.memory.since(run.trace.origin if run.trace is not None else run.memory.first)
     named = run.profile.get("vendor")
-    run.vendor = _vendor_named(named) if isinstance(named, str) else _vendor_of(_device(run))
+    if isinstance(named, str):
+        run.vendor = get_vendor(named) if named in vendor_names() else None
+    elif (device := _device(run)) not in _NO_VENDORS:
+        run.vendor = vendor_of_device(
+            device
+        )  # to read all vendors' data takes longer than to read a small trace
 
 
 def _source_folders(profile: dict[str, Any]) -> tuple[Path, ...]:
@@ -504,17 +509,6 @@ def _device(run: Run) -> str:
     if run.device or run.memory is None:
         return run.device or (run.operators.device if run.operators is not None else "")
     return next((device.partition(":")[0] for device in run.memory.curves), "")
-
-
-def _vendor_of(device: str) -> Vendor | None:
-    if device in _NO_VENDORS:  # to read all vendors' data takes longer than to read a small trace
-        return None
-    found = (get_vendor(name) for name in vendor_names())
-    return next((vendor for vendor in found if vendor.device_type == device), None)
-
-
-def _vendor_named(name: str) -> Vendor | None:
-    return get_vendor(name) if name in vendor_names() else None
 
 
 def _order(run: Run) -> int:

@@ -62,6 +62,13 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
     return load_vendor(folders[name]())
 
 
+def vendor_of_device(device_type: str) -> Vendor | None:
+    """The vendor whose devices PyTorch calls so; None: it is not known here."""
+    return next(
+        (vendor for vendor in map(get_vendor, vendor_names()) if vendor.device_type == device_type), None
+    )
+
+
 def load_vendor(folder: Path) -> Vendor:
     """Read and check a vendor folder; only vendor.toml is needed, what is missing is unknown."""
     if not (folder / VENDOR_FILE).is_file():

@@ -16,7 +16,7 @@ from typing import Any
 from tests.forking import run_forked
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
-from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, all_told
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, read_outcomes
 from torchferry.vendors.registry import get_vendor
 
 HOST = Place(DeviceKind.AS_IS, as_is="cpu")
@@ -95,4 +95,4 @@ def profiled(
     settings = replace(settings, vendor=place.vendor_name, **more)
     environment = {**environment_at(place, settings), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     ended = run_forked(code, environment, folder)
-    return Run(ended, left, all_told(left))
+    return Run(ended, left, read_outcomes(left))

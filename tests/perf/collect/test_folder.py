@@ -15,7 +15,7 @@ from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending
 from torchferry.perf.collect import launching
-from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, sentences, tell
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, sentences, write_outcome
 
 PROGRAM = Program("train.py", False, ("--lr", "1"), None)
 SETTINGS = ProfileSettings("", 10, 12)
@@ -38,7 +38,7 @@ def left(
             if each.trace:
                 (folder / each.trace).write_bytes(b"trace")
             monkeypatch.setattr("os.getpid", lambda number=number: number)
-            tell(folder, each)
+            write_outcome(folder, each)
         monkeypatch.undo()
         return ending
 
@@ -106,7 +106,7 @@ def test_a_trace_that_was_not_written_is_no_success(
         folder = Path(json.loads(environment["TORCHFERRY_PROFILE"])["folder"])
         if content is not None:
             (folder / whole().trace).write_bytes(content)
-        tell(folder, whole())
+        write_outcome(folder, whole())
         return Ending(0, 0)
 
     monkeypatch.setattr(launching, "run_supervised", run)
@@ -114,7 +114,7 @@ def test_a_trace_that_was_not_written_is_no_success(
         PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), tmp_path / "prof"
     )
     assert not profiled.is_written and not (tmp_path / "prof").exists()
-    assert profiled.told[0].problem == launching.TRACE_LOST
+    assert profiled.outcomes[0].problem == launching.TRACE_LOST
 
 
 @pytest.mark.parametrize("has_trace", [False, True])
@@ -133,7 +133,7 @@ def test_a_vendors_folder_without_a_trace_is_no_success(
             (output / "trace_view.json").write_text(
                 '[{"ph": "X", "name": "add", "pid": 1, "ts": 1, "dur": 1}]'
             )
-        tell(folder, told)
+        write_outcome(folder, told)
         return Ending(0, 0)
 
     monkeypatch.setattr(launching, "run_supervised", run)
@@ -141,7 +141,7 @@ def test_a_vendors_folder_without_a_trace_is_no_success(
         PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), tmp_path / "prof"
     )
     assert profiled.is_written == has_trace
-    assert profiled.told[0].problem == ("" if has_trace else launching.TRACE_LOST)
+    assert profiled.outcomes[0].problem == ("" if has_trace else launching.TRACE_LOST)
 
 
 def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:

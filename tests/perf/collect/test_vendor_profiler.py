@@ -11,11 +11,11 @@ STEERED = """
 import torchferry.perf.collect.program as program
 from torchferry.perf.collect.tracing import VendorTracer
 
-def make(settings):
+def make(settings, vendor, rank):
     import torch_npu.profiler
     return VendorTracer(torch_npu.profiler, "NPU", settings, rank=1)
 
-program._tracer_of = make
+program.make_tracer = make
 for _ in range(9):
     step()
 """

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import vendor_of_device
 from torchferry.vendors.similar import Similar, load_similar
 
 _LOG = logging.getLogger("torchferry")
@@ -121,9 +121,8 @@ def _parameters(groups: list[Any]) -> Iterator[Tensor]:
 
 @functools.cache
 def vendor_of(device_type: str) -> Vendor | None:
-    return next(
-        (vendor for vendor in map(get_vendor, vendor_names()) if vendor.device_type == device_type), None
-    )
+    """The vendor whose devices PyTorch calls so, looked for once."""
+    return vendor_of_device(device_type)
 
 
 def _has_fused_kernel(plain: type[Optimizer], vendor: Vendor) -> bool:

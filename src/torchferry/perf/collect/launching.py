@@ -18,13 +18,15 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
-from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, all_told
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, read_outcomes
+from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
 
-FORMAT = "torchferry-profile"
-VERSION = 1
-RUN = "run.json"
 TRACE_LOST = "the profiler ended, but its trace is not there or empty; look at the disk's free space and at its output above"
 _MOST_READ = 1 << 20
+_RANK_FACTS = (
+    "rank", "world", "trace", "first_mark", "seconds", "unprofiled_step", "memory_limit", "memory_peak",
+    "memory_reserved", "autocast", "batch", "fallbacks",
+)  # fmt: skip
 # Variables that change how fast a program is, besides those of the vendor.
 _PREFIXES = (
     "CUDA_", "CUDNN_", "GLOO_", "GOMP_", "KMP_", "MKL_", "NCCL_", "OMP_", "OPENBLAS_", "PYTORCH_", "TORCH_",
@@ -37,14 +39,14 @@ class Profiled:
     """How a run ended, and what it left."""
 
     ending: Ending
-    told: tuple[CollectOutcome, ...]  # by each process that made steps
+    outcomes: tuple[CollectOutcome, ...]  # of each process that made steps
     is_written: bool
     kept: Path | None = None  # where an earlier profile is to which something was added
 
     @property
     def traces(self) -> tuple[CollectOutcome, ...]:
-        """By those that left a trace."""
-        return tuple(told for told in self.told if told.trace)
+        """Those of processes that left a trace."""
+        return tuple(each for each in self.outcomes if each.trace)
 
 
 def check_output(output: Path) -> None:
@@ -55,20 +57,19 @@ def check_output(output: Path) -> None:
     remove_leftovers(parent)
     if output.is_symlink() or (output.exists() and not output.is_dir()):
         raise OutputError(f"{output}: is there already, and no folder; choose another name")
-    if output.is_dir() and any(output.iterdir()) and not is_profile(output):
+    if output.is_dir() and any(output.iterdir()) and not _is_profile(output):
         raise OutputError(
             f"{output}: is not empty, and no profile of ferry's that could be replaced; choose another name"
         )
 
 
-def is_profile(folder: Path) -> bool:
-    """Whether `ferry profile` has written it."""
+def _is_profile(folder: Path) -> bool:
     try:
-        with (folder / RUN).open("rb") as file:
+        with (folder / PROFILE_FILE).open("rb") as file:
             run = json.loads(file.read(_MOST_READ))
     except (OSError, ValueError):
         return False
-    return isinstance(run, dict) and run.get("format") == FORMAT
+    return isinstance(run, dict) and run.get("format") == PROFILE_FORMAT
 
 
 def run_profiled(
@@ -78,7 +79,6 @@ def run_profiled(
     with folder_aside(output.parent) as aside:
         staged = aside.path / "profile"
         staged.mkdir()
-        vendor = place.vendor
         settings = replace(
             settings,
             folder=str(staged),
@@ -90,34 +90,34 @@ def run_profiled(
         environment = environment_at(place, settings)
         is_training = settings.keep_running  # for its own sake, not for the profile's
         ending = run_supervised(program.command(), environment, seconds=timeout, patient=is_training)
-        told, kept = tuple(_as_found(staged, each) for each in all_told(staged)), None
-        is_written = _is_worth_keeping(settings, ending, told)
+        outcomes, kept = tuple(_as_found(staged, each) for each in read_outcomes(staged)), None
+        steps = [each.steps for each in outcomes if each.trace]
+        # who breaks a run off gets what was asked for, or nothing
+        is_written = bool(steps) and (not ending.signal or min(steps) >= settings.steps)
         if is_written:
-            told = _named_by_rank(staged, told)
-            matter = _that_matter(environment, frozenset() if vendor is None else frozenset(vendor.env))
-            run = run_facts(program, settings, told, matter)
+            outcomes = _named_by_rank(staged, outcomes)
+            of_vendor = frozenset(() if place.vendor is None else place.vendor.env)
+            variables_that_matter = {
+                name: value
+                for name, value in sorted(environment.items())
+                if name not in variables.ALL and (name in of_vendor or name.startswith(_PREFIXES))
+            }
+            run = _run_facts(program, settings, outcomes, variables_that_matter)
             for leftover in (*staged.glob("*.told"), *staged.glob(f"{PREFIX}*")):
                 leftover.unlink()
             facts = json.dumps(run, indent=2, ensure_ascii=False).encode()
-            (staged / RUN).write_bytes(written.with_list(facts, RUN, written.digests(staged)))
-            kept = aside.replace(staged, output, lambda old: not written.foreign(old, RUN))
-        return Profiled(ending, told, is_written, kept)
+            (staged / PROFILE_FILE).write_bytes(
+                written.with_list(facts, PROFILE_FILE, written.digests(staged))
+            )
+            kept = aside.replace(staged, output, lambda old: not written.foreign(old, PROFILE_FILE))
+        return Profiled(ending, outcomes, is_written, kept)
 
 
-def _is_worth_keeping(settings: ProfileSettings, ending: Ending, told: tuple[CollectOutcome, ...]) -> bool:
-    """Who breaks a run off gets what was asked for, or nothing."""
-    steps = [each.steps for each in told if each.trace]
-    if ending.signal:
-        return bool(steps) and min(steps) >= settings.steps
-    return bool(steps)
-
-
-def _as_found(staged: Path, told: CollectOutcome) -> CollectOutcome:
+def _as_found(staged: Path, outcome: CollectOutcome) -> CollectOutcome:
     """What a process says it has written counts only if something is there: a full disk leaves an empty file."""
-    path = staged / told.trace
-    if not told.trace or (_holds_trace(path) if path.is_dir() else path.is_file() and path.stat().st_size):
-        return told
-    return replace(told, trace="", problem=TRACE_LOST)
+    path = staged / outcome.trace
+    is_there = _holds_trace(path) if path.is_dir() else path.is_file() and path.stat().st_size
+    return outcome if is_there or not outcome.trace else replace(outcome, trace="", problem=TRACE_LOST)
 
 
 def _holds_trace(folder: Path) -> bool:
@@ -127,11 +127,11 @@ def _holds_trace(folder: Path) -> bool:
     return any(files.of(InputKind.TRACE) for files in sets_below(folder))
 
 
-def _named_by_rank(staged: Path, told: tuple[CollectOutcome, ...]) -> tuple[CollectOutcome, ...]:
+def _named_by_rank(staged: Path, outcomes: tuple[CollectOutcome, ...]) -> tuple[CollectOutcome, ...]:
     """trace.rank0.json.gz; a second process that takes itself for the same rank gets .2 after it."""
     seen: Counter[int] = Counter()
     renamed = []
-    for each in told:
+    for each in outcomes:
         if each.trace:
             seen[each.rank] += 1
             number = f".{seen[each.rank]}" if seen[each.rank] > 1 else ""
@@ -144,18 +144,18 @@ def _named_by_rank(staged: Path, told: tuple[CollectOutcome, ...]) -> tuple[Coll
     return tuple(renamed)
 
 
-def run_facts(
+def _run_facts(
     program: Program,
     settings: ProfileSettings,
-    told: tuple[CollectOutcome, ...],
+    outcomes: tuple[CollectOutcome, ...],
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
     """What run.json holds."""
-    traces = [each for each in told if each.trace]
+    traces = [each for each in outcomes if each.trace]
     first = traces[0]
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": PROFILE_FORMAT,
+        "version": PROFILE_VERSION,
         "command": [*(["-m"] if program.is_module else []), program.target, *program.arguments],
         "vendor": settings.vendor or None,
         "simulated": settings.simulated,
@@ -166,30 +166,6 @@ def run_facts(
         "steps": [first.first_step, min(each.last_step for each in traces)],
         "warmup": settings.first_step - settings.first_warm,
         "with": {"stacks": settings.stacks, "shapes": settings.shapes, "memory": settings.memory},
-        "ranks": [_rank_facts(each) for each in traces],
+        "ranks": [{name: getattr(each, name) for name in _RANK_FACTS} for each in traces],
         "environment": dict(environment),
-    }
-
-
-def _rank_facts(told: CollectOutcome) -> dict[str, Any]:
-    names = (
-        "rank",
-        "world",
-        "trace",
-        "first_mark",
-        "seconds",
-        "unprofiled_step",
-        "memory_limit",
-        "memory_peak",
-        "memory_reserved",
-    )
-    return {name: getattr(told, name) for name in (*names, "autocast", "batch", "fallbacks")}
-
-
-def _that_matter(environment: Mapping[str, str], of_vendor: frozenset[str]) -> dict[str, str]:
-    ours = frozenset(variables.ALL)
-    return {
-        name: value
-        for name, value in sorted(environment.items())
-        if name not in ours and (name in of_vendor or name.startswith(_PREFIXES))
     }

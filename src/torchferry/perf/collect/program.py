@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.program import EarlyEnd, Entrance, before_every_end, seed_all
 from torchferry.observe.steps import StepCounter
-from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, tell
+from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, write_outcome
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
 from torchferry.sim import fallback_calls
 from torchferry.vendors.registry import get_vendor
@@ -92,21 +92,12 @@ class IterationCounter(StepCounter):
             self._has_stepped(optimizer)
 
 
-# The device of a process while it is profiled: its name, its memory, the operators that it lacks.
-
-_CPU = "cpu"
-
-
-def device_name(device: str) -> str:
-    """As the vendor calls it; "" where it is not known."""
+def _device_facts(device: str) -> dict[str, Any]:
+    """The device's name and memory, by the fields of CollectOutcome; those that are not known are left out."""
+    found: dict[str, Any] = {"device": device}
+    module: Any = None if device == "cpu" else getattr(torch, device, None)
     with suppress(Exception):  # a plugin may lack the function, or have it for another device
-        return str(_module(device).get_device_name())
-    return ""
-
-
-def memory(device: str) -> dict[str, int]:
-    """Bytes, by the fields of Told; those that are not known are left out."""
-    module, found = _module(device), {}
+        found["device_name"] = str(module.get_device_name())
     with suppress(Exception):
         found["memory_limit"] = int(module.mem_get_info()[1])
     with suppress(Exception):
@@ -115,24 +106,17 @@ def memory(device: str) -> dict[str, int]:
     return found
 
 
-def _module(device: str) -> Any:
-    return None if device == _CPU else getattr(torch, device, None)
-
-
-# What a trace does not say and an analysis wants to know: collected garbage, autocast, the size of
-# batches.
-
 _MOST_LOOKED_AT = 100  # items of a batch
 
 
-class Seen:
-    """Watches from `begin` to `end`."""
+class StepObserver:
+    """Watches, from `begin` to `end`, what a trace does not say: collected garbage, autocast, the size of batches."""
 
     def __init__(self, device: str) -> None:
         self._device = device
         self._collection: Any = None  # the mark of the one that is going on
         self._uses_autocast = False
-        self._batch: int | None = None
+        self.batch: int | None = None  # how many samples a DataLoader has given at a time
         self._undo: list[Callable[[], None]] = []
 
     @property
@@ -142,13 +126,8 @@ class Seen:
             return True
         return None if has_compiled() else False
 
-    @property
-    def batch(self) -> int | None:
-        """How many samples a DataLoader has given at a time."""
-        return self._batch
-
     def begin(self) -> None:
-        """From now on."""
+        """Watch from now on."""
         self._uses_autocast = _is_autocast_on(self._device)
         gc.callbacks.append(self._collects)
         self._undo.append(lambda: gc.callbacks.remove(self._collects))
@@ -156,7 +135,7 @@ class Seen:
         self._replace(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", self._taking_batch)
 
     def end(self) -> None:
-        """Until now; everything is as it was."""
+        """Watch no longer; everything is as it was."""
         while self._undo:
             self._undo.pop()()
         self._collection = None
@@ -184,8 +163,8 @@ class Seen:
     def _taking_batch(self, original: Any) -> Any:
         def following(iterator: Any) -> Any:
             batch = original(iterator)
-            if self._batch is None:
-                self._batch = _samples(batch)
+            if self.batch is None:
+                self.batch = _samples(batch)
             return batch
 
         return following
@@ -227,7 +206,7 @@ def start(settings: ProfileSettings) -> None:
 
 
 class ProfiledProgram:
-    """One process of it."""
+    """One process of a program that is profiled."""
 
     def __init__(self, settings: ProfileSettings) -> None:
         self._settings = settings
@@ -236,21 +215,19 @@ class ProfiledProgram:
         self._tracer: Tracer | None = None  # None: it is not on
         self._first = 0  # the first step that is kept; 0: none yet
         self._began = self._ended = 0.0
-        self._unprofiled: deque[float] = deque(
-            maxlen=_MOST_UNPROFILED
-        )  # seconds of the steps before the profiler
+        # Seconds of the steps before the profiler.
+        self._unprofiled: deque[float] = deque(maxlen=_MOST_UNPROFILED)
         self._fallbacks: dict[str, int] = {}
-        self._told = CollectOutcome()
+        self._outcome = CollectOutcome()
         self._is_over = False
-        self._seen = Seen(settings.device or "cpu")
+        self._observer = StepObserver(settings.device or "cpu")
         self._counter = IterationCounter(self._step_ended)
         self._others = OtherProfilers(self._other_begins)
         self._early_end = EarlyEnd()
         self._entrance = Entrance(self._first_step_begins)
         self._patches = Patches()
-        self._counting = (
-            Patches()
-        )  # stays while the process is to end: a program may catch what ends it, and go on
+        # Stays while the process is to end: a program may catch what ends it, and go on.
+        self._counting = Patches()
 
     def begin(self) -> None:
         """From now on, until the steps are made or the process ends."""
@@ -315,7 +292,9 @@ class ProfiledProgram:
             return
         with self._others.ours():
             if self._tracer is None:
-                self._tracer = _tracer_of(settings)
+                paths = tuple(map(Path, settings.vendor_paths))
+                vendor = get_vendor(settings.vendor, paths) if settings.vendor else None
+                self._tracer = make_tracer(settings, vendor, rank_and_world()[0])
                 if step < settings.first_step:
                     self._tracer.prepare(step)
             elif step != settings.first_step:
@@ -323,7 +302,7 @@ class ProfiledProgram:
             if step == settings.first_step:
                 self._fallbacks = fallback_calls()
                 self._tracer.start(step)
-                self._seen.begin()
+                self._observer.begin()
                 self._first, self._began = step, time.monotonic()
 
     def _other_begins(self, place: str) -> None:
@@ -334,19 +313,18 @@ class ProfiledProgram:
         """Without a trace; the program's own profiler works as it would."""
         tracer, self._tracer = self._tracer, None
         self._is_over = True
-        self._seen.end()
+        self._observer.end()
         self._patches.take_back()
         if tracer is not None:
             with self._others.ours():
                 tracer.abandon()
-        rank, world = rank_and_world()
-        self._say(CollectOutcome(rank, world, problem=problem))
+        self._say(CollectOutcome(*rank_and_world(), problem=problem))
 
     def _finish(self, step: int, is_whole: bool) -> None:
         """This step was the last one, or it is broken off as the process ends."""
         tracer, self._tracer = self._tracer, None
         self._is_over = True
-        self._seen.end()
+        self._observer.end()
         self._patches.take_back()
         if tracer is None:
             return
@@ -355,26 +333,25 @@ class ProfiledProgram:
         last = step if is_whole else step - 1
         if last < self._first or not self._first:
             return
-        rank, world = rank_and_world()
-        device = self._settings.device or device_in_use()
+        # The first steps of a program are slow: of too few nothing is said.
+        enough = len(self._unprofiled) >= _FEWEST_UNPROFILED
+        before = self._fallbacks
+        fallbacks = {name: count - before.get(name, 0) for name, count in sorted(fallback_calls().items())}
         self._say(
             CollectOutcome(
-                rank,
-                world,
+                *rank_and_world(),
                 first_step=self._first,
                 last_step=last,
                 trace=tracer.write(Path(self._settings.folder), f"trace.{os.getpid()}"),
                 first_mark=tracer.first_mark,
                 seconds=round(self._ended - self._began, 6),
-                unprofiled_step=round(_median(self._unprofiled), 6),
-                device=device,
-                device_name=device_name(device),
+                unprofiled_step=round(statistics.median(self._unprofiled), 6) if enough else 0.0,
                 torch=torch.__version__,
                 python=platform.python_version(),
-                autocast=self._seen.autocast,
-                batch=self._seen.batch,
-                fallbacks=_since(self._fallbacks, fallback_calls()),
-                **memory(device),  # type: ignore[arg-type]  # names of its fields
+                autocast=self._observer.autocast,
+                batch=self._observer.batch,
+                fallbacks={name: count for name, count in fallbacks.items() if count},
+                **_device_facts(self._settings.device or device_in_use()),
             )
         )
 
@@ -384,19 +361,14 @@ class ProfiledProgram:
             return
         if not self._is_over:
             self._finish(self._made + 1, is_whole=False)
-        if self._made or self._told.problem:
-            self._say(self._told)
+        if self._made or self._outcome.problem:
+            self._say(self._outcome)
 
-    def _say(self, told: CollectOutcome) -> None:
-        self._told = replace(told, made=self._made)
+    def _say(self, outcome: CollectOutcome) -> None:
+        self._outcome = replace(outcome, made=self._made)
         folder = Path(self._settings.folder)
         if folder.is_dir():  # else the launcher is gone
-            tell(folder, self._told)
-
-
-def _tracer_of(settings: ProfileSettings) -> Tracer:
-    vendor = get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths))) if settings.vendor else None
-    return make_tracer(settings, vendor, rank_and_world()[0])
+            write_outcome(folder, self._outcome)
 
 
 def _before_loading(patches: Patches, entrance: Entrance, enter: Callable[[], None]) -> None:
@@ -412,13 +384,3 @@ def _before_loading(patches: Patches, entrance: Entrance, enter: Callable[[], No
         return original(self)
 
     patches.replace(loader, "__iter__", iterate)
-
-
-def _median(seconds: Collection[float]) -> float:
-    """0 where there are too few: the first steps of a program are slow."""
-    return statistics.median(seconds) if len(seconds) >= _FEWEST_UNPROFILED else 0.0
-
-
-def _since(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    calls = {name: count - before.get(name, 0) for name, count in after.items()}
-    return {name: count for name, count in sorted(calls.items()) if count}

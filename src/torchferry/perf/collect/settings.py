@@ -1,4 +1,4 @@
-"""What a process is to profile, what it tells the launcher of its profile, and what of that a user is told. Imports no torch."""
+"""What a process is to profile, what comes of it, and what a user is told of that. Imports no torch."""
 
 from __future__ import annotations
 
@@ -93,21 +93,17 @@ class CollectOutcome:
         return self.last_step - self.first_step + 1 if self.trace else 0
 
 
-def tell(folder: Path, told: CollectOutcome) -> None:
-    """Say it to whoever reads the folder; whole or not at all."""
-    path = folder / f"{os.getpid()}{_SUFFIX}"
-    write_whole(path, json.dumps(asdict(told)).encode())
+def write_outcome(folder: Path, outcome: CollectOutcome) -> None:
+    """Leave this process's outcome for whoever reads the folder."""
+    write_whole(folder / f"{os.getpid()}{_SUFFIX}", json.dumps(asdict(outcome)).encode())
 
 
-def all_told(folder: Path) -> list[CollectOutcome]:
-    """By all processes, in the order of ranks."""
-    found = [
-        CollectOutcome(**json.loads(file.read_text("utf-8"))) for file in sorted(folder.glob(f"*{_SUFFIX}"))
-    ]
-    return sorted(found, key=lambda told: (told.rank, told.trace))
+def read_outcomes(folder: Path) -> list[CollectOutcome]:
+    """What all processes have left, in the order of ranks."""
+    files = sorted(folder.glob(f"*{_SUFFIX}"))
+    found = [CollectOutcome(**json.loads(file.read_text("utf-8"))) for file in files]
+    return sorted(found, key=lambda outcome: (outcome.rank, outcome.trace))
 
-
-# What a user is told of a profile: in sentences.
 
 _WRITTEN = Text(
     "{file}: {steps}, {each} ms each, {nbytes}",
@@ -129,28 +125,21 @@ _NEXT = Text("next: ferry analyze {output}", "下一步：ferry analyze {output}
 def sentences(
     output: Path, settings: ProfileSettings, traces: tuple[CollectOutcome, ...], exit_code: int
 ) -> Iterator[Text]:
-    """Of a profile that was written."""
+    """What is said of a profile that was written."""
     shown = one_line(os.path.relpath(output))
-    for told in traces:
+    for each in traces:
+        steps = _ONE_STEP if each.steps == 1 else _STEPS
+        path = output / each.trace
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
         yield _WRITTEN.format(
-            file=one_line(os.path.join(shown, told.trace)),
-            steps=_steps(told),
-            each=f"{told.seconds / told.steps * 1000:,.1f}",
-            nbytes=size(_nbytes(output / told.trace)),
+            file=one_line(os.path.join(shown, each.trace)),
+            steps=steps.format(first=each.first_step, last=each.last_step),
+            each=f"{each.seconds / each.steps * 1000:,.1f}",
+            nbytes=size(sum(file.stat().st_size for file in files)),
         )
-    made = min(told.last_step for told in traces)
+    made = min(each.last_step for each in traces)
     if made < settings.last_step:
         yield _FEWER.format(made=made, wanted=settings.last_step)
         if exit_code:
             yield _FAILED.format(code=exit_code)
     yield _NEXT.format(output=shown)
-
-
-def _steps(told: CollectOutcome) -> Text:
-    form = _ONE_STEP if told.steps == 1 else _STEPS
-    return form.format(first=told.first_step, last=told.last_step)
-
-
-def _nbytes(path: Path) -> int:
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return sum(file.stat().st_size for file in files)

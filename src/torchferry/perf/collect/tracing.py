@@ -65,7 +65,8 @@ class TorchTracer:
 
     def __init__(self, settings: ProfileSettings, activities: Iterable[Any]) -> None:
         self.first_mark = settings.first_step
-        self._profile: Any = _whole_control()(
+        # The class below torch.profiler.profile starts and stops when it is told to.
+        self._profile: Any = vars(torch.profiler)["_KinetoProfile"](
             activities=list(activities),
             record_shapes=settings.shapes,
             profile_memory=settings.memory,
@@ -73,7 +74,7 @@ class TorchTracer:
         )
         self._is_prepared = self._is_started = False
         self._mark: Any = None
-        self._unfinished = 0
+        self._unfinished = 0  # the step that was broken off; 0: none
 
     def prepare(self, step: int) -> None:
         """Warm up."""
@@ -81,7 +82,7 @@ class TorchTracer:
         self._is_prepared = True
 
     def start(self, step: int) -> None:
-        """Begin."""
+        """Begin to keep what happens, with this step."""
         if not self._is_prepared:
             self.prepare(step)
         self._profile.start_trace()
@@ -95,7 +96,7 @@ class TorchTracer:
             self._begin_step(step)
 
     def stop(self, step: int, is_whole: bool) -> None:
-        """End."""
+        """End the profile."""
         if is_whole:
             self._end_step()
         else:
@@ -114,7 +115,7 @@ class TorchTracer:
         return packed.name
 
     def abandon(self) -> None:
-        """End; what was only warmed up can't be stopped without a start."""
+        """End the profile; what was only warmed up can't be stopped without a start."""
         self._mark = None
         if not self._is_started:
             self._profile.start_trace()
@@ -182,13 +183,8 @@ class VendorTracer:
         return next((path.name for path in folder.glob(f"{self._worker}*")), "")
 
     def abandon(self) -> None:
-        """End."""
+        """End the profile."""
         self._profile.stop()
-
-
-def _whole_control() -> Any:
-    """The class below torch.profiler.profile, which starts and stops when it is told to."""
-    return vars(torch.profiler)["_KinetoProfile"]
 
 
 def _own_module(vendor: Vendor) -> ModuleType | None:

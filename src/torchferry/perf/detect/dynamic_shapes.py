@@ -19,7 +19,7 @@ from torchferry.text import Text
 from torchferry.traces.columns import Flags, Interned, Ints
 from torchferry.traces.model import Trace
 from torchferry.vendors.host import load_host
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import vendor_of_device
 
 ID = "dynamic_shapes"
 LEAST_SHARE = 0.05  # of the steps, in operators with new shapes
@@ -96,9 +96,7 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 
 def _compile_switches(run: Run) -> list[Text]:
     """What a vendor whose runtime compiles operators for their shapes has against it; empty: it does not compile."""
-    vendor = run.vendor or next(
-        (known for known in map(get_vendor, vendor_names()) if known.device_type == run.device), None
-    )
+    vendor = run.vendor or vendor_of_device(run.device)
     if vendor is None:
         return []
     return [
