@@ -154,7 +154,6 @@ def facts_of_tables(run: Run) -> dict[str, Any]:
 
 
 def _of_operators(table: OperatorTable, known: dict[str, Any]) -> dict[str, Any]:
-    """Without steps and times, shares are of the operators' own time."""
     on_device = sum(row.device_seconds for row in table.rows)
     seconds = on_device or sum(row.host_seconds for row in table.rows)
     facts: dict[str, Any] = {"operators": tuple(table.rows[:MOST_ROWS]), "is_host_only": not on_device}
@@ -327,12 +326,12 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
 
 
 def order(diagnosis: Diagnosis) -> tuple[int, float]:
-    """What matters most comes first."""
+    """The key that sorts what matters most first."""
     return (list(Severity).index(diagnosis.severity), -diagnosis.weight)
 
 
 def _detected(run: Run, detectors: Collection[Detector]) -> _DetectorFindings:
-    """One that breaks down does not take the others with it."""
+    """What the detectors find: one that breaks down does not take the others with it."""
     found = _DetectorFindings([], [], {}, {})
     for detector in detectors:
         try:
@@ -393,7 +392,7 @@ def _steps(run: Run, trace: Trace) -> tuple[StepTime, ...]:
 
 
 def _memory(run: Run, notes: list[Text]) -> dict[str, tuple[MemoryPoint, ...]]:
-    """By device, the host last."""
+    """The curves by device, the host last."""
     curves = dict(run.trace.memory) if run.trace is not None else {}
     if run.memory is not None:
         curves.update(run.memory.curves)

@@ -24,7 +24,7 @@ def in_words(shown: str | Text, language: Language) -> str:
 
 
 class Severity(Enum):
-    """How much it matters."""
+    """How much a finding matters."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -74,7 +74,7 @@ class Diagnosis:
 
     @property
     def severity(self) -> Severity:
-        """How much it matters."""
+        """How much it matters, by its weight."""
         if self.weight >= HIGH_SHARE:
             return Severity.HIGH
         by_weight = Severity.MEDIUM if self.weight >= MEDIUM_SHARE else Severity.LOW
@@ -94,7 +94,7 @@ class TimePart(Enum):
 
 
 class StepTime(NamedTuple):
-    """One step."""
+    """A step of the training, and what its time went to."""
 
     number: int
     start: float  # seconds since the trace's beginning
@@ -177,5 +177,5 @@ class Analysis:
     command: tuple[str, ...] = ()  # that was profiled, where it is known
 
     def share(self, part: TimePart) -> float:
-        """Of the steps' time."""
+        """The share of the steps' time that a part takes."""
         return self.parts.get(part, 0.0) / self.seconds if self.seconds else 0.0

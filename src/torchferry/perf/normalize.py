@@ -32,7 +32,7 @@ _BASE = "baseTimeNanoseconds"
 
 
 class Normalized(NamedTuple):
-    """What was done."""
+    """What normalizing a trace did."""
 
     events: int
     dropped: int  # events without a usable time, or that no JSON reader accepts
@@ -187,7 +187,7 @@ def _length(event: Fields, start: int) -> int | None:
 
 
 def _exact(raw: msgspec.Raw) -> Decimal | None:
-    """Microseconds."""
+    """The microseconds that a field says; None: it is no time."""
     text = bytes(raw).strip(b'" \t').decode("ascii", "replace")
     try:
         time = Decimal(text)

@@ -88,12 +88,12 @@ class FileSet:
 
     @property
     def tables(self) -> list[Path]:
-        """All but the traces."""
+        """All files but the traces."""
         return [path for sort in InputKind if sort is not InputKind.TRACE for path in self.of(sort)]
 
     @property
     def rank(self) -> int | None:
-        """By the file that a vendor's profiler puts beside its results, or by the folders' names."""
+        """The number of the process, by the file that a vendor's profiler puts beside its results, or by the folders' names."""
         for folder in (self.folder, self.folder.parent):
             for name in sorted(_names(folder)):
                 if found := _RANK_FILE.match(name):
@@ -103,7 +103,7 @@ class FileSet:
 
 
 def sort_of(path: Path) -> InputKind | None:
-    """None: nothing that an analysis can read."""
+    """What a file is; None: nothing that an analysis can read."""
     head = _head(path).lstrip(_BEFORE_JSON)
     if head[:1] in (b"{", b"["):
         if path.name == PROFILE_FILE and PROFILE_FORMAT.encode() in head:
@@ -131,7 +131,7 @@ def sets_below(folder: Path) -> list[FileSet]:
 
 
 def profile_facts(path: Path) -> dict[str, Any]:
-    """run.json of `ferry profile`."""
+    """The record that `ferry profile` wrote beside its traces."""
     try:
         read = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -194,8 +194,6 @@ _MOST_APART = (
 
 
 class _TraceIdentity(NamedTuple):
-    """What tells one trace from another."""
-
     source: str
     device: str
     rank: int | None
@@ -265,7 +263,7 @@ def _seconds_between(first: tuple[int, int], second: tuple[int, int]) -> str:
 
 
 def _span(trace: Trace) -> tuple[int, int]:
-    """By the clock of the world, if the file tells."""
+    """When a trace begins and ends, by the clock of the world if the file tells it."""
     base = trace.about.get("baseTimeNanoseconds")
     origin = trace.origin + (base if isinstance(base, int) else 0)
     return origin + trace.span[0], origin + trace.span[1]
@@ -305,7 +303,7 @@ def open_runs(paths: Sequence[Path], on_progress: Show | None = None) -> list[Ru
 
 
 class _Opening:
-    """What was named so far."""
+    """The files that were named so far, by what is to be done with them."""
 
     def __init__(self, on_progress: Show) -> None:
         self._on_progress = on_progress

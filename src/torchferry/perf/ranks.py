@@ -54,7 +54,7 @@ class _RankRun(NamedTuple):
 
 
 def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
-    """By what each does per step apart from communication; the runs are processes of one run."""
+    """Compare the processes of one run, by what each does in a step apart from communication."""
     ranks = [rank for at, run in enumerate(runs) if (rank := _rank(run, at)) is not None]
     if len(ranks) < 2 or not _wait_for_each_other(ranks):
         return
@@ -87,7 +87,7 @@ def _wait_for_each_other(ranks: list[_RankRun]) -> bool:
 
 
 def _remedy(slowest: _RankRun, ranks: list[_RankRun]) -> Text:
-    """For the part in which it is furthest behind."""
+    """The remedy for the part in which the slowest is furthest behind."""
 
     def behind(part: TimePart) -> float:
         mean = sum(rank.parts.get(part, 0.0) for rank in ranks) / len(ranks)

@@ -19,7 +19,7 @@ from torchferry.vendors.schema import toml_module
 
 
 class KernelWork(NamedTuple):
-    """What cannot be left out."""
+    """What an operator or a kernel has to compute and to move at least."""
 
     kind: str  # matmul, convolution, grouped convolution, attention, memory
     flops: float
@@ -28,7 +28,7 @@ class KernelWork(NamedTuple):
 
 
 class InputTensor(NamedTuple):
-    """An input."""
+    """One input of an operator."""
 
     dims: tuple[int, ...]
     dtype: str
@@ -69,7 +69,7 @@ def tensors(signature: TraceSignature) -> list[InputTensor]:
 
 
 def work_of(operator: str, signature: TraceSignature) -> KernelWork | None:
-    """None: it is not known, or depends on values."""
+    """The work of an operator; None: it is not known, or depends on values."""
     name = operator.rpartition("::")[2]
     find = _FLOPS.get(name)
     if find is not None:
@@ -78,7 +78,7 @@ def work_of(operator: str, signature: TraceSignature) -> KernelWork | None:
 
 
 def _product(first: int) -> Callable[[TraceSignature], KernelWork | None]:
-    """Of two matrices, or two stacks of them, that are the first-th argument and the next."""
+    """The work of a product of two matrices, or two stacks of them: the first-th argument and the next."""
 
     def find(signature: TraceSignature) -> KernelWork | None:
         left, right = tensor(signature, first), tensor(signature, first + 1)
@@ -151,7 +151,7 @@ def _output_sizes(
 
 
 def _convolution_backward(transposed: int, mask: int) -> Callable[[TraceSignature], KernelWork | None]:
-    """Of the input and of the weight, or of one of them; that of the bias is nothing beside them."""
+    """The gradients of the input and of the weight, or of one of them; that of the bias is nothing beside them."""
 
     def find(signature: TraceSignature) -> KernelWork | None:
         gradient, inputs, weight = (tensor(signature, index) for index in range(3))
@@ -175,7 +175,7 @@ def _convolution_backward(transposed: int, mask: int) -> Callable[[TraceSignatur
 
 
 def _convolution_backward_input(signature: TraceSignature) -> KernelWork | None:
-    """As it was called in 2021."""
+    """The gradient of a convolution's input, as it was called in 2021."""
     gradient, weight = tensor(signature, 1), tensor(signature, 2)
     if gradient is None or weight is None or not weight.dims:
         return None
@@ -283,7 +283,7 @@ _OTHER_KEYS = ("pattern", "source", "bandwidth")
 
 @dataclass(frozen=True)
 class Peaks:
-    """Of one device."""
+    """What a device can do at most."""
 
     pattern: str
     flops: Mapping[str, float]  # a second, by dtype
@@ -301,13 +301,13 @@ class Peaks:
 
 @cache
 def peaks_of(device_name: str) -> Peaks | None:
-    """None: nothing is known of such a device."""
+    """The peaks of a device; None: nothing is known of it."""
     return next((peaks for peaks in all_peaks() if re.search(peaks.pattern, device_name)), None)
 
 
 @cache
 def all_peaks() -> tuple[Peaks, ...]:
-    """In the order of the file."""
+    """The peaks of all known devices, in the order of the file."""
     with FILE.open("rb") as stream:
         rows = toml_module().load(stream)["device"]
     return tuple(
@@ -392,7 +392,7 @@ _DTYPES = {
 
 
 def kernel_work(type_: str, called: KernelSignature) -> KernelWork | None:
-    """None: it is not known."""
+    """The work of a kernel of a table, by its type and its tensors; None: it is not known."""
     inputs = _table_tensors(called.input_shapes, called.input_dtypes)
     outputs = _table_tensors(called.output_shapes, called.output_dtypes)
     if not inputs or not outputs:

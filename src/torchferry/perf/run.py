@@ -48,7 +48,7 @@ class Run:
 
     @property
     def device(self) -> str:
-        """npu, cuda, ..., cpu."""
+        """The type of the device: npu, cuda, ..., cpu; "": not known."""
         named = self.profile.get("device")
         if isinstance(named, str) and named:
             return named
@@ -134,7 +134,7 @@ class UsualStep(NamedTuple):
 
 
 def usual_step(run: Run) -> UsualStep | None:
-    """None: how long steps take without the profiler is not known.
+    """A step with the profiler and one without; None: how long steps take without the profiler is not known.
 
     Medians: workers of a loader hand over several batches at a time, so that one step waits for all of them and the
     next ones for nothing.
@@ -147,7 +147,7 @@ def usual_step(run: Run) -> UsualStep | None:
 
 
 def share_without_profiler(run: Run, trace: Trace, moments: Intervals) -> float:
-    """Of a step's time, for moments in which the host runs Python: each event there costs the same to write down."""
+    """The share of a step's time of moments in which the host runs Python: each event there costs the same to write down."""
     usual = usual_step(run)
     if usual is None or usual.profiled <= usual.unprofiled:
         return trace.share(moments.total)

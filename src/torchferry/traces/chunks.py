@@ -40,7 +40,7 @@ def no_trace(path: Path, what_it_is: str) -> InputError:
 
 
 def encoding(path: Path, start: bytes) -> str:
-    """Of a file that begins so; raises if it is no text."""
+    """The encoding of a file that begins so; raises if it is no text."""
     if not start:
         raise no_trace(path, "an empty file")
     for magic, what in _FOREIGN:
@@ -188,7 +188,6 @@ class Chunks:
         return unpacked(self._file)
 
     def _find_list(self) -> None:
-        """Go to the first event."""
         self._buffer = self._more().removeprefix(codecs.BOM_UTF8)
         encoding(self.path, self._buffer)
         first = self._buffer.lstrip()[:1]

@@ -83,7 +83,7 @@ class Columns:
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
     def in_order(self) -> Columns:
-        """By thread, and there from outside in: callers before what they call."""
+        """The rows by thread, and there from outside in: callers before what they call."""
         return self.take(
             np.lexsort((self.kind != EventKind.ANNOTATION, -self.duration, self.start, self.thread))
         )
@@ -95,7 +95,7 @@ _MOST_DIGITS = 20  # with the point: what a 64-bit number of nanoseconds holds
 
 
 def nanoseconds(times: Sequence[Any]) -> Ints:
-    """INVALID where there is no time."""
+    """Times of microseconds as nanoseconds; INVALID where there is no time."""
     try:
         numbers = np.array(times)
     except (ValueError, OverflowError):
@@ -120,7 +120,7 @@ def _of_floats(numbers: Any) -> Ints:
 
 
 def _of_equal_texts(times: Sequence[str]) -> Ints | None:
-    """Of texts that all look like 1704161511420306.491, as vendors write them; None if some look otherwise."""
+    """Texts that all look like 1704161511420306.491, as vendors write them; None if some look otherwise."""
     length = len(times[0])
     text = "".join(times)
     if not 4 < length <= _MOST_DIGITS or len(text) != length * len(times) or not text.isascii():

@@ -12,14 +12,14 @@ _NONE = np.empty(0, np.int64)
 
 
 class Intervals(NamedTuple):
-    """Sorted, and apart from each other."""
+    """A set of moments: intervals that are sorted, and apart from each other."""
 
     start: Ints = _NONE
     end: Ints = _NONE
 
     @classmethod
     def union(cls, start: Ints, end: Ints) -> Intervals:
-        """Of intervals in any order, with overlaps."""
+        """The set of moments of intervals in any order, with overlaps."""
         kept = end > start
         start, end = start[kept], end[kept]
         if not len(start):
@@ -32,7 +32,7 @@ class Intervals(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Nanoseconds."""
+        """How many nanoseconds it holds."""
         return int((self.end - self.start).sum())
 
     def __or__(self, other: object) -> Intervals:

@@ -51,7 +51,7 @@ class Nested(NamedTuple):
         return found
 
     def _outwards(self, rows: Ints, time: Ints) -> Ints:
-        """To the first caller that was not over yet."""
+        """The first caller that was not over yet."""
         ends = self.events.end
         over = (rows >= 0) & (ends[rows] < time)
         while over.any():
@@ -152,7 +152,7 @@ class DeviceMemoryEvents(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """Where events lie."""
+    """A thread of the host, or a stream of the device."""
 
     process: str
     thread: str
@@ -248,7 +248,7 @@ class Trace:
         return np.flatnonzero(np.isin(self.host.name, self.name_ids(*texts, prefix=prefix)))
 
     def signature(self, number: int) -> TraceSignature:
-        """Decoded; empty for -1."""
+        """What an operator was called with; empty for -1."""
         if number < 0:
             return TraceSignature([], [], [], [])
         if number not in self._signatures:
@@ -313,7 +313,7 @@ class Trace:
 
     @property
     def seconds(self) -> float:
-        """Of the window."""
+        """The seconds of the window."""
         return self.window.total / 1e9
 
     def in_window(self, events: Columns) -> Flags:

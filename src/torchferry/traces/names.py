@@ -131,7 +131,7 @@ def is_of_simulator(name: str) -> bool:
 
 @cache
 def moves_within_device(name: str) -> bool:
-    """Of a copy: whether neither side of it is the host."""
+    """Whether neither side of a copy is the host."""
     return _MOVE.search(name) is not None
 
 
@@ -155,7 +155,7 @@ def device_kind(name: str) -> EventKind:
 
 @cache
 def kind_by_process(process: str, label: str, name: str) -> EventKind:
-    """Of an event without category, by its process's name and label (CPU, NPU ...)."""
+    """The kind of an event without category, by its process's name and label (CPU, NPU ...)."""
     if _DERIVED.search(process):
         return EventKind.SKIPPED
     if _COMMUNICATION_PROCESS.match(process):

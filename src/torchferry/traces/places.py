@@ -48,7 +48,7 @@ class Sources:
         return f"{file}:{exact}" if exact else f"{known}({function})"
 
     def _line(self, file: str, line: int, function: str, name: str) -> int:
-        """0: not known."""
+        """The line at which a function calls that name; 0: not known."""
         if not name:
             return 0
         if file not in self._read:
@@ -63,7 +63,7 @@ class Sources:
         return uses[0].end_lineno or 0 if len(uses) == 1 and uses[0] in called else 0
 
     def _parsed(self, file: str) -> ast.Module | None:
-        """None: it is not there, not readable, or several files may be meant."""
+        """The syntax tree of a file; None: it is not there, not readable, or several files may be meant."""
         try:
             found = {path.resolve() for each in self._folders if (path := each / file).is_file()}
             if len(found) != 1 or not file.endswith(".py"):

@@ -75,7 +75,7 @@ def table_rows(lines: Iterator[str]) -> Iterator[Row]:
 
 
 def _cells(line: str, columns: list[tuple[int, int]]) -> list[str]:
-    """By the gaps between them: old tables have heads that are wider than their columns. Else by the columns."""
+    """The cells of a line by the gaps between them, as old tables have heads wider than their columns; else by the columns."""
     cells = re.split(r"\s{2,}", line.strip())
     return cells if len(cells) == len(columns) else [line[begin:end].strip() for begin, end in columns]
 

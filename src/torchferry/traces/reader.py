@@ -51,7 +51,7 @@ class Flows(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Flows], origin: int) -> Flows:
-        """All of several, with times since an origin."""
+        """All arrows of several pieces, with times since an origin."""
         if not parts:
             nothing = np.empty(0, np.int64)
             return cls(nothing, nothing, nothing, np.empty(0, bool))
@@ -77,7 +77,7 @@ _MEMORY_EVENT = "[memory]"
 
 
 class Collector:
-    """Everything that a file holds."""
+    """Everything that a file holds, as columns."""
 
     def __init__(self) -> None:
         self.parts: list[Columns] = []
@@ -100,7 +100,7 @@ class Collector:
         self._links = Interned()
 
     def add(self, events: Sequence[TraceEvent]) -> None:
-        """One piece of the file."""
+        """Add the events of a piece of the file."""
         complete: list[TraceEvent] = []
         memory: list[TraceEvent] = []
         flows: list[TraceEvent] = []
@@ -225,7 +225,7 @@ def _numbers(values: list[Any]) -> Ints:
 
 
 def _number(value: Any) -> int:
-    """-1 where there is none."""
+    """A number; -1 where there is none."""
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else -1
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():

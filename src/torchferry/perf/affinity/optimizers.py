@@ -82,7 +82,7 @@ def _name(kind: type[Optimizer]) -> str:
 def _forms(
     plain: type[Any], groups: list[Any], given: Mapping[str, Any], vendor_class: bool
 ) -> Iterator[Form]:
-    """All that may do, the fastest first."""
+    """All forms that may do, the fastest first."""
     params = list(_parameters(groups))
     devices = {param.device.type for param in params}
     vendor = vendor_of(devices.pop()) if len(devices) == 1 else None
@@ -103,7 +103,7 @@ def _listed(item: Any) -> Any:
 
 
 def _fresh(groups: list[Any]) -> list[Any]:
-    """For one optimizer: it writes its settings into the groups."""
+    """The groups for one optimizer: it writes its settings into them."""
     return [dict(item) if isinstance(item, dict) else item for item in groups]
 
 

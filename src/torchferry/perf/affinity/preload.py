@@ -192,7 +192,7 @@ def _pinned(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _device(device: torch.device | str | int | None) -> torch.device:
-    """With the number of the current one where none is given: a copy must go to one device, whoever asks later."""
+    """The device with the number of the current one where none is given: a copy must go to one device, whoever asks later."""
     if device is None:
         device = _accelerator()
     chosen = torch.device(device)

@@ -150,7 +150,6 @@ def _run_facts(
     outcomes: tuple[CollectOutcome, ...],
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What run.json holds."""
     traces = [each for each in outcomes if each.trace]
     first = traces[0]
     return {

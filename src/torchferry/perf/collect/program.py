@@ -310,7 +310,7 @@ class ProfiledProgram:
             self._give_up(_OTHER.format(place=place))
 
     def _give_up(self, problem: str) -> None:
-        """Without a trace; the program's own profiler works as it would."""
+        """End without a trace; the program's own profiler works as it would."""
         tracer, self._tracer = self._tracer, None
         self._is_over = True
         self._observer.end()
@@ -356,7 +356,7 @@ class ProfiledProgram:
         )
 
     def _process_ends(self) -> None:
-        """Also before its steps are made: then it says how many there were."""
+        """Say how many steps there were, also if the process ends before those that were wanted."""
         if os.getpid() != self._process:
             return
         if not self._is_over:

@@ -22,7 +22,7 @@ _QUIET = {"KINETO_LOG_LEVEL": "6"}
 
 @dataclass(frozen=True)
 class ProfileSettings(PartSettings):
-    """Which steps, what of them, and where to put it."""
+    """Which steps are profiled, what of them, and where to put it."""
 
     variable: ClassVar[str] = variables.PROFILE
     starts: ClassVar[str] = "torchferry.perf.collect.program:start"

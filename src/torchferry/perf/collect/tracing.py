@@ -225,7 +225,7 @@ class OtherProfilers:
         self.place = ""  # where in the program the one that is on was started; "": none is on
 
     def watch(self, patches: Patches) -> None:
-        """Until the patches are taken back: every way to PyTorch's profiler goes through these functions."""
+        """Watch until the patches are taken back: every way to PyTorch's profiler goes through these functions."""
         module: Any = torch.autograd.profiler
         for name in _BEGIN:
             patches.replace(module, name, self._before(getattr(module, name)))

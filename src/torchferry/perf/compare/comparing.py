@@ -51,7 +51,7 @@ def canonical(operator: str) -> str:
 
 @cache
 def _prefixes() -> tuple[str, ...]:
-    """npu_ of npu_add."""
+    """What adapters put before the names of their operators: npu_ of npu_add."""
     return tuple(sorted({f"{get_vendor(name).device_type}_" for name in vendor_names()} | {"cuda_"}))
 
 
@@ -75,7 +75,7 @@ class Matched(NamedTuple):
 
 
 def match_entries(baseline: Iterable[CallTimes], compared: Iterable[CallTimes]) -> list[Matched]:
-    """All entries, each once."""
+    """Match the entries of two runs; each is in one match."""
     return _Matcher(baseline, compared).matched()
 
 
@@ -249,7 +249,7 @@ _MOST_NAMES = 3  # that are joined into one
 
 
 def compare(compared: Run, baseline: Run) -> RunComparison:
-    """Each by its own measure; figures are per step."""
+    """Compare two runs, each by its own measure; figures are per step."""
     for run in (baseline, compared):
         if run.trace is None and run.kernels is None and run.operators is None:
             raise InputError(

@@ -29,7 +29,7 @@ class CallKey(NamedTuple):
 
 @dataclass
 class CallTimes:
-    """Times are nanoseconds, of all steps."""
+    """What calls with the same key cost in all steps, in nanoseconds."""
 
     key: CallKey
     order: int  # by when it came first
@@ -44,7 +44,7 @@ class CallTimes:
 
 @dataclass
 class RunWork:
-    """All of a run."""
+    """All that a run spends its work on."""
 
     measure: Measure
     entries: list[CallTimes] = field(default_factory=list)
@@ -57,7 +57,7 @@ class RunWork:
 
 
 def work_of(run: Run, with_shapes: bool) -> RunWork:
-    """By the trace, or else by the table of kernels; the most exact that there is."""
+    """A run's entries, by its trace, or else by the table of kernels or of operators."""
     if run.trace is not None:
         return _TraceWork(run.trace, with_shapes).work()
     if run.kernels is not None:

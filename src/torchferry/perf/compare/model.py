@@ -88,7 +88,7 @@ class OperatorPair:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Two runs."""
+    """What a comparison of two runs finds."""
 
     baseline: Side
     compared: Side
@@ -106,11 +106,11 @@ class RunComparison:
 
     @property
     def work_ratio(self) -> float | None:
-        """The same for the work alone."""
+        """The time of the work alone over that of the baseline's."""
         return self.compared.work_seconds / self.baseline.work_seconds if self.baseline.work_seconds else None
 
     @property
     def matched_shares(self) -> tuple[float, float]:
-        """Of the work of the baseline, and of the run that is compared, that has a counterpart."""
+        """The shares of the baseline's work, and of the compared run's, that have a counterpart."""
         found = [shares for match, shares in self.matched.items() if match is not MatchKind.NONE]
         return sum(share for share, _ in found), sum(share for _, share in found)

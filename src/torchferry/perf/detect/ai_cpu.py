@@ -43,7 +43,7 @@ _OTHERS = Text(
 
 
 def on_ai_cpu(trace: Trace) -> Flags:
-    """Which rows of `device`."""
+    """Which rows of `device` are work of the AI CPU."""
     cores = [number for number, core in enumerate(trace.cores) if _CORE.search(core)]
     return np.isin(trace.device.core, cores) | np.isin(trace.device.name, trace.names_like(_NAME))
 

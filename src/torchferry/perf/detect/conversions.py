@@ -43,7 +43,7 @@ class Copied(Enum):
 
 
 def copied(signature: TraceSignature) -> Copied:
-    """Of aten::copy_(target, source)."""
+    """What a copy changes, by the inputs of aten::copy_(target, source)."""
     target, source = tensor(signature, 0), tensor(signature, 1)
     if target is None or source is None:
         return Copied.UNKNOWN
@@ -149,7 +149,7 @@ class Change(Enum):
 
     @property
     def label(self) -> Text:
-        """For people."""
+        """The change in words for people."""
         return _LABELS[self]
 
 
@@ -174,7 +174,7 @@ _PATTERNS = (
 
 @cache
 def change_of(kernel: str) -> Change | None:
-    """By its name or its type; None: it does something else too."""
+    """What a kernel changes, by its name or its type; None: it does something else too."""
     return next((change for change, pattern in _PATTERNS if pattern.search(kernel)), None)
 
 
@@ -196,7 +196,7 @@ def device_changes(trace: Trace) -> Ints:
 
 
 def table_changes(table: KernelTable) -> Ints:
-    """The same for the rows of a table of kernels."""
+    """For each row of a table of kernels the number in CHANGES of what it changes; -1: it is no conversion."""
     by_text = np.array(
         [-1 if (change := change_of(text)) is None else CHANGES.index(change) for text in table.texts]
         or [-1],

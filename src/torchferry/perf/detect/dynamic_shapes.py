@@ -64,7 +64,7 @@ class _ShapedCalls(NamedTuple):
 
 
 def lacks(run: Run) -> Text | None:
-    """Shapes and enough steps."""
+    """Shapes and enough steps must be there."""
     if run.trace is None:
         return None if run.kernels is not None and len(run.kernels.steps) > LEAST_STEPS else _NO_STEPS
     if not run.trace.has_shapes:

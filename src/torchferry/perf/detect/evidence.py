@@ -87,12 +87,12 @@ class CallGroup(NamedTuple):
 
 
 def work_time(trace: Trace) -> Ints:
-    """Of each row of `host`: of the work that it gave to the device itself, or did itself where the host is the device."""
+    """For each row of `host` the time of the work that it gave to the device, or did itself where the host is the device."""
     return trace.own_time if trace.is_host_only else trace.device_time
 
 
 def compute_time(trace: Trace) -> Ints:
-    """Of each row of `host`: of the work that it gave to the device itself, without copies and fills."""
+    """For each row of `host` the time of the work that it gave to the device itself, without copies and fills."""
     computing = (trace.owner >= 0) & (trace.device.kind == EventKind.COMPUTE)
     sums = np.bincount(
         trace.owner[computing], weights=trace.device.duration[computing], minlength=len(trace.host)
@@ -101,7 +101,7 @@ def compute_time(trace: Trace) -> Ints:
 
 
 def whole_time(trace: Trace, rows: Ints) -> Ints:
-    """The same with everything that rows of `host` called in turn."""
+    """For rows of `host` the time of their work with that of everything that they called in turn."""
     if trace.is_host_only:
         return trace.host.duration[rows]
     last = end_of_calls(trace, rows)
@@ -184,13 +184,13 @@ class FoundKernels(NamedTuple):
 
 
 def needs_device_work(run: Run) -> Text | None:
-    """For detectors that look at kernels."""
+    """What a detector that looks at kernels lacks."""
     traced = run.trace is not None and not run.trace.is_host_only
     return None if traced or run.kernels is not None else NO_DEVICE_WORK
 
 
 def needs_work_or_types(run: Run) -> Text | None:
-    """For detectors that look at kernels, or at the inputs of operators where the host is the device."""
+    """What a detector lacks that looks at kernels, or at the inputs of operators where the host is the device."""
     traced = run.trace is not None and (run.trace.has_shapes or not run.trace.is_host_only)
     return None if traced or run.kernels is not None else NO_DEVICE_WORK
 

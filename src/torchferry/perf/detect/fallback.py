@@ -47,7 +47,7 @@ _NEITHER = Text("a trace, or run.json of `ferry profile`", "跟踪文件，或 `
 
 
 def lacks(run: Run) -> Text | None:
-    """A trace, or what the collector counted."""
+    """A trace, or what the collector counted, must be there."""
     return None if run.trace is not None or "fallbacks" in run.rank_facts else _NEITHER
 
 

@@ -44,14 +44,14 @@ NO_MEMORY = Text(
 
 
 class DeviceMemory(NamedTuple):
-    """Bytes; 0: not known."""
+    """Bytes of a device's memory; 0: not known."""
 
     peak: int = 0  # of tensors
     limit: int = 0
 
 
 def memory_of(run: Run) -> DeviceMemory:
-    """Of the process's device, from whatever tells it."""
+    """The memory of the process's device, from whatever tells it."""
     told = run.rank_facts.get("memory_peak")
     peaks = [told if isinstance(told, int) else 0, run.memory.peak if run.memory is not None else 0]
     fullest = _fullest(run.trace)
@@ -61,7 +61,7 @@ def memory_of(run: Run) -> DeviceMemory:
 
 
 def lacks(run: Run) -> Text | None:
-    """Both figures."""
+    """Both figures must be known."""
     return None if all(memory_of(run)) else NO_MEMORY
 
 

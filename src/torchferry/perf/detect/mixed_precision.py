@@ -54,7 +54,7 @@ _SINGLE_IN_TABLES = ("FLOAT", "DT_FLOAT", "FLOAT32")
 
 
 def lacks(run: Run) -> Text | None:
-    """Types of inputs, from either."""
+    """The types of inputs, from a trace or a table."""
     return None if run.kernels is not None or (run.trace is not None and run.trace.has_shapes) else NO_SHAPES
 
 

@@ -33,12 +33,12 @@ NO_STRIDES = Text(
 
 
 def needs_trace(run: Run) -> Text | None:
-    """For detectors that look at the trace."""
+    """What a detector that looks at the trace lacks."""
     return NO_TRACE if run.trace is None else None
 
 
 def needs_device(run: Run) -> Text | None:
-    """For detectors that look at the device's times."""
+    """What a detector that looks at the device's times lacks."""
     return needs_trace(run) or (NO_DEVICE if run.trace is not None and run.trace.is_host_only else None)
 
 

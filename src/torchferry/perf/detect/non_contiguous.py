@@ -58,7 +58,7 @@ _BASIS = Text(
 
 
 def lacks(run: Run) -> Text | None:
-    """A trace with strides."""
+    """A trace with strides must be there."""
     return needs_trace(run) or (None if run.trace and run.trace.has_strides else NO_STRIDES)
 
 

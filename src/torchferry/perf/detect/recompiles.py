@@ -56,7 +56,7 @@ _NEITHER = Text("a trace or logs of the host", "跟踪文件或主机日志")
 
 
 def lacks(run: Run) -> Text | None:
-    """A trace or a log."""
+    """A trace or a log must be there."""
     return _NEITHER if run.trace is None and run.oplog is None else None
 
 

@@ -75,8 +75,6 @@ class _Candidate(NamedTuple):
 
 
 class _Slow(NamedTuple):
-    """One that is slow."""
-
     evidence: Evidence
     reached: float  # of what is possible
     saved: float  # share of the steps

@@ -45,7 +45,7 @@ _CHECKED_BY_AUTOGRAD = "autograd::engine::evaluate_function"
 
 
 class Waits(NamedTuple):
-    """One row per wait."""
+    """The times at which the program waits for the device."""
 
     row: Ints  # the outermost operator, in `host`; -1: the program called the library itself
     name: list[str]
@@ -59,7 +59,7 @@ class Waits(NamedTuple):
 
 
 def waits_for_device(run: Run, trace: Trace) -> Waits:
-    """By the calls of the device's library; where no device was traced, by the operators that need one."""
+    """All waits: by the calls of the device's library; where no device was traced, by the operators that need one."""
     return _by_operators(trace) if trace.is_host_only or not len(trace.host) else _by_calls(run, trace)
 
 
@@ -125,7 +125,7 @@ def upload_rows(trace: Trace) -> Ints:
 
 
 def _idle_after(run: Run, trace: Trace, start: Ints, end: Ints) -> Intervals:
-    """Without the wait, the host would have been ahead by its length, and no more."""
+    """How long the device stands still: without the wait, the host would have been ahead by its length, and no more."""
     idle = trace.window - trace.busy(*DEVICE_KINDS)
     if not len(idle.start) or not len(end):
         return Intervals()

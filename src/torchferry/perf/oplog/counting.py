@@ -216,7 +216,7 @@ class WarmUp:
 def recompiles(
     compiles: tuple[Compile, ...], processes: tuple[LoggedProcess, ...], warm_up: WarmUp
 ) -> tuple[tuple[Compile, ...], Basis, Text]:
-    """Those after the warm-up, and on what basis."""
+    """The compiles after the warm-up, and on what basis they are told from the others."""
     if warm_up.after:
         moment = _moment(warm_up.after, processes)
         chosen = [entry for entry in compiles if entry.time is not None and entry.time > moment]
@@ -328,7 +328,7 @@ class Marks(NamedTuple):
 
 
 class Counter:
-    """The state while logs are read."""
+    """What was counted so far while logs are read."""
 
     def __init__(self, forms: Forms, marks: Marks) -> None:
         self._forms = forms
@@ -397,7 +397,7 @@ class Counter:
             self._running[key] = compile_
 
     def processes(self) -> tuple[LoggedProcess, ...]:
-        """All of them, in the order of their first lines."""
+        """The processes of the logs, in the order of their first lines."""
         return tuple(
             LoggedProcess(
                 number_of(number), process.calls, seconds_of(process.first), seconds_of(process.last)
@@ -446,7 +446,7 @@ class OperatorCounts:
     uncounted: dict[str, int] = field(default_factory=dict)
 
     def operators(self, recompiles: Iterable[Compile], conversions: Iterable[str]) -> tuple[Operator, ...]:
-        """One for each type, what takes most compile time, or most compiles, first."""
+        """All types of operators; what takes most compile time, or most compiles, first."""
         compiles: dict[str, list[Compile]] = {}
         for compile_ in self.compiles:
             compiles.setdefault(compile_.operator, []).append(compile_)

@@ -33,7 +33,7 @@ class LoggedSignature:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of the inputs."""
+        """The shapes of the inputs."""
         return tuple(tensor.shape for tensor in self.inputs)
 
 
@@ -79,7 +79,7 @@ class Basis(Enum):
 
 
 class LoggedProcess(NamedTuple):
-    """One process of the run."""
+    """One process of the run, with the times of its first and last line."""
 
     number: int
     calls: int
@@ -106,7 +106,7 @@ class OpLog:
 
     @property
     def calls(self) -> int:
-        """Of all operators."""
+        """How often operators were called."""
         return sum(operator.calls for operator in self.operators)
 
     @property
@@ -116,7 +116,7 @@ class OpLog:
 
     @property
     def misses(self) -> int:
-        """Of all operators."""
+        """How many look-ups found no compiled operator."""
         return sum(operator.misses for operator in self.operators)
 
     @property

@@ -131,7 +131,7 @@ _OPEN = 20  # rows of evidence that are seen at once
 
 
 def findings_section(analysis: Analysis) -> str:
-    """All cards, the greatest first."""
+    """A card for each finding, the greatest first."""
     cards = "".join(
         _card(number, diagnosis, bool(analysis.timeline))
         for number, diagnosis in enumerate(analysis.diagnoses, 1)
@@ -188,7 +188,7 @@ def _with_places(each: Evidence, cells: Sequence[Cell], has_timeline: bool) -> l
 
 
 def comparison_section(comparison: RunComparison, number: int) -> str:
-    """One rank's."""
+    """The comparison of one rank with the baseline."""
     said = "".join(both(text, "p") for text in sentences.comparison(comparison))
     notes = "".join(quiet(note) for note in comparison.notes)
     parts = tables.compared_parts(comparison)

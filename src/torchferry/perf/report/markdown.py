@@ -29,7 +29,6 @@ class _Lines:
         return prose(self._options.say(text))
 
     def all(self) -> Iterator[str]:
-        """From top to bottom."""
         analyses = self._report.analyses
         shown = analyses[sentences.slowest(analyses)]
         head, *rest = sentences.verdict(shown)

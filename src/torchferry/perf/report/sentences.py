@@ -187,7 +187,7 @@ def unchecked(analysis: Analysis) -> list[tuple[str, Text]]:
 
 
 def unchecked_by_reason(analysis: Analysis) -> list[tuple[str, Text]]:
-    """The same, detectors with the same reason together."""
+    """The detectors that did not look, those with the same reason together."""
     reasons: dict[Text, list[str]] = {}
     for name, why in unchecked(analysis):
         reasons.setdefault(why, []).append(name)
@@ -205,7 +205,7 @@ def step_seconds(analysis: Analysis) -> float:
 
 
 def own_seconds(analysis: Analysis) -> float:
-    """Of a step, without waiting for others in communication."""
+    """The time of a step without waiting for others in communication."""
     waiting = analysis.parts.get(TimePart.COMMUNICATION, 0.0) / (len(analysis.steps) or 1)
     return step_seconds(analysis) - waiting
 

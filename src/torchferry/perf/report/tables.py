@@ -23,7 +23,7 @@ _RATIO = Column(Text("Ratio", "比值"), kind="ratio")
 
 
 def ranks(analyses: Sequence[Analysis]) -> Table:
-    """One row for each process."""
+    """The processes of a run, one row for each."""
     present = [part for part in TimePart if any(each.parts.get(part) for each in analyses)]
     names = words.PART_OF_HOST if all(each.is_host_only for each in analyses) else words.PART
     columns = (
@@ -177,7 +177,7 @@ def pairs(title: Text, found: Sequence[OperatorPair], *, says_exact: bool) -> Ta
 
 
 def pairs_in_detail(title: Text, found: Sequence[OperatorPair]) -> Table:
-    """The same with calls and times apart, to be sorted by either."""
+    """The operators of both runs with calls and times apart, to be sorted by either."""
     columns = (
         _OPERATOR,
         _SHAPES,

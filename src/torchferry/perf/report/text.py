@@ -24,7 +24,7 @@ _BAR = 40
 
 
 def to_text(report: RunsReport, options: Options) -> str:
-    """For a terminal, or without colours."""
+    """The report for a terminal, or without colours."""
     from rich.table import Table as Drawn
 
     wide = replace(options, width=max(options.width or PLAIN_WIDTH, LEAST_WIDTH))

@@ -135,7 +135,7 @@ def times(cells: Sequence[str], unit: str) -> Ints:
 
 
 def _microseconds(cells: list[str]) -> Ints:
-    """By way of floats, which is fast, unless they are too long for them."""
+    """Nanoseconds by way of floats, which is fast, unless the times are too long for them."""
     try:
         floats = np.array(cells).astype(float)
     except ValueError:
@@ -152,7 +152,7 @@ def sizes(cells: Sequence[str], unit: str) -> Ints:
 
 
 def whole_numbers(cells: Sequence[str]) -> Ints:
-    """-1 where there is none."""
+    """Whole numbers; -1 where there is none."""
     try:
         return np.array(cells).astype(np.int64)
     except (ValueError, OverflowError):

@@ -86,7 +86,7 @@ class KernelTable:
 
     @property
     def seconds(self) -> float:
-        """Of all kernels, added up."""
+        """The time of all kernels, added up."""
         return int(self.duration.sum()) / 1e9
 
     @property
@@ -106,7 +106,7 @@ class KernelTable:
 
     @cached_property
     def kind(self) -> Ints:
-        """Compute, communication, copy or fill."""
+        """The EventKind of each kernel: compute, communication, copy or fill."""
         kinds = np.array([device_kind(text) for text in self.texts], np.int64)
         by_core = kinds[self.core]
         return np.where(
@@ -133,11 +133,11 @@ class KernelTable:
 
     @cached_property
     def groups(self) -> list[KernelGroup]:
-        """What takes most time first."""
+        """All kernels by name and tensors; what takes most time first."""
         return self.groups_of(np.ones(len(self), bool))
 
     def groups_of(self, rows: Flags) -> list[KernelGroup]:
-        """Of some rows."""
+        """Some rows by name and tensors; what takes most time first."""
         if not rows.any():
             return []
         keys = np.stack([self.name, self.type, self.core, self.state, self.signature], axis=1)[rows]
@@ -161,12 +161,12 @@ class KernelTable:
 
 
 def is_kernel_table(file: CsvFile) -> bool:
-    """By its heads."""
+    """Whether the columns are those of a table of kernels."""
     return file.has(NAME, DURATION) and (file.has(CORE) or file.has(START))
 
 
 def is_kernel_statistic(file: CsvFile) -> bool:
-    """By its heads: types of kernels, added up."""
+    """Whether the columns are those of types of kernels, added up."""
     return file.has(TYPE, COUNT, TOTAL)
 
 

@@ -63,14 +63,14 @@ class MemoryTable:
         )
 
     def since(self, origin: int) -> MemoryTable:
-        """The same by the clock of a trace that began then: the curves have the form of Trace.memory."""
+        """The same table by the clock of a trace that began then: the curves have the form of Trace.memory."""
         curves = {device: curve._replace(start=curve.start - origin) for device, curve in self.curves.items()}
         end = np.where(self.end == INVALID, INVALID, self.end - origin)
         return replace(self, curves=curves, start=self.start - origin, end=end)
 
     @property
     def first(self) -> int:
-        """When it begins."""
+        """When the tables begin."""
         known = [self.start, *(curve.start for curve in self.curves.values())]
         return min(int(times.min()) for times in known if len(times))
 
@@ -84,7 +84,7 @@ class MemoryTable:
         return self._uses(held & (self.size > 0))
 
     def uses(self) -> list[OperatorMemory]:
-        """Of all operators; what took most first."""
+        """What each operator took; the greatest first."""
         return self._uses(self.size > 0)
 
     def _uses(self, rows: Flags) -> list[OperatorMemory]:
@@ -102,17 +102,17 @@ class MemoryTable:
 
 
 def is_operator_memory(file: CsvFile) -> bool:
-    """By its heads."""
+    """Whether the columns are those of operators' memory."""
     return file.has(_SIZE, _TIME)
 
 
 def is_memory_record(file: CsvFile) -> bool:
-    """By its heads."""
+    """Whether the columns are those of a record of memory."""
     return file.has(_STAMP, _ALLOCATED)
 
 
 def read_memory(operator_memory: Path | None = None, memory_record: Path | None = None) -> MemoryTable:
-    """Of one of the two or both; the record's curve is the exact one."""
+    """Read one of the two tables or both; the record's curve is the exact one."""
     table = MemoryTable((), {})
     if operator_memory is not None:
         table = _read_operators(operator_memory)
@@ -215,7 +215,7 @@ def _read_record(path: Path) -> tuple[dict[str, DeviceMemoryEvents], int]:
 
 
 def _curve(tables: dict[tuple[str, str], Ints], device: str) -> DeviceMemoryEvents:
-    """Of the component that says most about the program's tensors."""
+    """The curve of the component that says most about the program's tensors."""
     own = {component: table for (of, component), table in tables.items() if of == device}
     wanted = next((name for name in _COMPONENTS if name in own), next(iter(own)))
     table = own[wanted]

@@ -33,7 +33,7 @@ class OperatorTable:
 
 
 def is_operator_details(file: CsvFile) -> bool:
-    """By its heads."""
+    """Whether the columns are those of a table of operators."""
     return file.has(_NAME, _HOST, _DEVICE)
 
 
@@ -86,7 +86,6 @@ def _details(file: CsvFile) -> list[OperatorRow]:
 
 
 def _statistic(file: CsvFile) -> list[OperatorRow]:
-    """One row per type of kernel and core."""
     found: list[OperatorRow] = []
     for batch in file:
         seconds = (batch.times(TOTAL).clip(min=0) / 1e9).tolist()
@@ -128,7 +127,7 @@ _FREE = ("free",)
 
 
 class StepTable(NamedTuple):
-    """One row per step; nanoseconds."""
+    """What the time of each step went to, in nanoseconds."""
 
     path: str
     number: Ints  # -1: the profiler did not tell steps apart
@@ -138,12 +137,12 @@ class StepTable(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of all steps."""
+        """The time of all steps."""
         return int((self.computing + self.communication + self.free).sum()) / 1e9
 
 
 def is_step_table(file: CsvFile) -> bool:
-    """By its heads."""
+    """Whether the columns are those of a table of steps."""
     return file.has(_COMPUTING, _FREE)
 
 
