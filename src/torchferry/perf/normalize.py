@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 import msgspec
 
@@ -89,7 +89,9 @@ def _rewrite(source: Path, file: IO[bytes], origin: int, on_progress: Progress |
         dropped += len(events) - len(kept)
         if not kept:
             continue
-        kept.sort(key=_from_outside_in)
+        kept.sort(
+            key=lambda each: (each[0], -each[1])
+        )  # of two that begin together the outer one comes first
         file.write(b",\n" if count else b"")
         file.write(b",\n".join(msgspec.json.encode(event) for _, _, event in kept))
         count += len(kept)
@@ -107,7 +109,7 @@ def _rewrite(source: Path, file: IO[bytes], origin: int, on_progress: Progress |
 def _pieces(chunks: Chunks, damaged: list[bytes]) -> Iterator[list[Fields]]:
     """Lists of events; those that can't be read are put aside."""
     for chunk in chunks:
-        text = _valid(chunk)
+        text = chunk.decode("utf-8", "replace").encode()
         try:
             yield _EVENTS.decode(b"[" + text + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -134,18 +136,13 @@ def _repaired(piece: bytes) -> Fields:
     return _EVENTS.decode(b"[" + text + b"]")[0]
 
 
-def _valid(chunk: bytes) -> bytes:
-    try:
-        chunk.decode("utf-8")
-    except UnicodeDecodeError:
-        return chunk.decode("utf-8", "replace").encode()
-    return chunk
-
-
 def _rebased(event: Fields, origin: int) -> tuple[int, int, Fields] | None:
     """When it begins, how long it takes, and the event by the new clock; None if its time can't be used."""
-    for key in ("pid", "tid"):
-        _as_number(event, key)
+    for key in ("pid", "tid"):  # profilers write 25738 and "25738" for one thread, viewers make two of it
+        given = bytes(event.get(key, _NOTHING))
+        text = given[1:-1]
+        if given[:1] == b'"' and text.isdigit() and len(text) < 16 and (text == b"0" or text[:1] != b"0"):
+            event[key] = msgspec.Raw(text)
     phase = _phase(event)
     if phase == _METADATA:
         if "ts" in event:
@@ -161,11 +158,6 @@ def _rebased(event: Fields, origin: int) -> tuple[int, int, Fields] | None:
         event["dur"] = _microseconds(length)
     event["ts"] = _microseconds(start - origin)
     return start, length, event
-
-
-def _from_outside_in(entry: tuple[int, int, Fields]) -> tuple[int, int]:
-    """Viewers take of two that begin together the first for the outer one."""
-    return entry[0], -entry[1]
 
 
 def _phase(event: Fields) -> bytes:
@@ -202,11 +194,3 @@ def _floor(microseconds: Decimal) -> int:
 
 def _microseconds(nanoseconds: int) -> msgspec.Raw:
     return msgspec.Raw(b"%d.%03d" % divmod(nanoseconds, 1000))
-
-
-def _as_number(event: Fields, key: str) -> None:
-    """25738 of "25738": profilers write both for one thread, viewers make two of it."""
-    given: Any = bytes(event.get(key, _NOTHING))
-    text = given[1:-1]
-    if given[:1] == b'"' and text.isdigit() and len(text) < 16 and (text == b"0" or text[:1] != b"0"):
-        event[key] = msgspec.Raw(text)

@@ -104,15 +104,19 @@ class FileSet:
 
 def sort_of(path: Path) -> InputKind | None:
     """What a file is; None: nothing that an analysis can read."""
-    head = _head(path).lstrip(_BEFORE_JSON)
+    try:
+        with path.open("rb") as file:
+            head = unpacked(file).read(_HEAD).lstrip(_BEFORE_JSON)
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     if head[:1] in (b"{", b"["):
         if path.name == PROFILE_FILE and PROFILE_FORMAT.encode() in head:
             return InputKind.PROFILE
         is_list = head[:1] == b"[" and head[1:].lstrip()[:1] == b"{" and b'"ph"' in head
         return InputKind.TRACE if is_list or _TRACE.search(head) else None
     if ".csv" in path.suffixes:
-        file = CsvFile(path)
-        return next((sort for is_such, sort in _TABLES if is_such(file)), None)
+        table = CsvFile(path)
+        return next((sort for is_such, sort in _TABLES if is_such(table)), None)
     if _RULE.search(head) and b"Name" in head:
         return InputKind.OPERATORS
     return InputKind.LOG if _LOG_NAME.search(path.name) else None
@@ -174,14 +178,6 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return unpacked(file).read(_HEAD)
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
 
 
 # Whether what was given belongs to one run: traces of different runs must not be added up.
@@ -411,7 +407,11 @@ class _Opening:
     def _run(self, path: Path, profile: dict[str, Any], facts: dict[str, Any]) -> Run:
         size = path.stat().st_size
         trace = read_trace(path, lambda done: self._on_progress(done, size, path.name))
-        trace.source_folders = _source_folders(profile)
+        # names of frames begin in the folder of the script that was profiled
+        command = profile.get("command")
+        script = command[0] if isinstance(command, list) and command else ""
+        if isinstance(script, str) and script.endswith(".py"):
+            trace.source_folders = (Path(script).parent,)
         return Run((str(path),), trace, profile=profile, rank_facts=facts, notes=list(trace.notes))
 
     def _add_tables(self, run: Run, files: FileSet) -> None:
@@ -494,13 +494,6 @@ def _finish(run: Run) -> None:
         run.vendor = vendor_of_device(
             device
         )  # to read all vendors' data takes longer than to read a small trace
-
-
-def _source_folders(profile: dict[str, Any]) -> tuple[Path, ...]:
-    """The one of the script that was profiled: names of frames begin there."""
-    command = profile.get("command")
-    script = command[0] if isinstance(command, list) and command else ""
-    return (Path(script).parent,) if isinstance(script, str) and script.endswith(".py") else ()
 
 
 def _device(run: Run) -> str:

@@ -156,13 +156,9 @@ def _convolution_backward(transposed: int, mask: int) -> Callable[[TraceSignatur
     def find(signature: TraceSignature) -> KernelWork | None:
         gradient, inputs, weight = (tensor(signature, index) for index in range(3))
         wanted = _concrete(signature, mask)
-        if (
-            gradient is None
-            or inputs is None
-            or weight is None
-            or not weight.dims
-            or not isinstance(wanted, list)
-        ):
+        if gradient is None or inputs is None or weight is None or not weight.dims:
+            return None
+        if not isinstance(wanted, list):
             return None
         count = sum(1 for each in wanted[:2] if each is True)
         outer = inputs if _concrete(signature, transposed) is True else gradient
@@ -187,8 +183,7 @@ def _attention(first: int, sequence: int, products: int) -> Callable[[TraceSigna
     """Query, key and value from the first-th argument on. Whether half of it is masked is not recorded: all counts."""
 
     def find(signature: TraceSignature) -> KernelWork | None:
-        found = [tensor(signature, first + index) for index in range(3)]
-        query, key, value = found
+        query, key, value = (tensor(signature, first + index) for index in range(3))
         if query is None or key is None or value is None or len(query.dims) != 4 or len(key.dims) != 4:
             return None
         flops = 2.0 * products * query.numel * key.dims[sequence]
@@ -275,8 +270,6 @@ def _streamed(name: str, signature: TraceSignature) -> KernelWork | None:
     return KernelWork("memory", 0.0, float(moved), inputs[0].dtype)
 
 
-# What devices can do at most, by their names.
-
 FILE = Path(__file__).with_name("devices.toml")
 _OTHER_KEYS = ("pattern", "source", "bandwidth")
 
@@ -291,7 +284,7 @@ class Peaks:
     source: str
 
     def least_seconds(self, work: KernelWork) -> float | None:
-        """In which it can do some work; None: what it can do with this dtype is not known."""
+        """The least time in which it can do some work; None: what it can do with this dtype is not known."""
         by_memory = work.nbytes / self.bandwidth
         if not work.flops:
             return by_memory
@@ -334,16 +327,10 @@ class Measured(NamedTuple):
     seconds: float  # of one call
 
 
-def least_seconds(work: KernelWork, peaks: Peaks) -> float | None:
-    """Of one call; None: not known."""
-    found = peaks.least_seconds(work)
-    return None if found is None else max(found, LEAST_CALL)
-
-
 def reached(work: KernelWork | None, seconds: float, peaks: Peaks | None) -> float | None:
     """The least possible time of a call over the time that it took, up to 1; None: not known."""
-    least = least_seconds(work, peaks) if work is not None and peaks is not None else None
-    return min(least / seconds, 1.0) if least is not None and seconds > 0 else None
+    least = peaks.least_seconds(work) if work is not None and peaks is not None else None
+    return min(max(least, LEAST_CALL) / seconds, 1.0) if least is not None and seconds > 0 else None
 
 
 def best_of_alike(mine: Measured, others: Iterable[Measured]) -> float:
@@ -365,9 +352,8 @@ def _amount(work: KernelWork) -> float:
 
 
 def _is_alike(one: KernelWork, other: KernelWork) -> bool:
-    if one.kind != other.kind or one.dtype != other.dtype:
-        return False
-    if not _is_near(_amount(one), _amount(other), _ALIKE_WORK):
+    is_same = one.kind == other.kind and one.dtype == other.dtype
+    if not is_same or not _is_near(_amount(one), _amount(other), _ALIKE_WORK):
         return False
     return not one.flops or _is_near(one.flops / one.nbytes, other.flops / other.nbytes, _ALIKE_INTENSITY)
 
@@ -376,19 +362,13 @@ def _is_near(one: float, other: float, times: float) -> bool:
     return one <= other * times and other <= one * times
 
 
-# How much a kernel of a table has to compute and to move, by its type and its tensors.
-
 _MATMUL = re.compile(r"(?:Batch)?Mat_?Mul", re.IGNORECASE)
 _STREAMS = re.compile(
     r"(?:Add|Sub|Mul|Muls|Adds|Axpy|Div|RealDiv|Relu|ReluGrad|Gelu|GeluGrad|Sigmoid|Tanh|Swish|Cast|TransData|Transpose|"
     r"TransposeD|ViewCopy|TensorMove|ReduceSum|ReduceMean|Softmax|SoftmaxV2|SoftmaxGrad|ZerosLike|Fill|Square|Sqrt|Exp|"
     r"Log|Neg|Pow|Maximum|Minimum|Addcmul|Addcdiv|LayerNorm\w*|BatchNorm\w*|BNTraining\w*|Select|SelectV2)"
 )
-_DTYPES = {
-    "DT_BF16": "bfloat16",
-    "FLOAT": "float32",
-    "DOUBLE": "float64",
-}
+_DTYPES = {"DT_BF16": "bfloat16", "FLOAT": "float32", "DOUBLE": "float64"}
 
 
 def kernel_work(type_: str, called: KernelSignature) -> KernelWork | None:

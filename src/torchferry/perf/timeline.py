@@ -18,6 +18,8 @@ STEP_LANE = "steps"
 MERGED = "merged"  # the kind of a bar that stands for several short ones; its name is their number
 _NARROW = 1000  # bars that lie apart by less than this fraction of the step become one
 _GC = "torchferry::gc"
+# Frames lie beside the operators of their thread: the two do not nest exactly. Calls of the runtime likewise.
+_BESIDE = {EventKind.PYTHON: " · Python", EventKind.RUNTIME: " · runtime"}
 
 
 class Timeline(NamedTuple):
@@ -30,7 +32,7 @@ class Timeline(NamedTuple):
 
 class _Chosen(NamedTuple):
     spans: list[Span]
-    left_out: int
+    left_out: int = 0
 
 
 def timeline(trace: Trace, examples: Iterable[float] = ()) -> Timeline:
@@ -43,7 +45,11 @@ def timeline(trace: Trace, examples: Iterable[float] = ()) -> Timeline:
         _frames(trace, (start, end), moments),
         _without_merging(trace, trace.runtime, np.ones(len(trace.runtime), bool), (start, end), RUNTIME),
     ]
-    spans = _step_marks(trace)
+    steps = zip(*(column.tolist() for column in trace.steps[:3]), strict=True)
+    spans = [
+        Span(STEP_LANE, str(number), start / 1e9, (end - start) / 1e9, "step")
+        for number, start, end in list(steps)[:STEPS]
+    ]
     for part in parts:
         spans += part.spans
     return Timeline(tuple(spans), number, sum(part.left_out for part in parts))
@@ -57,16 +63,6 @@ def representative_step(trace: Trace) -> tuple[int | None, int, int]:
     order = np.argsort(steps.end - steps.start, kind="stable")
     at = int(order[len(order) // 2])
     return int(steps.number[at]), int(steps.start[at]), int(steps.end[at])
-
-
-def _step_marks(trace: Trace) -> list[Span]:
-    steps = zip(
-        trace.steps.number.tolist(), trace.steps.start.tolist(), trace.steps.end.tolist(), strict=True
-    )
-    return [
-        Span(STEP_LANE, str(number), start / 1e9, (end - start) / 1e9, "step")
-        for number, start, end in list(steps)[:STEPS]
-    ]
 
 
 def _bars(
@@ -116,8 +112,7 @@ def _merged(trace: Trace, events: Columns, parent: Ints, short: Ints, kept: Ints
 
 def _frames(trace: Trace, window: tuple[int, int], moments: Ints) -> _Chosen:
     """The program's own functions, and modules; not those of PyTorch and Python."""
-    own = np.array([bool(place_of(name) or module_of(name)) for name in trace.names], bool)
-    wanted = own[trace.python.name] if len(own) else np.empty(0, bool)
+    wanted = trace.names_that(lambda name: place_of(name) or module_of(name))[trace.python.name]
     chosen = _without_merging(trace, trace.python, wanted, window, PYTHON)
     around = np.setdiff1d(_at_moments(trace.python, moments), np.flatnonzero(_inside(trace.python, window)))
     around = around[wanted[around]]
@@ -133,13 +128,11 @@ def _without_merging(
 
 
 def _inside(events: Columns, window: tuple[int, int]) -> Flags:
-    inside: Flags = (events.start < window[1]) & (events.end > window[0])
-    return inside
+    return (events.start < window[1]) & (events.end > window[0])
 
 
 def _is_step(trace: Trace, events: Columns) -> Flags:
-    found: Flags = np.isin(events.name, trace.name_ids(prefix="ProfilerStep"))
-    return found
+    return np.isin(events.name, trace.name_ids(prefix="ProfilerStep"))
 
 
 def _at_moments(events: Columns, moments: Ints) -> Ints:
@@ -153,7 +146,7 @@ def _spans(trace: Trace, events: Columns, rows: Ints) -> list[Span]:
     columns = (chosen.thread, chosen.name, chosen.start, chosen.duration, chosen.kind, chosen.signature)
     return [
         Span(
-            _lane(trace, thread, kind),
+            trace.threads[thread].name + _BESIDE.get(EventKind(kind), ""),
             trace.names[name],
             start / 1e9,
             duration / 1e9,
@@ -164,10 +157,3 @@ def _spans(trace: Trace, events: Columns, rows: Ints) -> list[Span]:
             *(column.tolist() for column in columns), strict=True
         )
     ]
-
-
-def _lane(trace: Trace, thread: int, kind: int) -> str:
-    """Frames lie beside the operators of their thread: the two do not nest exactly. Calls of the runtime likewise."""
-    name = trace.threads[thread].name
-    beside = {EventKind.PYTHON: "Python", EventKind.RUNTIME: "runtime"}.get(EventKind(kind))
-    return f"{name} · {beside}" if beside else name

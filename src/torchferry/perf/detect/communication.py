@@ -72,17 +72,13 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     if share < LEAST_SHARE:
         return
     summary = _SUMMARY.format(total=total, covered=1 - share / total, share=share)
-    remedies, evidence = _remedies(trace), by_name(trace, calls)
-    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
-
-
-def _remedies(trace: Trace) -> tuple[Text, ...]:
     remedies = [_OVERLAP, _LESS]
     if (messages := _small_messages(trace)) is not None:
         remedies.insert(0, messages)
     if len(frames_with(trace, "torch/nn/parallel/data_parallel.py")):
         remedies.insert(0, _DATA_PARALLEL)
-    return tuple(remedies)
+    evidence = by_name(trace, calls)
+    yield Diagnosis(ID, _TITLE, summary, share, tuple(remedies), evidence, gain=share, gain_basis=_BASIS)
 
 
 def _small_messages(trace: Trace) -> Text | None:

@@ -101,16 +101,10 @@ def copies(trace: Trace, *wanted: Copied) -> Ints:
     fitting = [
         number
         for number, signature in read.items()
-        if _has_elements(signature) and copied(signature) in wanted
+        # a single one is a number that the host wraps: to call costs then, not to copy
+        if (source := tensor(signature, 1)) and source.numel > 1 and copied(signature) in wanted
     ]
-    found: Ints = rows[np.isin(numbers, fitting)]
-    return found
-
-
-def _has_elements(signature: TraceSignature) -> bool:
-    """A single one is a number that the host wraps: to call costs then, not to copy."""
-    source = tensor(signature, 1)
-    return source is not None and source.numel > 1
+    return rows[np.isin(numbers, fitting)]
 
 
 def callers(trace: Trace, rows: Ints) -> Ints:
@@ -133,11 +127,10 @@ def moves_between_devices(trace: Trace, callers_of_copies: Ints) -> Flags:
 
 def is_part_of_operator(trace: Trace, callers_of_copies: Ints) -> Flags:
     """Copies that an operator makes for its own ends, as addmm does with the bias: the program cannot leave them out."""
-    is_operator = np.array([name.startswith("aten::") for name in trace.names], bool)
+    is_operator = trace.names_that(lambda name: name.startswith("aten::"))
     above = trace.parent[callers_of_copies]
-    is_bare = np.isin(trace.host.name[callers_of_copies], trace.name_ids(COPY))
-    inside: Flags = is_bare & (above >= 0) & is_operator[trace.host.name[above]]
-    return inside
+    is_copy = np.isin(trace.host.name[callers_of_copies], trace.name_ids(COPY))
+    return is_copy & (above >= 0) & is_operator[trace.host.name[above]]
 
 
 class Change(Enum):

@@ -72,7 +72,13 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     share, idle = trace.share(waiting), trace.share(run.parts[TimePart.LOADER].total)
     if idle < LEAST_SHARE:
         return
-    waiting_for_workers = _waiting_for_workers(trace, waits)
+    names = names_of(trace, waits.name)
+    # Nanoseconds in which the program sleeps until a worker is done; None: it has none, or the trace can't tell.
+    waiting_for_workers = None
+    if len(trace.python) and all(_WITH_WORKERS in name for name in names):
+        asleep = frames_with(trace, *_SLEEPING)
+        inside = asleep.take(lies_in(asleep.thread, asleep.start, waits))
+        waiting_for_workers = float((trace.moments(inside) & trace.moments(waits)).total)
     if waiting_for_workers is not None and waiting_for_workers < waiting * MOSTLY:
         share = share_without_profiler(run, trace, run.parts[TimePart.LOADER])
         if share < LEAST_SHARE:
@@ -81,22 +87,13 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
         remedies = (_FEWER_BATCHES, _IN_MEMORY)
         yield Diagnosis(ID, _HAND_OVER_TITLE, summary, share, remedies, _evidence(trace, waits))
         return
-    in_process = any(_IN_PROCESS in name for name in names_of(trace, waits.name))
+    in_process = any(_IN_PROCESS in name for name in names)
     summary, remedies = (
         _SUMMARY.format(share=share, idle=idle),
         (_NO_WORKERS if in_process else _MORE_WORKERS, _HOST),
     )
     evidence = _evidence(trace, waits)
     yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=idle, gain_basis=_BASIS)
-
-
-def _waiting_for_workers(trace: Trace, waits: Columns) -> float | None:
-    """Nanoseconds in which the program sleeps until a worker is done; None: it has none, or the trace can't tell."""
-    if not len(trace.python) or not all(_WITH_WORKERS in name for name in names_of(trace, waits.name)):
-        return None
-    asleep = frames_with(trace, *_SLEEPING)
-    inside = asleep.take(lies_in(asleep.thread, asleep.start, waits))
-    return float((trace.moments(inside) & trace.moments(waits)).total)
 
 
 def _evidence(trace: Trace, waits: Columns) -> tuple[Evidence, ...]:

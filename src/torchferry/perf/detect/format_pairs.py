@@ -146,8 +146,11 @@ def _casts(trace: Trace) -> FoundKernels:
     first, second = rows[:-1], rows[1:]
     near = casts[first] & casts[second] & (host.thread[first] == host.thread[second])
     undone: Flags = near.copy()
-    numbers = zip(host.signature[first[near]].tolist(), host.signature[second[near]].tolist(), strict=True)
-    undone[near] = [_casts_back(trace, one, other) for one, other in numbers]
+    casting, back = (map(trace.signature, host.signature[rows[near]].tolist()) for rows in (first, second))
+    undone[near] = [
+        one.dims[:2] == other.dims[:2] and one.types[:2] == other.types[1::-1]
+        for one, other in zip(casting, back, strict=True)
+    ]
     pairs = _not_overlapping(undone)
     both = np.sort(np.concatenate([first[pairs], second[pairs]])).astype(np.int64)
     above = callers(trace, both)
@@ -157,11 +160,6 @@ def _casts(trace: Trace) -> FoundKernels:
         trace, [COPY] * len(both), trace.places(above), time, host.start[both], inputs, _SHOWN
     )
     return FoundKernels(len(both), trace.share(int(time.sum())), evidence)
-
-
-def _casts_back(trace: Trace, first: int, second: int) -> bool:
-    one, other = trace.signature(first), trace.signature(second)
-    return one.dims[:2] == other.dims[:2] and one.types[:2] == other.types[1::-1]
 
 
 DETECTOR = Detector(ID, needs_work_or_types, detect)

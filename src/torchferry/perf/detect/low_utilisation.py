@@ -58,21 +58,15 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     if busy > MOST_BUSY or short < LEAST_SHORT:
         return
     idle = trace.share(run.parts[TimePart.HOST].total + run.parts[TimePart.OTHER].total)
-    summary, remedies = _SUMMARY.format(busy=busy, short=short), _remedies(run, trace)
-    evidence = by_name(trace, kernels)
-    yield Diagnosis(ID, _TITLE, summary, idle, remedies, evidence, gain=idle / 2, gain_basis=_BASIS)
-
-
-def _remedies(run: Run, trace: Trace) -> tuple[Text, ...]:
-    batch = batch_size(trace)
-    larger = _BATCH.format(batch=batch) if batch else _LARGER
-    memory = memory_of(run)
+    batch, memory = _batch_size(trace), memory_of(run)
+    remedies = [_BATCH.format(batch=batch) if batch else _LARGER]
     if memory.limit and 0 < memory.peak < memory.limit / 2:
-        return larger, _ROOM.format(used=memory.peak / memory.limit)
-    return (larger,)
+        remedies.append(_ROOM.format(used=memory.peak / memory.limit))
+    summary, evidence = _SUMMARY.format(busy=busy, short=short), by_name(trace, kernels)
+    yield Diagnosis(ID, _TITLE, summary, idle, tuple(remedies), evidence, gain=idle / 2, gain_basis=_BASIS)
 
 
-def batch_size(trace: Trace) -> int:
+def _batch_size(trace: Trace) -> int:
     """The first size of most layers' inputs; 0: not known."""
     rows = operators_in_window(trace)
     rows = rows[np.isin(trace.host.name[rows], trace.name_ids(*_LAYERS))]

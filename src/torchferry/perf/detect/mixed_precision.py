@@ -125,7 +125,10 @@ def _in_table(run: Run, table: KernelTable, dtypes: tuple[str, ...]) -> Iterator
         group
         for group in table.groups
         if _MATRIX_KERNEL.search(group.type or group.name)
-        and _is_single_in_table(group.signature.input_dtypes)
+        and all(
+            dtype.strip().upper() in _SINGLE_IN_TABLES
+            for dtype in group.signature.input_dtypes.split(";")[:2]
+        )
     ]
     share = table.share(sum(group.seconds for group in groups))
     if share < LEAST_SHARE:
@@ -142,11 +145,6 @@ def _in_table(run: Run, table: KernelTable, dtypes: tuple[str, ...]) -> Iterator
         for group in groups[:MOST]
     )
     yield _diagnosis(run, share, dtypes, evidence)
-
-
-def _is_single_in_table(dtypes: str) -> bool:
-    types = [each.strip().upper() for each in dtypes.split(";")][:2]
-    return bool(types) and all(each in _SINGLE_IN_TABLES for each in types)
 
 
 def _diagnosis(run: Run, share: float, dtypes: tuple[str, ...], evidence: tuple[Evidence, ...]) -> Diagnosis:

@@ -82,9 +82,9 @@ class _Slow(NamedTuple):
 
 def lacks(run: Run) -> Text | None:
     """Shapes, and times of a device: those of a host vary with what else it does, those of a simulated one mean nothing."""
-    if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
-        return None
     if run.kernels is not None:
+        return None
+    if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
         return None
     return NO_DEVICE if run.trace is not None and run.trace.is_host_only else NO_SHAPES
 
@@ -92,7 +92,11 @@ def lacks(run: Run) -> Text | None:
 def detect(run: Run) -> Iterator[Diagnosis]:
     """Compares times with the least that the shapes allow."""
     peaks = peaks_of(run.device_name)
-    candidates = list(_candidates(run))
+    candidates: list[_Candidate] = []
+    if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
+        candidates = list(_of_trace(run.trace))
+    elif run.kernels is not None:
+        candidates = list(_of_table(run.kernels))
     found = list(_beside_peaks(candidates, peaks) if peaks else _beside_others(candidates))
     gain = sum(each.saved for each in found)
     if gain < LEAST_GAIN:
@@ -111,12 +115,6 @@ def detect(run: Run) -> Iterator[Diagnosis]:
 def _range(worst: float, best: float) -> Text:
     low, high = f"{worst:.0%}", f"{best:.0%}"
     return Text(low, low) if low == high else Text(f"{low} to {high}", f"{low} 到 {high}")
-
-
-def _candidates(run: Run) -> Iterator[_Candidate]:
-    if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
-        return _of_trace(run.trace)
-    return _of_table(run.kernels) if run.kernels is not None else iter(())
 
 
 def _of_trace(trace: Trace) -> Iterator[_Candidate]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from torchferry.perf.detect.evidence import MOST
 from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.run import Run
 from torchferry.text import Text
-from torchferry.traces.columns import Columns, Flags, Ints
+from torchferry.traces.columns import Flags, Ints
 from torchferry.traces.model import Trace
 from torchferry.traces.names import is_profiler_step
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 ID = "uneven_steps"
 LEAST_STEPS = 4
 LEAST_SLOW = 2  # besides the first step, which may still be warming up
@@ -70,7 +67,15 @@ def _longer(trace: Trace, slow: Flags, more: float) -> Iterator[Evidence]:
     step = np.where((step >= 0) & (events.start < trace.steps.end[np.maximum(step, 0)]), step, -1)
     usual = ~slow
     usual[0] = False
-    in_slow, in_usual = (_time_by_name(trace, events, step, chosen) for chosen in (slow, usual))
+    # Nanoseconds of each name in the slow steps, and in the others.
+    in_slow, in_usual = (
+        np.bincount(
+            events.name,
+            weights=events.duration * ((step >= 0) & chosen[np.maximum(step, 0)]),
+            minlength=len(trace.names),
+        )
+        for chosen in (slow, usual)
+    )
     excess = in_slow - in_usual * (slow.sum() / max(int(usual.sum()), 1))
     much = np.flatnonzero(excess >= _MUCH * more).tolist()
     named = [number for number in much if not is_profiler_step(trace.names[number])]
@@ -85,13 +90,6 @@ def _longer(trace: Trace, slow: Flags, more: float) -> Iterator[Evidence]:
             share=min(trace.share(float(excess[number])), 1.0),
             example=int(events.start[longest]) / 1e9,
         )
-
-
-def _time_by_name(trace: Trace, events: Columns, step: Ints, chosen: Flags) -> Floats:
-    """Nanoseconds of each name in some steps."""
-    inside = (step >= 0) & chosen[np.maximum(step, 0)]
-    sums = np.bincount(events.name, weights=events.duration * inside, minlength=len(trace.names))
-    return sums.astype(np.float64)
 
 
 DETECTOR = trace_detector(ID, detect)

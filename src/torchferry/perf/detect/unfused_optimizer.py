@@ -73,11 +73,17 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
         return
     share = trace.share_of(calls.steps)
     passes = count / calls.parameters if calls.parameters else 1.0
-    gain = None if trace.is_host_only else _gain(run, trace, calls, passes)
+    gain = None
+    if not trace.is_host_only:
+        waiting = int(run.parts[TimePart.HOST].covered(calls.steps.start, calls.steps.end).sum())
+        computing = float(trace.device_time[calls.single].sum())
+        gain = trace.share(waiting + computing * (1 - 1 / max(passes, 1.0)))
     on_host = is_on_host(trace, run.device)
     if (gain is not None and gain < LEAST_GAIN) or (on_host and share < LEAST_SHARE):
         return
-    optimizer = _optimizer(trace, calls.steps)
+    # The class that takes most of the time.
+    name = _NAME.match(trace.names[int(np.bincount(calls.steps.name, weights=calls.steps.duration).argmax())])
+    optimizer = name[1] if name else "The optimizer"
     summary = _SUMMARY.format(optimizer=optimizer, calls=count, parameters=calls.parameters, share=share)
     # The place of the first of them is that of all: the line that calls step().
     single = trace.host.take(calls.single)
@@ -116,19 +122,6 @@ def _parameters(trace: Trace, single: Ints, accumulated: int) -> float:
     _, counts = np.unique(trace.host.name[single], return_counts=True)
     typical = float(np.median(counts)) if len(counts) else 0.0
     return min(accumulated, typical) if accumulated else typical
-
-
-def _gain(run: Run, trace: Trace, calls: _OptimizerCalls, passes: float) -> float:
-    waiting = int(run.parts[TimePart.HOST].covered(calls.steps.start, calls.steps.end).sum())
-    computing = float(trace.device_time[calls.single].sum())
-    return trace.share(waiting + computing * (1 - 1 / max(passes, 1.0)))
-
-
-def _optimizer(trace: Trace, steps: Columns) -> str:
-    """The name of the class that takes most of the time."""
-    number = int(np.bincount(steps.name, weights=steps.duration).argmax())
-    found = _NAME.match(trace.names[number])
-    return found[1] if found else "The optimizer"
 
 
 def _remedies(optimizer: str, on_host: bool, vendor: Vendor | None) -> tuple[Text, ...]:
