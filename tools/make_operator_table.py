@@ -9,13 +9,15 @@ import sys
 
 from torchferry.operators.native_functions import (
     SHIPPED_RELEASE,
+    SHIPPED_SCHEMAS,
     SHIPPED_TABLE,
     installed_list_file,
     installed_release,
     read_native_functions,
+    read_schemas,
     write_operator_facts,
+    write_schemas,
 )
-from torchferry.operators.schemas import SHIPPED_SCHEMAS, read_schemas, write_schemas
 
 
 def main() -> int:

@@ -242,7 +242,7 @@ def prove(
     """
     from dataclasses import replace
 
-    from torchferry.proof.launching import places_of, refuse_unprovable, run_proof
+    from torchferry.proof.prover import places_of, refuse_unprovable, run_proof
     from torchferry.proof.runs import ProofPlan
     from torchferry.text import user_language
     from torchferry.vendors.registry import get_vendor

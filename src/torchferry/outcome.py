@@ -23,9 +23,8 @@ class Hunk:
 
     old_start: int  # 1-based line number of the first old line
     new_start: int
-    lines: tuple[
-        tuple[str, str, str], ...
-    ]  # (tag, old, new); tag is " ", "~" changed, "+" added, "-" removed
+    # (tag, old, new); tag is " ", "~" changed, "+" added, "-" removed
+    lines: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,10 @@ class Text(NamedTuple):
 
     def format(self, **values: object) -> Text:
         """Fill the placeholders of both languages; a value that is a Text itself goes into each in its own."""
-        return Text(
-            self.en.format(
-                **{key: value.en if isinstance(value, Text) else value for key, value in values.items()}
-            ),
-            self.zh.format(
-                **{key: value.zh if isinstance(value, Text) else value for key, value in values.items()}
-            ),
-        )
+        texts = {name: value for name, value in values.items() if isinstance(value, Text)}
+        english = {**values, **{name: text.en for name, text in texts.items()}}
+        chinese = {**values, **{name: text.zh for name, text in texts.items()}}
+        return Text(self.en.format(**english), self.zh.format(**chinese))
 
     def in_language(self, language: Language) -> str:
         return self.zh if language == "zh" else self.en

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torchferry.operators.native_functions import SHIPPED_RELEASE, installed_list_file, installed_release
-from torchferry.operators.schemas import ArgumentKind, choose_overload, read_schemas, schemas
+from torchferry.operators.native_functions import (
+    SHIPPED_RELEASE,
+    ArgumentKind,
+    choose_overload,
+    installed_list_file,
+    installed_release,
+    read_schemas,
+    schemas,
+)
 
 T, A, S, L, G, N = (
     ArgumentKind.TENSOR,

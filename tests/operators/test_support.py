@@ -125,7 +125,7 @@ def test_which_list_answers(
 def test_nothing_here_imports_torch() -> None:
     program = (
         "import sys, pathlib, importlib\n"
-        "for name in ('names', 'native_functions', 'support', 'compositions', 'schemas'):\n"
+        "for name in ('names', 'native_functions', 'support', 'compositions'):\n"
         "    importlib.import_module(f'torchferry.operators.{name}')\n"
         "import torchferry.readiness.judge\n"
         "torchferry.operators.native_functions.operator_facts()\n"

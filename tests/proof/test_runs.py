@@ -10,8 +10,8 @@ import pytest
 
 from torchferry.launch.parts import parts_in
 from torchferry.proof.model import REFERENCE, ProgramRun, Proof, ProofRequest, ProofVerdict, VendorResult
-from torchferry.proof.progress import RecordedSteps, shown
 from torchferry.proof.recordings import last_words
+from torchferry.proof.runs import RecordedSteps, shown
 from torchferry.proof.settings import ProofSettings, Weights
 
 OWN = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nIndexError: out of range\n'

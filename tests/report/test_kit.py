@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -21,7 +22,7 @@ from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.text import Language, Text
 
 DOCS = Path(__file__).parents[2] / "docs"
-EXAMPLE = re.compile(r"```python report\n(.*?)```", re.DOTALL)
+EXAMPLE = re.compile(r"```python (?:report|command)\n(.*?)```", re.DOTALL)
 PACKAGES = (
     "torchferry.report.findings",
     "torchferry.accuracy.report",
@@ -34,7 +35,8 @@ PACKAGES = (
 @pytest.fixture(params=["en", "zh"])
 def example(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module that the page of this language shows."""
-    (code,) = EXAMPLE.findall((DOCS / request.param / "architecture.md").read_text("utf-8"))
+    page = (DOCS / request.param / "architecture.md").read_text("utf-8")
+    code = "".join(EXAMPLE.findall(page))  # a report, and a command that makes it
     assert len(code.splitlines()) <= 60
     module = ModuleType("a_report_of_the_docs")
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -101,6 +103,19 @@ def test_json(example: Any) -> None:
         {"name": "=small|<b>", "gigabytes": 1.5},
         {"name": "large", "gigabytes": 640.0},
     ]
+
+
+def test_a_command_has_them_all(
+    example: Any, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    parser = argparse.ArgumentParser()
+    example.add_arguments(parser)
+    paths = [tmp_path / f"survey{FORMATS[name].suffix}" for name in example.REPORTS.names]
+    files = [word for path in paths for word in ("-o", str(path))]
+    words = ["--model", "=small|<b>", "--model", "large", "--format", "md", "--lang", "en"]
+    assert example.run(parser.parse_args([*words, *files])) == 0
+    assert capsysbinary.readouterr().out == (tmp_path / "survey.md").read_bytes()
+    assert all(path.stat().st_size for path in paths)
 
 
 def test_files_are_written_by_their_names(example: Any, tmp_path: Path) -> None:

@@ -238,7 +238,13 @@ class NativeBuild:
     def __init__(self, torch: TorchInstallation, product: Product) -> None:
         self._torch = torch
         self._product = product
-        self.key = f"{torch.label}-{_product_digest(product)}"
+        files: list[Path] = []
+        words: list[str] = []
+        for library in product.libraries:
+            files += [*sorted(library.sources), *library.headers, *library.generated_from]
+            words += [library.name, *library.flags, *library.key_words]
+            words += [*library.torch_libraries, *library.links]
+        self.key = f"{torch.label}-{digest([*files, *product.extra_files], words)}"
 
     def in_cache(self, cache: Path, progress: Progress) -> Path:
         """The folder of the libraries in a cache; processes that ask at the same time wait for the first one's work."""
@@ -251,7 +257,7 @@ class NativeBuild:
         return folder
 
     def _make(self, cache: Path, folder: Path, progress: Progress) -> None:
-        """For the holder of the lock."""
+        """Make the product; only the holder of the lock may."""
         work = cache / f"{self._torch.label}-work"
         objects = cache / f"{self._torch.label}-objects"
         objects.mkdir(exist_ok=True)
@@ -259,22 +265,18 @@ class NativeBuild:
         work.mkdir()
         log = cache / f"{self._torch.label}-failed.log"
         try:
-            self._make_result(objects, work, log, progress)
-            build_cache.put_in_place(work / "result", folder)
+            compiler = find_compiler()
+            result = work / "result"
+            result.mkdir()
+            with _log_of_failure(self._product.title, log):  # objects that are there are not made again
+                parts = self._compile(compiler, objects, work, progress)
+                for library in self._product.libraries:
+                    self._link(compiler, library, parts[library.name], work, result)
+            self._product.finish(result)
+            build_cache.put_in_place(result, folder)
         finally:
             shutil.rmtree(work, ignore_errors=True)
         build_cache.remove_unused(cache, objects, self._torch.label)
-
-    def _make_result(self, objects: Path, work: Path, log: Path, progress: Progress) -> None:
-        """Make `work/result` with all that belongs to it; objects that are there are not made again."""
-        compiler = find_compiler()
-        result = work / "result"
-        result.mkdir()
-        with _log_of_failure(self._product.title, log):
-            parts = self._compile(compiler, objects, work, progress)
-            for library in self._product.libraries:
-                self._link(compiler, library, parts[library.name], work, result)
-        self._product.finish(result)
 
     def _compile(
         self, compiler: Compiler, objects: Path, work: Path, progress: Progress
@@ -285,8 +287,15 @@ class NativeBuild:
         for library in self._product.libraries:
             parts[library.name] = []
             command = (*compiler.command, *library.flags, *library.path_flags, "-c")
-            for source in (*library.sources, *_generated(library, work)):
-                target = objects / f"{source.stem}-{_object_digest(compiler, library, source)}.o"
+            generated: Sequence[Path] = ()
+            if library.generate is not None:
+                folder = work / "generated" / library.name
+                folder.mkdir(parents=True)
+                generated = library.generate(folder)
+            words = (*compiler.command, *library.flags, *library.key_words)
+            for source in (*library.sources, *generated):
+                content = digest([source, *_own_headers(source, library.folders)], words)
+                target = objects / f"{source.stem}-{content}.o"
                 parts[library.name].append(target)
                 if target.exists():
                     build_cache.mark_used(target)
@@ -332,14 +341,6 @@ class NativeBuild:
         run_jobs([job], work, lambda finished: None)
 
 
-def _generated(library: Library, work: Path) -> Sequence[Path]:
-    if library.generate is None:
-        return ()
-    folder = work / "generated" / library.name
-    folder.mkdir(parents=True)
-    return library.generate(folder)
-
-
 @contextmanager
 def _log_of_failure(title: str, path: Path) -> Iterator[None]:
     """Keep what a failing compiler printed, show its end, and raise one line."""
@@ -372,26 +373,10 @@ def _own_headers(source: Path, folders: Sequence[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _object_digest(compiler: Compiler, library: Library, source: Path) -> str:
-    headers = _own_headers(source, library.folders)
-    return digest([source, *headers], [*compiler.command, *library.flags, *library.key_words])
-
-
-def _product_digest(product: Product) -> str:
-    files: list[Path] = []
-    words: list[str] = []
-    for library in product.libraries:
-        files += [*sorted(library.sources), *library.headers, *library.generated_from]
-        words += [library.name, *library.flags, *library.key_words, *library.torch_libraries, *library.links]
-    return digest([*files, *product.extra_files], words)
-
-
 def digest(files: Sequence[Path], words: Sequence[str] = ()) -> str:
     """A name for the content of some files and some words."""
     total = hashlib.sha256()
-    for part in [
-        *(path.name.encode() + b"\0" + path.read_bytes() for path in files),
-        *map(str.encode, words),
-    ]:
+    contents = [path.name.encode() + b"\0" + path.read_bytes() for path in files]
+    for part in (*contents, *map(str.encode, words)):
         total.update(hashlib.sha256(part).digest())
     return total.hexdigest()[:16]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.errors import BuildError
+from torchferry.operators.native_functions import package_folder, torch_version
 
 OLDEST_TORCH = (2, 4)
 # The headers refuse C++17 from here on.
@@ -62,12 +62,12 @@ class Compiler:
 
 def find_torch() -> TorchInstallation:
     """The PyTorch that `import torch` would give."""
-    return torch_in(_package_folder("torch"), _package_folder("torchgen"))
+    return torch_in(_folder("torch"), _folder("torchgen"))
 
 
 def installed_release() -> tuple[int, int]:
     """(2, 13); also of a PyTorch that is too old to be compiled against."""
-    return _release(_version(_package_folder("torch")))
+    return _release(_version(_folder("torch")))
 
 
 def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
@@ -81,19 +81,20 @@ def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
     return TorchInstallation(version, folder, torchgen, _has_cxx11_abi(folder / "lib" / "libc10.so"))
 
 
-def _package_folder(name: str) -> Path:
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise BuildError(f"{name} is not installed here: pip install torch")
-    return Path(spec.origin).parent
+def _folder(package: str) -> Path:
+    folder = package_folder(package)
+    if folder is None:
+        raise BuildError(f"{package} is not installed here: pip install torch")
+    return folder
 
 
 def _version(folder: Path) -> str:
-    file = folder / "version.py"
-    found = re.search(r"^__version__\s*=\s*['\"]([^'\"]+)", file.read_text("utf-8"), re.MULTILINE)
-    if not found:
-        raise BuildError(f"{file} does not say which version of torch this is; install torch anew")
-    return found[1]
+    version = torch_version(folder)
+    if not version:
+        raise BuildError(
+            f"{folder / 'version.py'} does not say which version of torch this is; install torch anew"
+        )
+    return version
 
 
 def _release(version: str) -> tuple[int, int]:
@@ -135,7 +136,7 @@ def compile_flags(torch: TorchInstallation) -> tuple[str, ...]:
 
 
 def common_flags(torch: TorchInstallation) -> tuple[str, ...]:
-    """Those of every library of ours, whichever standard it is written in and whatever it shows."""
+    """The flags of every library of ours, whichever standard it is written in and whatever it shows."""
     return ("-O2", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}")
 
 
@@ -159,14 +160,10 @@ def link_flags(
     found = ["-shared", "-Wl,--no-as-needed"]
     if torch is not None:
         found += [f"-L{torch.folder / 'lib'}", *(f"-l{name}" for name in libraries)]
-    if _has_shared_runtime(compiler):
+    # whether the compiler links the C++ runtime as a shared library; some have it only to be copied in
+    question = [*compiler.command, "-print-file-name=libstdc++.so"]
+    answer = subprocess.run(question, capture_output=True, text=True, check=False).stdout.strip()
+    if answer != "libstdc++.so":
         return (*found, "-Wl,--no-undefined")
     # A second C++ runtime inside our library would clash with PyTorch's; the one it has loaded serves us as well.
     return (*found, "-nodefaultlibs", "-lgcc_s", "-lgcc", "-lm", "-lc")
-
-
-def _has_shared_runtime(compiler: Compiler) -> bool:
-    """Whether the compiler links the C++ runtime as a shared library; some have it only to be copied in."""
-    question = [*compiler.command, "-print-file-name=libstdc++.so"]
-    answer = subprocess.run(question, capture_output=True, text=True, check=False).stdout.strip()
-    return answer != "libstdc++.so"

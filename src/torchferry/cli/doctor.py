@@ -12,8 +12,6 @@ from torchferry.errors import ReportError
 if TYPE_CHECKING:
     from torchferry.examination.host.machine import Machine
 
-FORMATS = ("text", "json", "md", "csv", "html")
-
 _EPILOG = """Without PART the whole machine is looked at: driver, toolkit, plugin and whether their versions match, device files,
 the vendor's own command, libraries, variables, the network, and the host. With `host` only what costs speed: processors,
 memory, limits, libraries for images, the variables of the vendor's runtime. Nothing is changed, no privileges are needed.
@@ -56,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_all(parser, "explain also what is fine, or can't be seen from here")
     options.add_switch(parser, "--fix", "print only commands that put things right; run none")
-    options.add_format(parser, FORMATS)
+    options.add_format(parser)
     options.add_json(parser, "the same as --format json")
     options.add_check(parser, "the machine is not ready, or with `host` if something costs speed")
     options.add_vendor_path(parser)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from torchferry.explanation.model import Explanation
     from torchferry.explanation.rules import RuleBook
 
-FORMATS = ("text", "json", "md", "csv", "html")
-
 _EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
 what comes through a pipe (as without LOG), or a message in quotation marks.
 
@@ -41,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tee",
         "pass standard input on to standard output as it comes; the report goes to standard error",
     )
-    options.add_format(parser, FORMATS)
+    options.add_format(parser)
     options.add_all(parser, "list every finding, not only the first 15")
     options.add_check(parser, "an error was found")
     options.add_quiet(parser)

@@ -79,16 +79,8 @@ def after_conversion(
 def after_mending(checkpoint: Path, language: Language | None) -> str:
     """Weights that are in order are followed by the offline model; of what, only the user knows."""
     model = ("--model", "MODULE:FACTORY", "--input", "SHAPE")
-    return _line(
-        language,
-        "export",
-        str(checkpoint),
-        *model,
-        "--to",
-        "VENDOR",
-        "-o",
-        str(checkpoint.with_suffix(".onnx")),
-    )
+    output = str(checkpoint.with_suffix(".onnx"))
+    return _line(language, "export", str(checkpoint), *model, "--to", "VENDOR", "-o", output)
 
 
 def _line(language: Language | None, *words: str, frame: Text = _NEXT) -> str:

@@ -145,7 +145,17 @@ def add_selection(group: Options) -> None:
 # What is reported, and how.
 
 
-def add_format(options: Options, formats: Sequence[str], more: str = "") -> None:
+PAGE_FORMATS = ("text", "json", "md", "csv", "html")  # as which any report that has a page can be printed
+
+
+def add_reports(options: Options) -> None:
+    """How reports that have a page are printed and written, and in which language."""
+    add_format(options)
+    add_outputs(options)
+    add_language(options)
+
+
+def add_format(options: Options, formats: Sequence[str] = PAGE_FORMATS, more: str = "") -> None:
     """How what is printed is written."""
     options.add_argument(
         "--format", choices=formats, default="text", help=f"of what is printed (default: text){more}"
@@ -159,7 +169,7 @@ def add_json(options: Options, text: str = "print everything as JSON") -> None:
     )
 
 
-def add_outputs(options: Options, suffixes: str) -> None:
+def add_outputs(options: Options, suffixes: str = ".txt, .json, .md, .csv, .xlsx, .html") -> None:
     """Reports as files."""
     options.add_argument(
         "-o",

@@ -107,7 +107,7 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
     from torchferry.building.build import silent
-    from torchferry.proof.launching import run_proof
+    from torchferry.proof.prover import run_proof
     from torchferry.proof.report import REPORTS
     from torchferry.report.formats import Options
 
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _vendors(args: argparse.Namespace) -> list[Vendor]:
-    from torchferry.proof.launching import refuse_unprovable
+    from torchferry.proof.prover import refuse_unprovable
 
     vendors = [get_vendor(name, args.vendor_path) for name in options.names(args.to)]
     if not vendors:
@@ -138,7 +138,7 @@ def _vendors(args: argparse.Namespace) -> list[Vendor]:
 
 
 def _plan(args: argparse.Namespace, vendors: list[Vendor]) -> ProofPlan:
-    from torchferry.proof.launching import places_of
+    from torchferry.proof.prover import places_of
     from torchferry.proof.runs import ProofPlan
 
     original, converted = _programs(args)
@@ -183,8 +183,8 @@ def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
 
 
 def _watch(args: argparse.Namespace) -> Watch:
-    from torchferry.proof.launching import unwatched
-    from torchferry.proof.progress import shown
+    from torchferry.proof.prover import unwatched
+    from torchferry.proof.runs import shown
 
     if args.quiet or not sys.stderr.isatty():
         return unwatched

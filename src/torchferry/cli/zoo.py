@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,7 @@ from torchferry.errors import FerryError, InputError
 from torchferry.report.safe import one_line
 
 if TYPE_CHECKING:
-    from torchferry.conversion.project import Plan
-    from torchferry.vendors.model import Vendor
     from torchferry.zoo.new import NewDelivery
-
-FORMATS = ("text", "json", "md", "csv", "html")
 
 _EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements,
 scripts that start a training, the logs of both runs, the licence. It never overwrites anything. `check` says what is
@@ -70,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="by how much losses may be greater on average, as 0.05 (default: the zoo's own rule)",
     )
-    options.add_format(group, FORMATS)
+    options.add_format(group)
     options.add_vendor_path(parser)
     options.add_language(parser)
 
@@ -92,6 +89,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _new(args: argparse.Namespace) -> int:
+    from torchferry.conversion.project import Plan
+    from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
+    from torchferry.conversion.target import vendor_target
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.new import DeliveryRequest, make_delivery
 
@@ -109,51 +109,40 @@ def _new(args: argparse.Namespace) -> int:
         args.commit or "",
         args.dataset or "",
     )
-    made = make_delivery(request, vendor, table, _plan(args, vendor))
-    _say(args, made, table.address or table.name)
-    return 3 if made.outcome.failed else 0
-
-
-def _plan(args: argparse.Namespace, vendor: Vendor) -> Plan:
-    from torchferry.conversion.project import Plan
-    from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
-    from torchferry.conversion.target import vendor_target
-
     if args.distributed and not args.main:
         raise FerryError("--distributed must know the script that trains; name it with --main")
     chosen = [name for name in ("amp", "distributed", "channels_last") if getattr(args, name)]
-    settings = PassSettings(
-        Distributed(args.main) if args.distributed else None, AmpForm.TORCH if args.amp else None
-    )
-    return Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)
+    distributed = Distributed(args.main) if args.distributed else None
+    settings = PassSettings(distributed, AmpForm.TORCH if args.amp else None)
+    plan = Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)
+    made = make_delivery(request, vendor, table, plan)
+    for line in _told(args, made, table.address or table.name):
+        print(one_line(line))
+    return 3 if made.outcome.failed else 0
 
 
-def _say(args: argparse.Namespace, made: NewDelivery, address: str) -> None:
+def _told(args: argparse.Namespace, made: NewDelivery, address: str) -> Iterator[str]:
     changed = sum(item.new_data is not None for item in made.outcome.outcomes)
-    lines = [f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"]
-    lines += _about_main(args, made)
+    yield f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"
+    if made.main:
+        chosen = [str(each) for each in made.candidates if each.path == made.main and not args.main]
+        yield from (f"trains: {each}; say --main if it is another" for each in chosen)
+    else:
+        known = ", ".join(map(str, made.candidates[:_SHOWN]))
+        if not known and made.notebooks:
+            known = (
+                "none found, only notebooks: make a script of one, as with `jupyter nbconvert --to script`"
+            )
+        yield f"note: which script trains is not clear: {known or 'none found'}; say --main, or fill it in"
     if made.left_out:
         names = [f"{name} ({why})" for name, why in made.left_out[:_SHOWN]]
         more = f", and {len(made.left_out) - _SHOWN} more" if len(made.left_out) > _SHOWN else ""
-        lines.append(f"left out: {', '.join(names)}{more}")
+        yield f"left out: {', '.join(names)}{more}"
     if made.not_required:
-        lines.append(
-            f"taken out of requirements.txt: {', '.join(made.not_required)}; the vendor brings its own"
-        )
-    lines.append(f"next: ferry zoo check {args.path}")
-    lines.append(f"then: put it into your fork of {address}, commit it, and open a pull request")
-    for line in lines:
-        print(one_line(line))
-
-
-def _about_main(args: argparse.Namespace, made: NewDelivery) -> list[str]:
-    if made.main:
-        chosen = [str(each) for each in made.candidates if each.path == made.main and not args.main]
-        return [f"trains: {each}; say --main if it is another" for each in chosen]
-    known = ", ".join(map(str, made.candidates[:_SHOWN]))
-    if not known and made.notebooks:
-        known = "none found, only notebooks: make a script of one, as with `jupyter nbconvert --to script`"
-    return [f"note: which script trains is not clear: {known or 'none found'}; say --main, or fill it in"]
+        taken = ", ".join(made.not_required)
+        yield f"taken out of requirements.txt: {taken}; the vendor brings its own"
+    yield f"next: ferry zoo check {args.path}"
+    yield f"then: put it into your fork of {address}, commit it, and open a pull request"
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torchferry.errors import InputError
 from torchferry.files.aside import is_being_made
-from torchferry.files.written import Hashing, digest
+from torchferry.files.written import hashing
 from torchferry.text import Text
 
 # Reading and copying files with as few system calls as it takes: a project has thousands of them.
@@ -46,7 +46,7 @@ def read_file(path: str) -> bytes:
 
 def copy_file(source: str, target: str) -> str:
     """Copy bytes, permissions and times of a regular file to a name that does not exist yet; the digest of the bytes."""
-    state = Hashing()
+    state = hashing()
     descriptor = open_plain(source)
     try:
         status = os.fstat(descriptor)
@@ -60,7 +60,7 @@ def copy_file(source: str, target: str) -> str:
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     finally:
         os.close(descriptor)
-    return state.digest()
+    return state.hexdigest()
 
 
 def write_like(source: str, target: str, data: bytes) -> str:
@@ -70,7 +70,7 @@ def write_like(source: str, target: str, data: bytes) -> str:
         _write_all(created, data)
     finally:
         os.close(created)
-    return digest(data)
+    return hashing(data).hexdigest()
 
 
 def write_new(target: str, data: bytes, executable: bool = False) -> str:
@@ -82,7 +82,7 @@ def write_new(target: str, data: bytes, executable: bool = False) -> str:
         _write_all(created, data)
     finally:
         os.close(created)
-    return digest(data)
+    return hashing(data).hexdigest()
 
 
 def keep_owner(source: str, target: str) -> None:

@@ -196,6 +196,11 @@ def release_of(version: str) -> str:
     return release if release.count(".") > 1 else f"{release}.0"
 
 
+def torch_release() -> str:
+    """2.13.0, of the installed PyTorch."""
+    return release_of(find_torch().version)
+
+
 def refuse_without_emulation(vendor: Vendor) -> None:
     """Say so if a vendor's plugin can't run here."""
     toolkit = vendor.emulation.toolkit
@@ -219,7 +224,7 @@ def found(vendor: Vendor) -> Plugin | None:
     named = os.environ.get(VARIABLE)
     if named:
         return _named(Path(named), vendor)
-    torch = release_of(find_torch().version)
+    torch = torch_release()
     kept = kept_folder(vendor)
     for plugin in (_plugin_in(kept, vendor, is_kept=True), _installed(vendor)):
         if plugin is not None and plugin.fits(torch) and build_cache.is_safe_to_load(plugin.folder):
@@ -241,8 +246,8 @@ def needed(vendor: Vendor) -> Plugin:
 
 def kept_folder(vendor: Vendor) -> Path:
     """Where we keep the one for this Python, this PyTorch and this sort of machine; it need not exist."""
-    torch = release_of(find_torch().version)
-    return build_cache.folder(CACHE) / f"{vendor.plugin}-{torch}-{python_tag()}-{platform.machine()}"
+    name = f"{vendor.plugin}-{torch_release()}-{python_tag()}-{platform.machine()}"
+    return build_cache.folder(CACHE) / name
 
 
 def _named(folder: Path, vendor: Vendor) -> Plugin:
@@ -252,7 +257,7 @@ def _named(folder: Path, vendor: Vendor) -> Plugin:
             f"${VARIABLE} says {str(folder)!r}, which holds no {vendor.plugin}; name the folder that a wheel is "
             "unpacked in, or unset it"
         )
-    torch = release_of(find_torch().version)
+    torch = torch_release()
     if not plugin.fits(torch):
         raise RunError(
             f"${VARIABLE} names {vendor.plugin} {plugin.version}, which is made for torch {release_of(plugin.version)}; "
@@ -281,7 +286,7 @@ def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Pl
     """Put the plugin into our folder: from a wheel that the user has, or fetched as pip is set up to fetch. It is
     there whole or not at all."""
     refuse_without_emulation(vendor)
-    torch = release_of(find_torch().version)
+    torch = torch_release()
     package = load_machine(Path(vendor.folder)).plugin.package or vendor.plugin.replace("_", "-")
     cache = build_cache.writable_folder(CACHE)
     place = cache / kept_folder(vendor).name

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from torchferry.emulate.activation import active
-from torchferry.sim import summary_part
+from torchferry.sim import summary
 from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, SimulatedProcess
 
 _CALLED = "kernel"
@@ -17,7 +16,7 @@ _CALLED = "kernel"
 
 def report_at_exit(folder: Path) -> None:
     """As for a simulated device, of which this is the other way of counting."""
-    summary_part.report_at_exit(folder, collect)
+    summary.report_at_exit(folder, collect)
 
 
 def collect() -> SimulatedProcess | None:
@@ -30,17 +29,7 @@ def collect() -> SimulatedProcess | None:
         OperatorCount(use.name, use.calls, MISSING if use.is_missing else _CALLED)
         for use in now.libraries.uses()
     )
-    if not devices and not operators:
-        return None
-    return SimulatedProcess(
-        pid=os.getpid(),
-        rank=summary_part.number_in("RANK"),
-        restart=summary_part.number_in("TORCHELASTIC_RESTART_COUNT") or 0,
-        torch=str(torch.__version__),
-        devices=devices,
-        operators=operators,
-        dtypes=(),
-    )
+    return summary.used_by_this_process(devices, operators)
 
 
 def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:

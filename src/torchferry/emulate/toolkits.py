@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchferry.settings import from_plain
 from torchferry.vendors.schema import toml_module
 
 # With which interpreter, and from which folder of modules, a program runs: those of the process that starts it.
@@ -137,11 +138,7 @@ def load(name: str) -> Toolkit:
         data["configure"],
         data["uses"],
         data["share_randomness"],
-        tuple(ToolkitLibrary(**_with_tuples(row)) for row in data["libraries"]),
+        tuple(from_plain(ToolkitLibrary, row) for row in data["libraries"]),
         {variable: tuple(folders) for variable, folders in data.get("home", {}).items()},
-        tuple(EmulatedProgram(**_with_tuples(row)) for row in data.get("programs", ())),
+        tuple(from_plain(EmulatedProgram, row) for row in data.get("programs", ())),
     )
-
-
-def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}

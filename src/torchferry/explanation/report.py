@@ -278,7 +278,7 @@ def page_of_rules(patterns: Sequence[ErrorPattern], options: Options) -> Page:
     rows = [
         (
             Cell(pattern.id, is_code=True),
-            _sort_cell(pattern.effect),
+            _SORTS[pattern.effect],
             Cell(lines((pattern.cause, pattern.remedy))),
         )
         for pattern in sorted(patterns, key=lambda pattern: pattern.id)
@@ -381,7 +381,7 @@ def _processes(explanation: Explanation) -> Table:
             (
                 Cell(place_of(explanation, finding), is_code=True),
                 Cell("" if finding.time is None else clock(finding.time)),
-                _sort_cell(finding.effect),
+                _SORTS[finding.effect],
                 Cell(Text(shown(said.en), shown(said.zh))),
             )
         )
@@ -401,16 +401,12 @@ def _others(explanation: Explanation, others: list[FoundMessage], most: int | No
             (
                 Cell(place_of(explanation, finding), is_code=True),
                 Cell(str(finding.count)),
-                _sort_cell(finding.effect),
+                _SORTS[finding.effect],
                 Cell(text if is_said or finding.pattern is None else lines(meaning)),
             )
         )
     left_out = len(others) - len(rows)
     return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
-
-
-def _sort_cell(effect: Effect) -> Cell:
-    return Cell(_SORTS[effect].name, _SORTS[effect].style)
 
 
 def _notes(explanation: Explanation) -> Iterator[Text]:

@@ -80,7 +80,10 @@ def file_aside(path: Path) -> Iterator[FileAside]:
             with open(descriptor, "w+b", closefd=False) as stream:
                 made = FileAside(aside, stream)
                 yield made
-            _keep_permissions(path, descriptor)
+            with contextlib.suppress(OSError, AttributeError):
+                earlier = path.lstat()
+                if stat.S_ISREG(earlier.st_mode):  # whoever closed it to others finds it closed again
+                    os.fchmod(descriptor, stat.S_IMODE(earlier.st_mode) & 0o777)
             os.replace(aside, parent / path.name)
             is_detached = made.is_detached
         finally:
@@ -108,14 +111,6 @@ def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as stream:
         stream.writelines([data] if isinstance(data, bytes) else data)
-
-
-def _keep_permissions(path: Path, descriptor: int) -> None:
-    """Whoever closed a file to others finds it closed when it is written anew."""
-    with contextlib.suppress(OSError, AttributeError):
-        status = path.lstat()
-        if stat.S_ISREG(status.st_mode):
-            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & 0o777)
 
 
 @dataclass(frozen=True)

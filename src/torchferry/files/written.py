@@ -18,24 +18,9 @@ _MOST_READ = 1 << 30  # of a list: a forged one must not fill the memory
 _CACHES = "__pycache__"  # Python's own, made by running what was written
 
 
-class Hashing:
-    """The digest of bytes that pass by."""
-
-    def __init__(self) -> None:
-        self._state = hashlib.blake2b(digest_size=16)
-
-    def update(self, data: bytes) -> None:
-        self._state.update(data)
-
-    def digest(self) -> str:
-        return self._state.hexdigest()
-
-
-def digest(data: bytes) -> str:
-    """Of bytes in memory."""
-    state = Hashing()
-    state.update(data)
-    return state.digest()
+def hashing(data: bytes = b"") -> hashlib.blake2b:
+    """The digest of bytes that pass by; its `hexdigest` is what lists hold."""
+    return hashlib.blake2b(data, digest_size=16)
 
 
 def of_link(target: str) -> str:
@@ -51,7 +36,7 @@ def digests(folder: Path) -> dict[str, str]:
 def with_list(data: bytes, name: str, written: dict[str, str]) -> bytes:
     """The bytes of a JSON object with the list of what was written beside it, and its own digest, as the last key."""
     head = data.rstrip().removesuffix(b"}").rstrip()
-    listed = {**written, name: digest(head)}
+    listed = {**written, name: hashing(head).hexdigest()}
     lines = [f"    {json.dumps(path)}: {json.dumps(listed[path])}" for path in sorted(listed)]
     return head + _LIST + ",\n".join(lines).encode("ascii") + _END
 
@@ -63,13 +48,10 @@ def foreign(folder: Path, name: str) -> list[str]:
     if listed is None:
         return [name]
     return [
-        path for path, entry in _entries(str(folder)) if path != name and _is_foreign(path, entry, listed)
+        path
+        for path, entry in _entries(str(folder))
+        if path != name and (path not in listed or listed[path] != _of_entry(entry))
     ]
-
-
-def _is_foreign(path: str, entry: os.DirEntry[str], listed: dict[str, Any]) -> bool:
-    known = listed.get(path)
-    return known is None or known != _of_entry(entry)
 
 
 def _listed(folder: Path, name: str) -> dict[str, Any] | None:
@@ -81,7 +63,7 @@ def _listed(folder: Path, name: str) -> dict[str, Any] | None:
         listed = json.loads(b"{" + rest.removesuffix(_END) + b"}")
     except (OSError, ValueError, RecursionError):
         return None
-    return listed if found and listed.get(name) == digest(head) else None
+    return listed if found and listed.get(name) == hashing(head).hexdigest() else None
 
 
 def _entries(root: str, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -105,10 +87,10 @@ def _of_entry(entry: os.DirEntry[str]) -> str:
             return of_link(os.readlink(entry.path))
         if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             return ""
-        state = Hashing()
+        state = hashing()
         with open(entry.path, "rb") as file:
             while chunk := file.read(_CHUNK):
                 state.update(chunk)
-        return state.digest()
+        return state.hexdigest()
     except OSError:
         return ""

@@ -87,7 +87,6 @@ def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendo
 
 
 def _missing_library(error: BaseException, vendor: Vendor) -> Replacement | None:
-    """What is known of a library that could not be imported."""
     name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
     package = name.partition(".")[0]
     known = {replacement.cuda: replacement for replacement in vendor.replacements}
@@ -95,7 +94,6 @@ def _missing_library(error: BaseException, vendor: Vendor) -> Replacement | None
 
 
 def _is_about_cuda(error: BaseException | None) -> bool:
-    """Of the exception or one that led to it."""
     while error is not None:
         if any(words in str(error) for words in _ABOUT_CUDA):
             return True

@@ -135,11 +135,13 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def _activate(settings: SimSettings | EmulationSettings) -> None:
-    kind = "sim" if isinstance(settings, SimSettings) else "emulate"
-    importlib.import_module(f"torchferry.{kind}.activation").activate_settings(settings)
+    if isinstance(settings, SimSettings):
+        activation, summary = "torchferry.sim.activation", "torchferry.sim.summary"
+    else:
+        activation, summary = "torchferry.emulate.activation", "torchferry.emulate.summary_part"
+    importlib.import_module(activation).activate_settings(settings)
     if settings.summary_folder:
-        part = importlib.import_module(f"torchferry.{kind}.summary_part")
-        part.report_at_exit(Path(settings.summary_folder))
+        importlib.import_module(summary).report_at_exit(Path(settings.summary_folder))
 
 
 def _lay_over(role: Role) -> None:

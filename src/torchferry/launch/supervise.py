@@ -39,9 +39,8 @@ class Ending:
 
     exit_code: int  # as shells count: 128 + n for signal n
     left_running: int  # processes that it left, and that were ended
-    signal: int = (
-        0  # the last one that asked this process to end meanwhile; the program may have ended otherwise
-    )
+    # The last one that asked this process to end meanwhile; the program may have ended otherwise.
+    signal: int = 0
     out_of_time: bool = False  # it took longer than it was allowed to, and was ended
 
 
@@ -163,8 +162,6 @@ class _Clock:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """For the end of a program."""
-
     program: int
     watched: set[signal.Signals]
     clock: _Clock
@@ -226,7 +223,6 @@ def _end_descendants(is_told: bool) -> int:
 
 
 def _wait_for_none(seconds: float) -> bool:
-    """Whether no child is left before the time is over."""
     until = time.monotonic() + seconds
     while _children():
         if time.monotonic() > until:

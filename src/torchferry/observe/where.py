@@ -72,9 +72,8 @@ class Whereabouts:
     def __init__(self) -> None:
         self._thread = threading.local()
         self._in_optimizer = 0
-        self._after_backward = (
-            False  # clipping, scaling, averaging: what is done to gradients belongs to the step
-        )
+        # Clipping, scaling, averaging: what is done to gradients belongs to the step.
+        self._after_backward = False
         self._names: dict[int, str] = {}
         self._root = ""
         self._labels: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
@@ -89,18 +88,18 @@ class Whereabouts:
         self._sites: dict[tuple[str, ...], ProgramSite] = {}
         self._files: dict[int, _File] = {}
         self._handles: list[Any] = []
-        self._folder = _current_folder()  # the program may go to another one
+        try:
+            self._folder = os.getcwd() + os.sep  # the program may go to another one
+        except OSError:  # it has been removed
+            self._folder = ""
 
     def watch(self) -> None:
         """From now on."""
-        always = (
-            {"always_call": True}
-            if "always_call" in _parameters(modules.register_module_forward_hook)
-            else {}
-        )
+        register: Callable[..., Any] = modules.register_module_forward_hook
+        always = {"always_call": True} if "always_call" in inspect.signature(register).parameters else {}
         self._handles = [
             modules.register_module_forward_pre_hook(self._enter),
-            modules.register_module_forward_hook(self._leave, **always),
+            register(self._leave, **always),
         ]
         watch_optimizers()
         _watching.append(self)
@@ -154,9 +153,8 @@ class Whereabouts:
 
     def _where_called(self, own: int = 0) -> _Made:
         inside = self._stack()
-        if inside:
-            return (inside[-1], self._place(own), self._root, self.inside)
-        return ("", self._place(own), "", self.inside)
+        module, model = (inside[-1], self._root) if inside else ("", "")
+        return (module, self._place(own), model, self.inside)
 
     def _where_computed_again(self, number: int) -> tuple[_Made, str] | None:
         """In a backward pass that calls modules: a checkpoint computes them again, with nodes of their own."""
@@ -222,19 +220,16 @@ class Whereabouts:
     def _enter(self, module: torch.nn.Module, _arguments: Any) -> None:
         inside = self._stack()
         self._after_backward = False
-        if not inside and not self._comes_again(module):
-            self._look_at(module)
+        if not inside:
+            # a part of a model that a backward pass calls, as checkpoints do, keeps its name in the model
+            model = self._models_of_parts.get(module) if _graph_task() != -1 else None
+            if model is not None:
+                self._root, self._names = model, self._names_in[model]
+            else:
+                self._look_at_model(module)
         inside.append(self._names.get(id(module)) or type(module).__name__)
 
-    def _comes_again(self, module: torch.nn.Module) -> bool:
-        """Whether a backward pass calls a part of a model, as checkpoints do: it keeps its name in the model."""
-        model = self._models_of_parts.get(module) if _graph_task() != -1 else None
-        if model is not None:
-            self._root, self._names = model, self._names_in[model]
-        return model is not None
-
-    def _look_at(self, module: torch.nn.Module) -> None:
-        """At a module that is called from outside of all others."""
+    def _look_at_model(self, module: torch.nn.Module) -> None:
         self.has_begun = True
         prefix = _WRAPPERS.get(type(module).__name__, "")
         parts = [(name.removeprefix(prefix).removeprefix("."), part) for name, part in module.named_modules()]
@@ -267,17 +262,6 @@ class Whereabouts:
         """A step ends."""
         self._after_backward = False
         self._in_optimizer = max(0, self._in_optimizer - 1)
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd() + os.sep
-    except OSError:  # it has been removed
-        return ""
-
-
-def _parameters(function: Callable[..., Any]) -> Any:
-    return inspect.signature(function).parameters
 
 
 _graph_task: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)

@@ -6,33 +6,28 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-# A part of an operator's name -> what it does. The first that fits; "backward" is kept apart from forward.
-_FAMILIES = (
-    ("dropout", "dropout"),
-    ("bernoulli", "dropout"),
-    ("attention", "attention"),
-    ("batch_norm", "batch norm"),
-    ("layer_norm", "layer norm"),
-    ("group_norm", "group norm"),
-    ("rms_norm", "rms norm"),
-    ("rnn", "recurrent layer"),
-    ("lstm", "recurrent layer"),
-    ("gru", "recurrent layer"),
-    ("conv", "convolution"),
-    ("log_softmax", "log softmax"),
-    ("softmax", "softmax"),
-    ("nll_loss", "nll loss"),
-    ("ctc_loss", "ctc loss"),
-    ("embedding", "embedding"),
-    ("max_pool", "max pool"),
-    ("avg_pool", "avg pool"),
-    ("upsample", "resize"),
-    ("interpolate", "resize"),
-    ("grid_sampler", "grid sampler"),
-    ("weight_norm", "weight norm"),
-    ("adam", "optimizer step"),
-    ("sgd", "optimizer step"),
-)
+# What operators do -> a part of their names. The first that fits; "backward" is kept apart from forward.
+_FAMILIES = {
+    "dropout": ("dropout", "bernoulli"),
+    "attention": ("attention",),
+    "batch norm": ("batch_norm",),
+    "layer norm": ("layer_norm",),
+    "group norm": ("group_norm",),
+    "rms norm": ("rms_norm",),
+    "recurrent layer": ("rnn", "lstm", "gru"),
+    "convolution": ("conv",),
+    "log softmax": ("log_softmax",),
+    "softmax": ("softmax",),
+    "nll loss": ("nll_loss",),
+    "ctc loss": ("ctc_loss",),
+    "embedding": ("embedding",),
+    "max pool": ("max_pool",),
+    "avg pool": ("avg_pool",),
+    "resize": ("upsample", "interpolate"),
+    "grid sampler": ("grid_sampler",),
+    "weight norm": ("weight_norm",),
+    "optimizer step": ("adam", "sgd"),
+}
 _PRODUCTS = frozenset({"linear", "addmm", "mm", "bmm", "baddbmm", "matmul", "addmv", "mv", "addbmm"})
 _SIZES_OF_RESULTS = ("new_", "empty", "zeros", "ones", "full", "rand", "scalar_tensor", "arange")
 _RANDOM = (
@@ -119,8 +114,8 @@ def family(operator: str) -> str:
     if plain in _PRODUCTS:
         return "matrix product"
     backward = " backward" if "backward" in name else ""
-    for part, what in _FAMILIES:
-        if part in plain:
+    for what, parts in _FAMILIES.items():
+        if any(part in plain for part in parts):
             return what + backward
     if name in ("_copy_from", "_copy_from_and_resize", "_to_copy", "copy_"):
         return "copy"
@@ -150,6 +145,10 @@ _EMPTY_WORDS = frozenset({"fused", "fusion", "fast", "native", "forward", "grad"
 # device, and a run on the CPU, meet the CPU's.
 
 _CONVOLUTION = ("convolution", "convolution_overrideable", "_convolution")
+_CONVOLUTIONS = (
+    *_CONVOLUTION, "_slow_conv2d_forward", "slow_conv_transpose2d", "slow_conv_transpose3d", "slow_conv3d_forward",
+    "slow_conv_dilated2d", "slow_conv_dilated3d",
+)  # fmt: skip
 _CONVOLUTION_BACKWARD = ("convolution_backward", "convolution_backward_overrideable")
 _COPY = ("copy_", "_copy_from", "_copy_from_and_resize")
 _LSTM = ("lstm.input", "lstm.data", "_thnn_fused_lstm_cell", "_cudnn_rnn")
@@ -160,15 +159,7 @@ _BATCH_NORM_BACKWARD = ("native_batch_norm_backward", "batch_norm_backward")
 
 # what is met (without overload: every overload) -> any of these in the table stands for it
 EQUIVALENTS: Mapping[str, tuple[str, ...]] = {
-    "convolution": _CONVOLUTION,
-    "_convolution": _CONVOLUTION,
-    "convolution_overrideable": _CONVOLUTION,
-    "_slow_conv2d_forward": _CONVOLUTION,
-    "slow_conv_transpose2d": _CONVOLUTION,
-    "slow_conv_transpose3d": _CONVOLUTION,
-    "slow_conv3d_forward": _CONVOLUTION,
-    "slow_conv_dilated2d": _CONVOLUTION,
-    "slow_conv_dilated3d": _CONVOLUTION,
+    **dict.fromkeys(_CONVOLUTIONS, _CONVOLUTION),
     "convolution_backward": _CONVOLUTION_BACKWARD,
     "convolution_backward_overrideable": _CONVOLUTION_BACKWARD,
     "_slow_conv2d_backward": _CONVOLUTION_BACKWARD,
@@ -203,90 +194,56 @@ EQUIVALENTS: Mapping[str, tuple[str, ...]] = {
 
 # Plumbing and views that no adapter can be without, and attention: every adapter has it, at least as a formula.
 ALWAYS_THERE = (
-    "empty.*",
-    "empty_*",
-    "as_strided",
-    "view",
-    "view.*",
-    "view_as_real",
-    "view_as_complex",
-    "_reshape_alias",
-    "unfold",
-    "set_*",
-    "resize_",
-    "resize_as_",
-    "_resize_output_",
-    "_local_scalar_dense",
-    "record_stream",
-    "is_pinned",
-    "_pin_memory",
-    "_has_compatible_shallow_copy_type",
-    "_efficientzerotensor",
-    "is_set_to",
-    "equal",
-    "copy_",
-    "_copy_from*",
-    "_to_copy",
-    "_scaled_dot_product_*",
-    "_fused_sdp_choice",
-)
+    "empty.*", "empty_*", "as_strided", "view", "view.*", "view_as_real", "view_as_complex", "_reshape_alias",
+    "unfold", "set_*", "resize_", "resize_as_", "_resize_output_", "_local_scalar_dense", "record_stream",
+    "is_pinned", "_pin_memory", "_has_compatible_shallow_copy_type", "_efficientzerotensor", "is_set_to", "equal",
+    "copy_", "_copy_from*", "_to_copy", "_scaled_dot_product_*", "_fused_sdp_choice",
+)  # fmt: skip
 
-# Names that only the CPU's and CUDA's own kernels go by -> what PyTorch calls on another device instead.
+# What PyTorch calls on other devices -> names that only the CPU's and CUDA's own kernels go by. With the overload
+# .Tensor, ctc_loss is the CPU's too, but for a run that a dispatch mode watches.
+_CALLED_ELSEWHERE = {
+    "convolution": (
+        "mkldnn_convolution", "_nnpack_spatial_convolution", "thnn_conv2d", "_conv_depthwise2d", "conv_depthwise3d",
+        "cudnn_convolution", "cudnn_convolution_transpose", "miopen_convolution", "miopen_convolution_transpose",
+        "miopen_depthwise_convolution",
+    ),
+    "lstm.input": (
+        "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "_cudnn_rnn", "_cudnn_rnn_backward",
+        "_cudnn_rnn_flatten_weight", "_cudnn_init_dropout_state", "_thnn_fused_lstm_cell",
+        "_thnn_fused_lstm_cell_backward_impl",
+    ),
+    "gru.input": ("_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward"),
+    "native_batch_norm": ("cudnn_batch_norm", "miopen_batch_norm"),
+    "native_batch_norm_backward": ("cudnn_batch_norm_backward", "miopen_batch_norm_backward"),
+    "_ctc_loss": ("_cudnn_ctc_loss", "_ctc_loss.Tensor"),
+    "_ctc_loss_backward": ("_ctc_loss_backward.Tensor",),
+    "grid_sampler_2d": ("cudnn_grid_sampler", "_grid_sampler_2d_cpu_fallback"),
+    "grid_sampler_2d_backward": ("cudnn_grid_sampler_backward", "_grid_sampler_2d_cpu_fallback_backward"),
+    "affine_grid_generator": ("cudnn_affine_grid_generator",),
+    "_scaled_dot_product_flash_attention": ("_flash_attention_forward",),
+    "_scaled_dot_product_flash_attention_backward": ("_flash_attention_backward",),
+    "_scaled_dot_product_efficient_attention": ("_efficient_attention_forward",),
+    "_scaled_dot_product_efficient_attention_backward": ("_efficient_attention_backward",),
+    "native_dropout": ("_fused_dropout",),
+    "native_dropout_backward": ("_masked_scale",),
+}  # fmt: skip
 CALLED_ELSEWHERE: Mapping[str, str] = {
-    "mkldnn_convolution": "convolution",
-    "_nnpack_spatial_convolution": "convolution",
-    "thnn_conv2d": "convolution",
-    "_conv_depthwise2d": "convolution",
-    "conv_depthwise3d": "convolution",
-    "cudnn_convolution": "convolution",
-    "cudnn_convolution_transpose": "convolution",
-    "miopen_convolution": "convolution",
-    "miopen_convolution_transpose": "convolution",
-    "miopen_depthwise_convolution": "convolution",
-    "mkldnn_rnn_layer": "lstm.input",
-    "mkldnn_rnn_layer_backward": "lstm.input",
-    "_cudnn_rnn": "lstm.input",
-    "_cudnn_rnn_backward": "lstm.input",
-    "_cudnn_rnn_flatten_weight": "lstm.input",
-    "_cudnn_init_dropout_state": "lstm.input",
-    "_thnn_fused_lstm_cell": "lstm.input",
-    "_thnn_fused_lstm_cell_backward_impl": "lstm.input",
-    "_thnn_fused_gru_cell": "gru.input",
-    "_thnn_fused_gru_cell_backward": "gru.input",
-    "cudnn_batch_norm": "native_batch_norm",
-    "cudnn_batch_norm_backward": "native_batch_norm_backward",
-    "miopen_batch_norm": "native_batch_norm",
-    "miopen_batch_norm_backward": "native_batch_norm_backward",
-    "_cudnn_ctc_loss": "_ctc_loss",
-    "_ctc_loss.Tensor": "_ctc_loss",  # on the CPU too, but for a run that a dispatch mode watches
-    "_ctc_loss_backward.Tensor": "_ctc_loss_backward",
-    "cudnn_grid_sampler": "grid_sampler_2d",
-    "cudnn_grid_sampler_backward": "grid_sampler_2d_backward",
-    "cudnn_affine_grid_generator": "affine_grid_generator",
-    "_grid_sampler_2d_cpu_fallback": "grid_sampler_2d",
-    "_grid_sampler_2d_cpu_fallback_backward": "grid_sampler_2d_backward",
-    "_flash_attention_forward": "_scaled_dot_product_flash_attention",
-    "_flash_attention_backward": "_scaled_dot_product_flash_attention_backward",
-    "_efficient_attention_forward": "_scaled_dot_product_efficient_attention",
-    "_efficient_attention_backward": "_scaled_dot_product_efficient_attention_backward",
-    "_fused_dropout": "native_dropout",
-    "_masked_scale": "native_dropout_backward",
+    name: meant for meant, names in _CALLED_ELSEWHERE.items() for name in names
 }
 
-# What traces of old releases call by names that PyTorch has no more -> its name today.
-CALLED_BEFORE: Mapping[str, str] = {
-    "cudnn_convolution_backward": "convolution_backward",
-    "cudnn_convolution_transpose_backward": "convolution_backward",
-    "miopen_convolution_backward": "convolution_backward",
-    "miopen_convolution_transpose_backward": "convolution_backward",
-    "miopen_depthwise_convolution_backward": "convolution_backward",
-    "mkldnn_convolution_backward": "convolution_backward",
-    "thnn_conv2d_forward": "convolution",
-    "thnn_conv2d_backward": "convolution_backward",
-    "thnn_conv_depthwise2d": "convolution",
-    "thnn_conv_depthwise2d_forward": "convolution",
-    "thnn_conv_depthwise2d_backward": "convolution_backward",
-}
+# An operator's name today -> what traces of old releases call it.
+_CALLED_BEFORE = {
+    "convolution_backward": (
+        "cudnn_convolution_backward", "cudnn_convolution_transpose_backward", "miopen_convolution_backward",
+        "miopen_convolution_transpose_backward", "miopen_depthwise_convolution_backward",
+        "mkldnn_convolution_backward", "thnn_conv2d_backward", "thnn_conv_depthwise2d_backward",
+    ),
+    "convolution": (
+        "thnn_conv2d_forward", "thnn_conv_depthwise2d", "thnn_conv_depthwise2d_forward",
+    ),
+}  # fmt: skip
+CALLED_BEFORE: Mapping[str, str] = {name: meant for meant, names in _CALLED_BEFORE.items() for name in names}
 
 # Their formulas look at the device and choose something of its own: what they do on the CPU says nothing.
 CHOOSE_BY_DEVICE = frozenset({"aten::_convolution", "aten::convolution_backward", "aten::copy_"})

@@ -1,12 +1,14 @@
-"""What PyTorch's own operator list (`native_functions.yaml`) says of each operator: who computes it, and whether
-its arguments may lie on several devices. Read once at build time, kept as a small table beside the library.
+"""What PyTorch's own operator list (`native_functions.yaml`) says of each operator: who computes it, whether its arguments
+may lie on several devices, and its arguments, enough to tell overloads apart by what they were called with.
+
+Read once at build time, kept as small tables beside the library.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -67,39 +69,43 @@ def read_native_functions(text: str) -> dict[str, OperatorFacts]:
 
 
 def write_operator_facts(facts: Mapping[str, OperatorFacts], path: Path) -> None:
-    """Write the table: a line per overload, its fields divided by tabs."""
-    path.write_text("".join(_line(facts[name]) for name in sorted(facts)), "utf-8")
+    """Write the table that `load_operator_facts` reads."""
+    rows = [
+        (
+            fact.name,
+            fact.structured_delegate,
+            "structured" if fact.structured else "",
+            fact.device_check.value,
+            ",".join(fact.kernels),
+            "generated" if fact.generated else "",
+        )
+        for _, fact in sorted(facts.items())
+    ]
+    _write_table(rows, path)
+
+
+def _write_table(rows: Iterable[Sequence[str]], path: Path) -> None:
+    """A line per overload, its fields divided by tabs."""
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+
+
+def _read_table(path: Path) -> Iterator[list[str]]:
+    return (line.split("\t") for line in path.read_text("utf-8").splitlines())
 
 
 def load_operator_facts(path: Path) -> dict[str, OperatorFacts]:
     """Read the table that the build has written."""
-    rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
-    return {row[0]: _facts(*row) for row in rows}
-
-
-def _line(facts: OperatorFacts) -> str:
-    fields = (
-        facts.name,
-        facts.structured_delegate,
-        "structured" if facts.structured else "",
-        facts.device_check.value,
-        ",".join(facts.kernels),
-        "generated" if facts.generated else "",
-    )
-    return "\t".join(fields) + "\n"
-
-
-def _facts(
-    name: str, delegate: str, structured: str, device_check: str, kernels: str, generated: str
-) -> OperatorFacts:
-    return OperatorFacts(
-        name=name,
-        structured=bool(structured),
-        structured_delegate=delegate,
-        device_check=DeviceCheck(device_check),
-        kernels=tuple(kernels.split(",")) if kernels else (),
-        generated=bool(generated),
-    )
+    return {
+        name: OperatorFacts(
+            name=name,
+            structured=bool(structured),
+            structured_delegate=delegate,
+            device_check=DeviceCheck(device_check),
+            kernels=tuple(kernels.split(",")) if kernels else (),
+            generated=bool(generated),
+        )
+        for name, delegate, structured, device_check, kernels, generated in _read_table(path)
+    }
 
 
 @dataclass(frozen=True)
@@ -114,11 +120,15 @@ class _FunctionEntry:
         delegate = self._value("structured_delegate")
         made = _INNER_LOOP_KERNELS if "ufunc_inner_loop" in self.fields else ()
         default = () if delegate or "dispatch" in self.fields else (_DEFAULT_KERNEL,)
+        check = DeviceCheck.SAME
+        if self._value("device_check") == "NoCheck":  # only the comment tells who checks instead
+            by_iterator = "TensorIterator" in self.fields["device_check"]
+            check = DeviceCheck.ITERATOR if by_iterator else DeviceCheck.NONE
         return OperatorFacts(
             name=self.name,
             structured=self._value("structured") == "True",
             structured_delegate=delegate,
-            device_check=self._device_check(),
+            device_check=check,
             kernels=(*made, *self.kernels) or default,
             generated=False,
         )
@@ -131,12 +141,6 @@ class _FunctionEntry:
 
     def _value(self, field: str) -> str:
         return self.fields.get(field, "").partition("#")[0].strip()
-
-    def _device_check(self) -> DeviceCheck:
-        if self._value("device_check") != "NoCheck":
-            return DeviceCheck.SAME
-        # only the comment tells who checks instead
-        return DeviceCheck.ITERATOR if "TensorIterator" in self.fields["device_check"] else DeviceCheck.NONE
 
 
 def _entries(lines: Iterable[str]) -> Iterator[_FunctionEntry]:
@@ -159,8 +163,6 @@ def _entries(lines: Iterable[str]) -> Iterator[_FunctionEntry]:
         yield _FunctionEntry(name, fields, tuple(kernels))
 
 
-# PyTorch's operator list, whether PyTorch is installed or not.
-
 SHIPPED_TABLE = Path(__file__).parent / TABLE
 SHIPPED_RELEASE = "2.13"  # the PyTorch of which the table was made
 
@@ -179,7 +181,7 @@ def operator_facts(torch_version: str = "") -> Mapping[str, OperatorFacts]:
 
 def installed_list_file() -> Path | None:
     """PyTorch's own list on this machine; None without PyTorch."""
-    folder = _package_folder("torchgen")
+    folder = package_folder("torchgen")
     file = folder / LIST_IN_TORCHGEN if folder else None
     return file if file and file.is_file() else None
 
@@ -187,15 +189,20 @@ def installed_list_file() -> Path | None:
 @cache
 def installed_release() -> str:
     """2.13; "" without PyTorch. Does not import it: that takes seconds."""
-    folder = _package_folder("torch")
+    folder = package_folder("torch")
     if folder is None or installed_list_file() is None:
         return ""
+    return release(torch_version(folder))
+
+
+def torch_version(folder: Path) -> str:
+    """2.13.0+cpu, of the PyTorch in a folder; "" if the folder does not say it."""
     try:
         text = (folder / "version.py").read_text("utf-8")
     except OSError:
         return ""
     found = re.search(r"^__version__\s*=\s*['\"]([^'\"]+)", text, re.MULTILINE)
-    return release(found[1]) if found else ""
+    return found[1] if found else ""
 
 
 def release(version: str) -> str:
@@ -216,9 +223,121 @@ def _shipped_list() -> Mapping[str, OperatorFacts]:
     return load_operator_facts(SHIPPED_TABLE)
 
 
-def _package_folder(name: str) -> Path | None:
+def package_folder(name: str) -> Path | None:
+    """Where an installed package lies; it is not imported."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
     return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+SHIPPED_SCHEMAS = Path(__file__).parent / "schemas.tsv"
+
+_SIGNATURE = re.compile(r"^- func: ([\w.]+)\((.*)\) -> (.*)$", re.MULTILINE)
+_READ_ONLY_ALIAS = re.compile(r"\([a-z*]+\)")  # Tensor(a): a view; Tensor(a!): written to
+
+
+class ArgumentKind(str, Enum):
+    """What an argument can be, as far as a profiler tells."""
+
+    TENSOR = "T"
+    TENSORS = "A"
+    SCALAR = "S"  # numbers, booleans, and what PyTorch hands on as a number: dtypes, layouts, memory formats
+    SCALARS = "L"
+    LIST = "G"  # of tensors or numbers: only recorded, in no schema
+    OTHER = "O"  # text, devices, generators, names of dimensions
+    NOTHING = "N"  # only recorded: None, or a value that was not recorded
+
+    def fits(self, wanted: ArgumentKind) -> bool:
+        """Whether an argument that was recorded as this can be one of the wanted kind."""
+        if self is ArgumentKind.LIST:
+            return wanted in (ArgumentKind.TENSORS, ArgumentKind.SCALARS, ArgumentKind.OTHER)
+        return self is wanted or self is ArgumentKind.NOTHING
+
+
+_SCALARS = ("Scalar", "int", "SymInt", "float", "bool", "ScalarType", "Layout", "MemoryFormat")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The arguments of one overload."""
+
+    name: str  # add.Tensor
+    arguments: tuple[str, ...]
+    kinds: tuple[ArgumentKind, ...]
+    is_view: bool  # its result shares the memory of an argument
+
+    @property
+    def writes_to_given(self) -> bool:
+        """Whether it is the out= form of another overload."""
+        overload = self.name.partition(".")[2]
+        return "out" in overload.split("_") or overload in ("grad_input", "output")
+
+
+def read_schemas(text: str) -> list[Schema]:
+    """Every operator overload of PyTorch's list."""
+    found = []
+    for name, arguments, returns in _SIGNATURE.findall(text):
+        # at the commas between arguments, not at those of a default such as `[0, 1]`
+        divided = re.split(r", (?![^\[\]]*\])", arguments) if arguments else []
+        described = [part.rpartition(" ") for part in divided if part != "*"]
+        schema = Schema(
+            name=name,
+            arguments=tuple(word.partition("=")[0] for _, _, word in described),
+            kinds=tuple(_kind(type_) for type_, _, _ in described),
+            is_view=_READ_ONLY_ALIAS.search(returns) is not None,
+        )
+        found.append(schema)
+    return found
+
+
+def write_schemas(schemas: Iterable[Schema], path: Path) -> None:
+    """Write the table of the arguments of all overloads."""
+    rows = [
+        (
+            schema.name,
+            "".join(kind.value for kind in schema.kinds),
+            ",".join(schema.arguments),
+            "view" if schema.is_view else "",
+        )
+        for schema in sorted(schemas, key=lambda schema: schema.name)
+    ]
+    _write_table(rows, path)
+
+
+@cache
+def schemas() -> Mapping[str, tuple[Schema, ...]]:
+    """The overloads of each operator, by its name without `aten::` and overload."""
+    found: dict[str, list[Schema]] = {}
+    for name, kinds, arguments, view in _read_table(SHIPPED_SCHEMAS):
+        names = tuple(arguments.split(",")) if arguments else ()
+        schema = Schema(name, names, tuple(map(ArgumentKind, kinds)), bool(view))
+        found.setdefault(name.partition(".")[0], []).append(schema)
+    return {name: tuple(overloads) for name, overloads in found.items()}
+
+
+def choose_overload(name: str, recorded: Sequence[ArgumentKind] | None) -> Schema | None:
+    """The one overload of an operator (without `aten::`) that fits what was recorded; None if that is not clear.
+
+    Without a record of the arguments it is clear only if there is one overload, out= forms aside.
+    """
+    fitting = [
+        schema
+        for schema in schemas().get(name, ())
+        if recorded is None
+        or (len(recorded) == len(schema.kinds) and all(map(ArgumentKind.fits, recorded, schema.kinds)))
+    ]
+    if len(fitting) > 1:
+        fitting = [schema for schema in fitting if not schema.writes_to_given]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _kind(type_: str) -> ArgumentKind:
+    plain = re.sub(r"\(.*?\)", "", type_).replace("?", "")
+    base, _, is_list = plain.partition("[")
+    if base == "Tensor":
+        return ArgumentKind.TENSORS if is_list else ArgumentKind.TENSOR
+    if base in _SCALARS:
+        return ArgumentKind.SCALARS if is_list else ArgumentKind.SCALAR
+    return ArgumentKind.OTHER

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
-from torchferry.proof.model import NamedFacts, ProofVerdict, RunDifference, StepRecord, TensorFacts, What
+from torchferry.proof.model import ProofVerdict, RunDifference, StepRecord, TensorFacts, What
 from torchferry.proof.recordings import Recording
 from torchferry.text import Text
 
@@ -54,11 +54,7 @@ def distance(reference: TensorFacts, migrated: TensorFacts) -> float:
         return 0.0
     if not (math.isfinite(reference.norm) and math.isfinite(migrated.norm)):
         return math.inf
-    apart = [
-        (one - other) ** 2 for one, other in zip(reference.projections, migrated.projections, strict=True)
-    ]
-    estimate = math.sqrt(sum(apart) / len(apart))
-    return max(estimate, abs(reference.norm - migrated.norm))
+    return max(reference.projected_distance(migrated), abs(reference.norm - migrated.norm))
 
 
 def relative(apart: float, reference: TensorFacts | None) -> float:
@@ -122,22 +118,21 @@ class ProofComparison:
     reason: Text | None = None
     parting: RunDifference | None = None
     largest: RunDifference | None = None
-    earliest: RunDifference | None = (
-        None  # the first one at all, of any size: what led to the parting began there
-    )
+    # the first one at all, of any size: what led to the parting began there
+    earliest: RunDifference | None = None
     notes: tuple[Text, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _ProcessComparison:
     """The comparison of one process with its counterpart, up to where it ended."""
 
     rank: int | None
-    steps: int
-    largest: RunDifference | None
-    parting: RunDifference | None
-    reason: Text | None
-    earliest: RunDifference | None
+    steps: int = 0
+    largest: RunDifference | None = None
+    parting: RunDifference | None = None
+    reason: Text | None = None
+    earliest: RunDifference | None = None
     scales: Text | None = None
 
     def end(self) -> tuple[int, int]:
@@ -166,43 +161,40 @@ def compare(
     found = [_compare_processes(one, other, tolerance, until) for one, other in pairs]
     steps = sum(each.steps for each in found)
     largest = max(filter(None, (each.largest for each in found)), key=_share, default=None)
+    earliest = min(filter(None, (each.earliest for each in found)), key=lambda each: each.step, default=None)
     notes = tuple([each.scales for each in found if each.scales][:1])
     ended = [each for each in found if each.parting or each.reason]
     if ended:
         first = min(ended, key=_ProcessComparison.end)
         verdict = ProofVerdict.PARTED if first.parting else ProofVerdict.INCOMPARABLE
-        return ProofComparison(verdict, steps, first.reason, first.parting, largest, _earliest(found), notes)
+        return ProofComparison(verdict, steps, first.reason, first.parting, largest, earliest, notes)
     verdict = ProofVerdict.CLOSE if largest else ProofVerdict.EQUAL
-    return ProofComparison(verdict, steps, largest=largest, earliest=_earliest(found), notes=notes)
-
-
-def _earliest(found: Sequence[_ProcessComparison]) -> RunDifference | None:
-    return min(filter(None, (each.earliest for each in found)), key=lambda each: each.step, default=None)
+    return ProofComparison(verdict, steps, largest=largest, earliest=earliest, notes=notes)
 
 
 def _compare_processes(
     reference: Recording, migrated: Recording, tolerance: Tolerance, until: int | None
 ) -> _ProcessComparison:
     rank = reference.identity.rank
-    largest: RunDifference | None = None
-    earliest: RunDifference | None = None
-    scales: Text | None = None
-    compared = 0
+    found = _ProcessComparison(rank)
     try:
         for one, other in islice(zip_longest(reference.steps(), migrated.steps()), until):
             if one is None or other is None:
-                raise _other_count(reference, migrated)
+                counts = [sum(1 for _ in recording.steps()) for recording in (reference, migrated)]
+                said = _STEPS.format(reference=counts[0], migrated=counts[1], rank=_rank(rank))
+                raise _MismatchError(said)
             _check_structure(one, other, rank)
-            compared += 1
-            scales = scales or _other_scale(one, other, rank)
+            found.steps += 1
+            found.scales = found.scales or _other_scale(one, other, rank)
             for difference in _differences(one, other, rank, tolerance):
-                earliest = earliest or difference
-                largest = max(filter(None, (largest, difference)), key=_share)
+                found.earliest = found.earliest or difference
+                found.largest = max(filter(None, (found.largest, difference)), key=_share)
                 if difference.distance > difference.tolerance:
-                    return _ProcessComparison(rank, compared, largest, difference, None, earliest, scales)
-    except _MismatchError as difference:
-        return _ProcessComparison(rank, compared, largest, None, difference.reason, earliest, scales)
-    return _ProcessComparison(rank, compared, largest, None, None, earliest, scales)
+                    found.parting = difference
+                    return found
+    except _MismatchError as mismatch:
+        found.reason = mismatch.reason
+    return found
 
 
 def _other_scale(one: StepRecord, other: StepRecord, rank: int | None) -> Text | None:
@@ -219,69 +211,51 @@ def _share(difference: RunDifference) -> float:
     return difference.distance / difference.tolerance if difference.tolerance else math.inf
 
 
-def _other_count(reference: Recording, migrated: Recording) -> _MismatchError:
-    counts = [sum(1 for _ in recording.steps()) for recording in (reference, migrated)]
-    rank = _rank(reference.identity.rank)
-    return _MismatchError(_STEPS.format(reference=counts[0], migrated=counts[1], rank=rank))
-
-
 def _check_structure(one: StepRecord, other: StepRecord, rank: int | None) -> None:
-    place = {"step": one.ordinal, "rank": _rank(rank)}
-    optimizers = [f"{step.optimizer} ({step.optimizer_type})" for step in (one, other)]
+    def mismatch(said: Text, reference: object, migrated: object, **more: object) -> _MismatchError:
+        place = {"step": one.ordinal, "rank": _rank(rank)}
+        return _MismatchError(said.format(**place, reference=reference, migrated=migrated, **more))
+
     if one.optimizer != other.optimizer:
-        raise _MismatchError(_OPTIMIZER.format(**place, reference=optimizers[0], migrated=optimizers[1]))
+        raise mismatch(_OPTIMIZER, *(f"{step.optimizer} ({step.optimizer_type})" for step in (one, other)))
     if (len(one.losses), one.skipped) != (len(other.losses), other.skipped):
-        counts = {"reference": len(one.losses), "migrated": len(other.losses)}
         skipped = {"reference_skipped": one.skipped, "migrated_skipped": other.skipped}
-        raise _MismatchError(_LOSSES.format(**place, **counts, **skipped))
+        raise mismatch(_LOSSES, len(one.losses), len(other.losses), **skipped)
     if len(one.parameters) != len(other.parameters):
-        raise _MismatchError(
-            _COUNT.format(**place, reference=len(one.parameters), migrated=len(other.parameters))
-        )
-    for name, first, second in _tensors(one, other):
+        raise mismatch(_COUNT, len(one.parameters), len(other.parameters))
+    for _, name, first, second in _tensors(one, other):
         if first is not None and second is not None and first.shape != second.shape:
-            shapes = {"reference": list(first.shape), "migrated": list(second.shape)}
-            raise _MismatchError(_SHAPE.format(**place, name=name, **shapes))
+            raise mismatch(_SHAPE, list(first.shape), list(second.shape), name=name)
 
 
-_Pair = tuple[str, TensorFacts | None, TensorFacts | None]
-
-
-def _tensors(one: StepRecord, other: StepRecord) -> Iterator[_Pair]:
-    for _, pairs in _groups(one, other):
-        yield from pairs
-
-
-def _groups(one: StepRecord, other: StepRecord) -> list[tuple[What, list[_Pair]]]:
+def _tensors(
+    one: StepRecord, other: StepRecord
+) -> Iterator[tuple[What, str, TensorFacts | None, TensorFacts | None]]:
     """What corresponds: losses and parameters by their order, buffers, of which modules may hide some, by name."""
-    losses = zip(one.losses, other.losses, strict=True)
+    for loss, others in zip(one.losses, other.losses, strict=True):
+        yield What.LOSS, loss.place, loss.facts, others.facts
+    for gradient, its in zip(one.gradients, other.gradients, strict=True):
+        yield What.GRADIENT, gradient.name, gradient.facts, its.facts
+    for parameter, its in zip(one.parameters, other.parameters, strict=True):
+        yield What.PARAMETER, parameter.name, parameter.facts, its.facts
     there = {buffer.name: buffer.facts for buffer in other.buffers}
-    buffers = [(each.name, each.facts, there[each.name]) for each in one.buffers if each.name in there]
-    return [
-        (What.LOSS, [(first.place, first.facts, second.facts) for first, second in losses]),
-        (What.GRADIENT, _in_order(one.gradients, other.gradients)),
-        (What.PARAMETER, _in_order(one.parameters, other.parameters)),
-        (What.BUFFER, buffers),
-    ]
-
-
-def _in_order(one: Sequence[NamedFacts], other: Sequence[NamedFacts]) -> list[_Pair]:
-    return [(first.name, first.facts, second.facts) for first, second in zip(one, other, strict=True)]
+    for buffer in one.buffers:
+        if buffer.name in there:
+            yield What.BUFFER, buffer.name, buffer.facts, there[buffer.name]
 
 
 def _differences(
     one: StepRecord, other: StepRecord, rank: int | None, tolerance: Tolerance
 ) -> Iterator[RunDifference]:
-    for what, pairs in _groups(one, other):
-        for name, first, second in pairs:
-            if first == second or (first and second and first.checksum == second.checksum):
-                continue
-            apart = distance(first, second) if first and second else math.inf
-            allowed = tolerance.allows(first, second) if first and second else 0.0
-            share = relative(apart, first)
-            yield RunDifference(
-                what, one.ordinal, rank, one.optimizer, name, first, second, apart, share, allowed
-            )
+    for what, name, first, second in _tensors(one, other):
+        if first == second or (first and second and first.checksum == second.checksum):
+            continue
+        apart = distance(first, second) if first and second else math.inf
+        allowed = tolerance.allows(first, second) if first and second else 0.0
+        share = relative(apart, first)
+        yield RunDifference(
+            what, one.ordinal, rank, one.optimizer, name, first, second, apart, share, allowed
+        )
 
 
 def _rank(rank: int | None) -> Text:
@@ -298,7 +272,8 @@ def _other_processes(reference: Sequence[Recording], migrated: Sequence[Recordin
 def _ranks(recordings: Sequence[Recording]) -> Text:
     if not recordings:
         return _NO_STEP
-    if [recording.identity.rank for recording in recordings] == [None]:
+    ranks = [recording.identity.rank for recording in recordings]
+    if ranks == [None]:
         return _UNRANKED
-    names = ", ".join(str(recording.identity.rank) for recording in recordings)
+    names = ", ".join(map(str, ranks))
     return Text(f"rank {names}", f"rank {names}")

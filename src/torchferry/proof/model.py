@@ -7,6 +7,7 @@ reference run, one run per vendor and the verdict on each (`Proof`). Imports no 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -21,9 +22,12 @@ class TensorFacts:
     dtype: str  # "float32", as torch writes it without "torch."
     checksum: str  # of shape, dtype and every byte: equal checksums are equal tensors
     norm: float  # l2, summed in float64; of a complex tensor, that of its parts. May be nan or inf
-    projections: tuple[
-        float, ...
-    ]  # on fixed random signs: two tensors' distance is the rms of the differences
+    projections: tuple[float, ...]  # on fixed random signs
+
+    def projected_distance(self, other: TensorFacts) -> float:
+        """The l2 distance of two tensors, estimated: the rms of the differences of their projections."""
+        squares = [(a - b) ** 2 for a, b in zip(self.projections, other.projections, strict=True)]
+        return math.sqrt(sum(squares) / len(squares)) if all(map(math.isfinite, squares)) else math.inf
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,8 @@ class ProcessSummary:
 
 
 REFERENCE = "reference"
-BY_HAND = (
-    "by hand"  # in place of an optimizer's type: a program that has none, whose steps are calls of backward
-)
+# in place of an optimizer's type: a program that has none, whose steps are calls of backward
+BY_HAND = "by hand"
 
 
 @dataclass(frozen=True)
@@ -189,9 +192,7 @@ class OperatorDifference:
     distance: float  # l2, estimated; nan where there are no two tensors to compare
     relative: float
     cause: Cause = Cause.RESULT
-    notes: tuple[
-        str, ...
-    ] = ()  # what the recorder could not see: "compiled", "not looked into: flex_attention"
+    notes: tuple[str, ...] = ()  # what could not be seen: "compiled", "not looked into: flex_attention"
     step: int = 0  # whose operators these are: the first with other bits, which may lie before the parting
 
 
@@ -201,9 +202,7 @@ class OperatorJudgement:
 
     verdict: str  # of a comparison of records: normal, suspicious, fault ...
     sort: str  # of the error: tail, scale, precision ...; "": none
-    own_error: (
-        float | None
-    )  # from its own inputs, against double precision, relative to the size of the result
+    own_error: float | None  # from its own inputs, against double precision, relative to the result's size
     limit: float | None  # what would have been normal
     why: Text | None
     record: str  # the call's tensors, as a file inside the proof's folder
@@ -221,12 +220,8 @@ class VendorResult:
     compared_steps: int  # of all processes together
     reason: Text | None = None  # for verdicts without a parting: one sentence
     parting: RunDifference | None = None  # the first difference beyond the tolerance
-    largest: RunDifference | None = (
-        None  # the largest difference, as a share of its tolerance; None if bit for bit
-    )
-    operator: OperatorDifference | None = (
-        None  # the first operator that differs, where it was looked for and found
-    )
+    largest: RunDifference | None = None  # as a share of its tolerance; None if bit for bit
+    operator: OperatorDifference | None = None  # the first that differs, where it was looked for and found
     judgement: OperatorJudgement | None = None  # of that operator, where it could be judged
     notes: tuple[Text, ...] = ()  # what else a reader should know: a scaler's other factor, updates by hand
 

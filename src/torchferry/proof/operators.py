@@ -26,9 +26,7 @@ _NAMESPACES_OF_COMMUNICATION = ("c10d::", "_c10d_functional::", "c10d_functional
 # They say where or how a result is stored, not what it is.
 _PLACING = frozenset({"device", "layout", "pin_memory", "non_blocking", "memory_format", "generator"})
 _DROPOUT = frozenset({"dropout", "dropout_p"})
-_OF_TORCH = frozenset(
-    {"dtype", "layout", "memory_format"}
-)  # kinds of values that PyTorch writes with its own name
+_OF_TORCH = frozenset({"dtype", "layout", "memory_format"})  # values that PyTorch writes with its own name
 _RESULT = re.compile(r"output_\d+")
 _CHECKSUM_DIGITS = 16
 SUFFIX = ".operators"
@@ -124,19 +122,20 @@ class _Reading:
 
     def calls(self, call: Call) -> Iterator[TracedCall]:
         """One for each tensor of the lists that an operator works on, else one."""
-        arguments = [(name, value) for name, value in call.arguments if _says_something(name, value)]
+        arguments = [_plain(value) for name, value in call.arguments if _says_something(name, value)]
         count = _list_length(call) if works_on_lists(call.operator) else 0
         if not count:
-            yield self._traced(
-                call, call.inputs, self._outputs(call), [_plain(value) for _, value in arguments]
-            )
-            return
+            yield self._traced(call, call.inputs, self._outputs(call), arguments)
         for index in range(count):
             yield self._traced(
                 call,
                 [each for each in call.inputs if _index(each) in (-1, index)],
                 [(each, self._value(each)) for each in call.outputs if _index(each) in (-1, index)],
-                [_element(_plain(value), index, count) for _, value in arguments],
+                # the number for one tensor, where there is one for each
+                [
+                    each[index] if isinstance(each, list) and len(each) == count else each
+                    for each in arguments
+                ],
             )
 
     def _traced(
@@ -162,7 +161,9 @@ class _Reading:
             arguments=", ".join(map(str, arguments)),
             outputs=tuple(values),
             written=frozenset(
-                value.checksum for each, value in outputs if each and _is_written(each) and value.checksum
+                value.checksum
+                for each, value in outputs  # those that do not go by the names of results are arguments
+                if each and not _RESULT.fullmatch(each.name.split("/")[1]) and value.checksum
             ),
             memories=frozenset(value.memory for value in (*inputs, *values)),
         )
@@ -184,10 +185,9 @@ class _Reading:
 
     def _value(self, tensor: TensorRecord) -> TracedValue:
         key = (tensor.content, tensor.dtype, tensor.shape, tensor.role)
-        known = self._values.get(key)
-        if known is None:
-            known = self._values[key] = self._read(tensor)
-        return known
+        if key not in self._values:
+            self._values[key] = self._read(tensor)
+        return self._values[key]
 
     def _read(self, tensor: TensorRecord) -> TracedValue:
         statistics, sketch = tensor.statistics, self._record.sketch(tensor)
@@ -226,11 +226,6 @@ def _plain(value: Value) -> object:
     return value
 
 
-def _element(argument: object, index: int, count: int) -> object:
-    """The number for one tensor, where there is one for each."""
-    return argument[index] if isinstance(argument, list) and len(argument) == count else argument
-
-
 def _list_length(call: Call) -> int:
     """Of the first argument; 0 if it is no list of tensors."""
     first = call.arguments[0][0] if call.arguments else ""
@@ -244,11 +239,6 @@ def _index(tensor: TensorRecord) -> int:
     if item or _RESULT.fullmatch(argument):
         return int((item or [argument])[0].rpartition("_")[2])
     return -1
-
-
-def _is_written(tensor: TensorRecord) -> bool:
-    """Whether an output is an argument that was written to."""
-    return not _RESULT.fullmatch(tensor.name.split("/")[1])
 
 
 def _number(value: object) -> TracedValue:
@@ -338,9 +328,8 @@ class SuspectSearch:
         if twin is not None:
             return odd_positions(call, twin)
         missing = [position for position, value in enumerate(call.outputs) if not self._other.has(value)]
-        if (
-            missing and _first_read(call) not in missing
-        ):  # the result is right: so is what comes along with it
+        # the result is right: so is what comes along with it
+        if missing and _first_read(call) not in missing:
             self._accepted.update(call.outputs[position].checksum for position in missing)
             return []
         return missing
@@ -376,17 +365,17 @@ class SuspectSearch:
         result = call.outputs[first]
         if result.facts.norm == 0 or self._other.made_by(result, call.name):
             return set()  # the same from other inputs: it does not depend on them
+        size = math.prod(result.facts.shape)
         return {
             value.checksum
             for value in call.inputs
-            if not self._other.has(value) and 1 < _size(value) <= _size(result)
+            if not self._other.has(value) and 1 < math.prod(value.facts.shape) <= size
         }
 
     def _first_suspect(self, strict: bool) -> Suspect | None:
         made: set[str] = set()
-        touched: dict[
-            int, TracedCall | None
-        ] = {}  # memory -> the communication that may have changed it last
+        # memory -> the communication that may have changed it last
+        touched: dict[int, TracedCall | None] = {}
         for index, call in enumerate(self._calls):
             if self._matters[index]:
                 strangers = [
@@ -414,22 +403,14 @@ def _first_read(call: TracedCall) -> int | None:
     return next((position for position, value in enumerate(call.outputs) if value.checksum), None)
 
 
-def _size(value: TracedValue) -> int:
-    size = 1
-    for length in value.facts.shape:
-        size *= length
-    return size
-
-
 def first_difference(reference: Path, migrated: Path) -> OperatorDifference | None:
     """What the operators of the recorded step say; None if one of the runs has recorded none."""
     if not reference.exists() or not migrated.exists():
         return None
-    return compare_traces(read_trace(reference), read_trace(migrated))
+    return _compare_traces(read_trace(reference), read_trace(migrated))
 
 
-def compare_traces(reference: StepTrace, migrated: StepTrace) -> OperatorDifference | None:
-    """The same, of traces that are in memory."""
+def _compare_traces(reference: StepTrace, migrated: StepTrace) -> OperatorDifference | None:
     if not reference.calls or not migrated.calls:
         return None
     suspect = SuspectSearch(migrated, RunValues(reference)).suspect()
@@ -443,7 +424,8 @@ def compare_traces(reference: StepTrace, migrated: StepTrace) -> OperatorDiffere
     if suspect.twin is not None:
         cause = Cause.RANDOM if suspect.call.random else Cause.RESULT
         return _difference(cause, suspect.twin, suspect.call, suspect.position, notes)
-    other = _same_tensors(suspect.call, reference)
+    wanted = suspect.call.key[:2]  # the same operator on the same tensors, but with other arguments
+    other = next((each for each in reference.calls if suspect.call.inputs and each.key[:2] == wanted), None)
     if other is None:
         other = theirs.call if theirs is not None else _counterpart(suspect.call, migrated, reference)
     cause = _cause(suspect.call, other)
@@ -488,12 +470,6 @@ def _cause(call: TracedCall, other: TracedCall | None) -> Cause:
     return Cause.RESULT if shared else Cause.CALLS
 
 
-def _same_tensors(call: TracedCall, trace: StepTrace) -> TracedCall | None:
-    """The call of the same operator on the same tensors, but with other arguments."""
-    wanted = call.key[:2]
-    return next((other for other in trace.calls if call.inputs and other.key[:2] == wanted), None)
-
-
 def _counterpart(call: TracedCall, own: StepTrace, other: StepTrace) -> TracedCall | None:
     """The call of the other run that does the same job, by the order in which both make their calls."""
     matches = match_sites(own.sequence, other.sequence)
@@ -512,24 +488,11 @@ def _difference(
     distance = relative = math.nan
     if reference is not None and migrated is not None and position >= 0:
         side = "inputs" if cause in (Cause.DATA, Cause.STATE) else "outputs"
-        ours, theirs = getattr(reference, side), getattr(migrated, side)
-        if position < len(ours):
-            distance = _distance(ours[position].facts, theirs[position].facts)
-            relative = distance / ours[position].facts.norm if ours[position].facts.norm else math.inf
-    return OperatorDifference(
-        reference.described() if reference else None,
-        migrated.described() if migrated else None,
-        position,
-        distance,
-        relative,
-        cause,
-        notes,
-    )
-
-
-def _distance(one: TensorFacts, other: TensorFacts) -> float:
-    """Estimated from the projections on random signs; nan where the shapes differ."""
-    if one.shape != other.shape or len(one.projections) != len(other.projections) or not one.projections:
-        return math.nan
-    squares = [(a - b) ** 2 for a, b in zip(one.projections, other.projections, strict=True)]
-    return math.sqrt(sum(squares) / len(squares)) if all(map(math.isfinite, squares)) else math.inf
+        one, other = getattr(reference, side), getattr(migrated, side)
+        if position < len(one):
+            one, other = one[position].facts, other[position].facts
+            if one.shape == other.shape and len(one.projections) == len(other.projections) > 0:
+                distance = one.projected_distance(other)
+            relative = distance / one.norm if one.norm else math.inf
+    theirs, ours = (each.described() if each else None for each in (reference, migrated))
+    return OperatorDifference(theirs, ours, position, distance, relative, cause, notes)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.accuracy.record.settings import RecordSettings
-from torchferry.errors import FerryError
+from torchferry.emulate.plugins import refuse_without_emulation
+from torchferry.errors import FerryError, OutputError
+from torchferry.files import written
+from torchferry.files.aside import folder_aside, remove_leftovers
+from torchferry.launch.place import DeviceKind, Place, build_for
+from torchferry.launch.plugin import refuse_without_plugin
+from torchferry.launch.program import check_script
 from torchferry.proof.compare import EXACT, Tolerance, compare
 from torchferry.proof.model import (
     BY_HAND,
     Cause,
     OperatorCall,
-    OperatorDifference,
     OperatorJudgement,
     ProgramRun,
     Proof,
@@ -26,15 +34,18 @@ from torchferry.proof.model import (
     VendorResult,
     What,
 )
+from torchferry.proof.operators import first_difference
 from torchferry.proof.recordings import processes_that_called_backward
-from torchferry.proof.runs import Execution, Runner
-from torchferry.text import Text
+from torchferry.proof.report import REPORTS
+from torchferry.proof.report.sentences import log_tails
+from torchferry.proof.runs import Execution, ProofPlan, Runner, Watch
+from torchferry.report.formats import Options
+from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
-    from torchferry.proof.runs import Runner
-    from torchferry.vendors.model import Vendor
+    from torchferry.building.build import Progress
 
 _ORIGINAL_CRASHED = Text(
     "the original ended with exit code {code} on the CPU, after {steps} optimizer steps",
@@ -104,7 +115,8 @@ def prove(request: ProofRequest, vendors: Sequence[Vendor], runner: Runner) -> P
     reference = runner.reference()
     hopeless = _hopeless(reference)
     if hopeless:
-        results = [_without_run(vendor, *hopeless) for vendor in vendors]
+        verdict, reason = hopeless
+        results = [VendorResult(each.name, each.device_type, verdict, None, 0, reason) for each in vendors]
     else:
         inquiry = _Inquiry(request, runner, reference)
         results = [inquiry.result(vendor) for vendor in vendors]
@@ -138,10 +150,6 @@ def _hopeless(reference: Execution) -> tuple[ProofVerdict, Text] | None:
     return None
 
 
-def _without_run(vendor: Vendor, verdict: ProofVerdict, reason: Text) -> VendorResult:
-    return VendorResult(vendor.name, vendor.device_type, verdict, None, 0, reason)
-
-
 def _was_on(device_type: str, execution: Execution) -> bool:
     """Whether a process had a loss or a parameter on such a device: what is true of one is true of all ranks."""
     steps = (step for recording in execution.recordings() for step in recording.steps())
@@ -149,13 +157,8 @@ def _was_on(device_type: str, execution: Execution) -> bool:
 
 
 def _step_count(run: ProgramRun) -> int:
-    """Of the process that took most."""
+    """The steps of the process that took most."""
     return max((len(process.steps) for process in run.processes), default=0)
-
-
-def _remarks(run: ProgramRun) -> tuple[Text, ...]:
-    by_hand = any(BY_HAND in process.optimizers for process in run.processes)
-    return (_UPDATED_BY_HAND,) if by_hand else ()
 
 
 class _Inquiry:
@@ -170,33 +173,30 @@ class _Inquiry:
     def result(self, vendor: Vendor) -> VendorResult:
         """Run a vendor and judge it."""
         migrated = self._runner.migrated(vendor)
-        whose = vendor.name, vendor.device_type
+        run = migrated.run
+        result = VendorResult(vendor.name, vendor.device_type, ProofVerdict.INCOMPARABLE, run, 0)
         wrong = _wrong_imports(migrated, _MIGRATED)
         if wrong:
-            return VendorResult(*whose, ProofVerdict.INCOMPARABLE, migrated.run, 0, wrong)
+            return replace(result, reason=wrong)
         if migrated.crashed:
-            steps = _step_count(migrated.run)
-            reason = _MIGRATED_CRASHED.format(code=migrated.run.exit_code, steps=steps)
-            return VendorResult(*whose, ProofVerdict.CRASHED, migrated.run, 0, reason)
+            reason = _MIGRATED_CRASHED.format(code=run.exit_code, steps=_step_count(run))
+            return replace(result, verdict=ProofVerdict.CRASHED, reason=reason)
         found = compare(self._reference.recordings(), migrated.recordings(), self._tolerance)
         if not found.parting and not found.reason and not _was_on(vendor.device_type, migrated):
-            reason = _NOT_ON_DEVICE.format(device=vendor.device_type)
-            return VendorResult(*whose, ProofVerdict.INCOMPARABLE, migrated.run, 0, reason)
-        result = VendorResult(
-            *whose,
-            found.verdict,
-            migrated.run,
-            found.compared_steps,
-            found.reason,
-            found.parting,
-            found.largest,
-            notes=(*found.notes, *_remarks(self._reference.run)),
+            return replace(result, reason=_NOT_ON_DEVICE.format(device=vendor.device_type))
+        by_hand = any(BY_HAND in process.optimizers for process in self._reference.run.processes)
+        result = replace(
+            result,
+            verdict=found.verdict,
+            compared_steps=found.compared_steps,
+            reason=found.reason,
+            parting=found.parting,
+            largest=found.largest,
+            notes=(*found.notes, *([_UPDATED_BY_HAND] if by_hand else [])),
         )
-        return (
-            result
-            if found.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE)
-            else self._explained(result, vendor, found.earliest if found.parting else None)
-        )
+        if found.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE):
+            return result
+        return self._explained(result, vendor, found.earliest if found.parting else None)
 
     def _explained(
         self, result: VendorResult, vendor: Vendor, earliest: RunDifference | None
@@ -209,7 +209,11 @@ class _Inquiry:
         if earliest is None:
             return result
         migrated = self._runner.migrated_again(vendor, earliest.step, earliest.rank)
-        operator = _first_operator(again, migrated, earliest.rank)
+        files = [
+            next((each.operators for each in run.recordings() if each.identity.rank == earliest.rank), None)
+            for run in (again, migrated)
+        ]
+        operator = None if None in files else first_difference(*filter(None, files))
         if operator is None:
             return result
         explained = replace(result, operator=replace(operator, step=earliest.step))
@@ -233,26 +237,10 @@ class _Inquiry:
         until = again.settings.operators_step or None
         found = compare(self._reference.recordings(), again.recordings(), self._tolerance, until)
         if found.earliest:
-            return _UNREPEATABLE.format(what=_named(found.earliest), step=found.earliest.step)
+            what, name = found.earliest.what, found.earliest.name
+            said = Text(f"{what.value} ({name})", f"{_WHAT_IN_CHINESE[what]}（{name}）")
+            return _UNREPEATABLE.format(what=said, step=found.earliest.step)
         return _UNREPEATABLE_STEPS if found.reason else None
-
-
-def _named(difference: RunDifference) -> Text:
-    name = difference.name
-    return Text(f"{difference.what.value} ({name})", f"{_WHAT_IN_CHINESE[difference.what]}（{name}）")
-
-
-def _first_operator(reference: Execution, migrated: Execution, rank: int | None) -> OperatorDifference | None:
-    """The first operator that differs, from what the processes of this rank have recorded."""
-    from torchferry.proof.operators import first_difference
-
-    files = [
-        [recording.operators for recording in run.recordings() if recording.identity.rank == rank]
-        for run in (reference, migrated)
-    ]
-    if not all(files) or not all(each[0].exists() for each in files):
-        return None
-    return first_difference(files[0][0], files[1][0])
 
 
 # Judges the operator that a proof has named: is what it made of its inputs right, in double precision?
@@ -270,7 +258,9 @@ def judged(
     name = f"{RECORDS}/{vendor.name}.h5"
     output = runner.kept / name
     output.parent.mkdir(exist_ok=True)
-    number = _step_of_training(run, step, rank)
+    steps = next((process.steps for process in run.processes if process.identity.rank == rank), ())
+    # as a record counts steps: those of the training, not of one optimizer
+    number = next((each.step for each in steps if each.ordinal == step), step)
     settings = RecordSettings(
         str(output),
         program=runner.program_of(vendor).shown(),
@@ -285,12 +275,6 @@ def judged(
     )
     runner.migrated_recorded(vendor, settings)
     return _judged(output, name, number)
-
-
-def _step_of_training(run: ProgramRun, ordinal: int, rank: int | None) -> int:
-    """The number that a record gives to a step of an optimizer."""
-    steps = next((process.steps for process in run.processes if process.identity.rank == rank), ())
-    return next((each.step for each in steps if each.ordinal == ordinal), ordinal)
 
 
 def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
@@ -322,3 +306,121 @@ def _described(comparison: RankComparison, name: str, step: int) -> OperatorJudg
         name,
         step,
     )
+
+
+# The folders of a proof, and what is compiled before its runs.
+
+_PROOF = "proof.json"
+
+
+def run_proof(
+    plan: ProofPlan,
+    output: Path | None = None,
+    language: Language = "en",
+    watch: Watch | None = None,
+    on_end: Callable[[Proof, Path], None] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Path | None, Proof]:
+    """Run a proof and keep it in `output`; answers where what was there is kept, if it is not a proof's alone.
+
+    `on_end` gets the proof and the folder with the logs of its runs, which is gone afterwards without an output.
+    """
+    _check_scripts(plan)
+    if output:
+        check_output(output)
+    build_devices(plan, progress)
+    with proof_folders(output) as folders:
+        runner = Runner(plan, folders.records, folders.kept, watch or unwatched)
+        proof = prove(plan.request, plan.vendors, runner)
+        write_reports(proof, folders.kept, language)
+        if on_end is not None:
+            on_end(proof, folders.kept)
+    return folders.earlier, proof
+
+
+def unwatched(name: str, folder: Path, steps: int | None) -> AbstractContextManager[None]:
+    """No progress of a run is shown."""
+    return nullcontext()
+
+
+def refuse_unprovable(vendor: Vendor, emulate: bool) -> None:
+    """Complain of a vendor whose device can't be simulated, or not be emulated where that is asked for."""
+    refuse_without_plugin(vendor)
+    if emulate:
+        refuse_without_emulation(vendor)
+
+
+def places_of(
+    vendors: Sequence[Vendor],
+    emulate: bool,
+    converted: bool,
+    devices: int,
+    memory: int | str | None,
+    vendor_paths: tuple[str, ...],
+) -> tuple[Place, ...]:
+    """Where the migrated program runs, for each vendor."""
+    kind = DeviceKind.EMULATED if emulate else DeviceKind.SIMULATED
+    return tuple(
+        Place(kind, vendor, vendor_paths, devices, memory, converted=converted, shared_randomness=True)
+        for vendor in vendors
+    )
+
+
+def _check_scripts(plan: ProofPlan) -> None:
+    """All scripts must be there before anything is built or run."""
+    if plan.original.is_module:
+        return
+    check_script(plan.original.target)
+    if plan.converted is not None:
+        for vendor in plan.vendors:
+            check_script(plan.converted.target.replace("{vendor}", vendor.name))
+
+
+def build_devices(plan: ProofPlan, progress: Progress | None = None) -> None:
+    """Compile what the places of all runs need; the original on the CPU needs the simulated device's library, too."""
+    for place in (*plan.places, plan.place_of(None)):  # a device that is not set up is said at once
+        build_for(place, progress)
+
+
+def check_output(folder: Path) -> None:
+    """Raise before the runs, not after them, if a proof can't be written to this folder."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise OutputError(f"{folder}: is no folder; choose another name")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _PROOF).is_file():
+        raise OutputError(f"{folder}: is not empty and holds no proof; choose another folder")
+    parent = Path(os.path.abspath(folder)).parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{folder}: can't be written to {parent}; name a folder in one that exists")
+
+
+@dataclass
+class ProofFolders:
+    """The folders of a proof while it is made."""
+
+    records: Path  # nobody keeps it
+    kept: Path  # becomes the output
+    earlier: Path | None = None  # where an earlier output is to which something was added
+
+
+@contextmanager
+def proof_folders(output: Path | None) -> Iterator[ProofFolders]:
+    """Make the folders; what was to be kept is the output when the block has ended well, and gone if it has not."""
+    place = None if output is None else Path(os.path.abspath(output))
+    parent = Path(tempfile.gettempdir() if place is None else place).resolve()
+    parent = parent if place is None else parent.parent
+    remove_leftovers(parent)
+    with folder_aside(parent) as aside:
+        folders = ProofFolders(aside.path / "records", aside.path / "new")
+        folders.records.mkdir()
+        folders.kept.mkdir()
+        yield folders
+        if place is not None:
+            proof = folders.kept / _PROOF
+            proof.write_bytes(written.with_list(proof.read_bytes(), _PROOF, written.digests(folders.kept)))
+            folders.earlier = aside.replace(folders.kept, place, lambda old: not written.foreign(old, _PROOF))
+
+
+def write_reports(proof: Proof, folder: Path, language: Language) -> None:
+    """Write proof.json and proof.html, which shows how the runs' logs end."""
+    REPORTS.write(proof, folder / _PROOF)
+    REPORTS.write(proof, folder / "proof.html", Options(language, logs=log_tails(proof, folder)))

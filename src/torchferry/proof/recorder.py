@@ -64,8 +64,7 @@ def user_place(frame: FrameType | None) -> str:
 # Finds the modules that hold an optimizer's parameters, and what the modules call them.
 
 _CHEAP_BYTES = 1 << 20  # running statistics, not the attention masks of a long context
-_DATA_PARALLEL = "module."
-# What other wrappers put into the names of the modules that they wrap.
+# What wrappers besides DataParallel put into the names of the modules that they wrap.
 _WRAPPERS = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 
 
@@ -76,26 +75,14 @@ class Naming:
     names: dict[int, str]  # id of a parameter -> name
     holders: tuple[weakref.ref[nn.Module], ...]
 
-    def buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The buffers of the holders, as they are now."""
-        yield from self._each("named_buffers")
-
-    def cheap_buffers(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Those that are so small that looking at them after each step costs nothing."""
-        for name, buffer in self.buffers():
-            if buffer.numel() * buffer.element_size() <= _CHEAP_BYTES:
-                yield name, buffer
-
-    def parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """All parameters of the holders, those of no optimizer included."""
-        yield from self._each("named_parameters")
-
-    def _each(self, kind: str) -> Iterator[tuple[str, torch.Tensor]]:
+    def tensors(self, kind: str) -> Iterator[tuple[str, torch.Tensor]]:
+        """All "parameters" or "buffers" of the holders as they are now, parameters of no optimizer included."""
         for index, holder in enumerate(self.holders):
             module = holder()
             if module is not None:
-                prefix = _prefix(module, index, len(self.holders))
-                for name, tensor in getattr(module, kind)():
+                # the names in several modules could be the same
+                prefix = f"{type(module).__name__}[{index}]." if len(self.holders) > 1 else ""
+                for name, tensor in getattr(module, f"named_{kind}")():
                     if not is_lazy(tensor):  # has no shape until the first forward
                         yield prefix + _unwrapped(name), tensor
 
@@ -120,7 +107,7 @@ class Namer:
         holders = [module for module in known if any(id(each) in order for each in module.parameters())]
         holders.sort(key=lambda module: _first_place(module, order))
         naming = Naming({}, tuple(weakref.ref(module) for module in holders))
-        for name, parameter in naming.parameters():
+        for name, parameter in naming.tensors("parameters"):
             if id(parameter) in order:
                 naming.names.setdefault(id(parameter), name)
         return naming
@@ -140,13 +127,8 @@ def _first_place(module: nn.Module, order: dict[int, int]) -> tuple[int, str]:
     return min(places), type(module).__name__
 
 
-def _prefix(module: nn.Module, index: int, count: int) -> str:
-    """Nothing where one module holds everything; else the names of several could be the same."""
-    return f"{type(module).__name__}[{index}]." if count > 1 else ""
-
-
 def _unwrapped(name: str) -> str:
-    name = name.removeprefix(_DATA_PARALLEL)
+    name = name.removeprefix("module.")
     for inserted in _WRAPPERS:
         name = name.replace(inserted, "")
     return name
@@ -183,14 +165,16 @@ class ProofRecorder:
             place = user_place(sys._getframe(1))
             self._open()
             self._backwards += 1
-            self._losses += [_loss_record(loss, self._scale_of(loss), place) for loss in losses]
+            for loss in losses:
+                scale = next((scale for scaled, scale in self._scaled if scaled() is loss), 1.0)
+                self._losses.append(_loss_record(loss, scale, place))
             self._loss_devices |= _device_types(losses)
             self._by_hand.before(losses)
 
     def after_backward(self) -> None:
         """Backward has returned. Where the program has no optimizer, that is all there is to be seen of a step."""
         with self._lock, unobserved():
-            if not self._by_hand.is_step():
+            if not self._by_hand.has_begun:
                 return
             self.steps += 1
             self.updates = self._by_hand.steps
@@ -202,9 +186,6 @@ class ProofRecorder:
         with self._lock:
             self._scaled = [entry for entry in self._scaled if entry[0]() is not None]
             self._scaled.append((weakref.ref(loss), scale))
-
-    def _scale_of(self, loss: torch.Tensor) -> float:
-        return next((scale for scaled, scale in self._scaled if scaled() is loss), 1.0)
 
     def skipped(self) -> None:
         """A GradScaler has left out a step."""
@@ -222,13 +203,24 @@ class ProofRecorder:
         """An optimizer has stepped, in this step of the training."""
         with self._lock, unobserved():
             stepping = self._stepping(optimizer)
-            if (
-                stepping.backwards_before != self._backwards
-            ):  # a closure: the gradients came about inside the step
+            # a closure: the gradients came about inside the step
+            if stepping.backwards_before != self._backwards:
                 stepping.gradients = stepping.gradients_now(optimizer)
             self.steps += 1
-            stepping.steps += 1
-            self._write(optimizer, stepping, step)
+            self._append(
+                StepRecord(
+                    ordinal=self.steps,
+                    optimizer=stepping.index,
+                    optimizer_type=type(optimizer).__name__,
+                    losses=tuple(self._losses),
+                    skipped=self._skipped,
+                    gradients=stepping.gradients,
+                    parameters=stepping.parameters_now(optimizer),
+                    buffers=stepping.buffers_now(),
+                    devices=tuple(sorted(self._loss_devices | _device_types(_parameters(optimizer)))),
+                    step=step,
+                )
+            )
             self._losses, self._loss_devices, self._skipped, stepping.gradients = [], set(), 0, ()
 
     def is_complete(self) -> bool:
@@ -236,21 +228,6 @@ class ProofRecorder:
         if self.settings.operators_step:
             return self.steps >= self.settings.operators_step
         return self.settings.steps is not None and self.updates >= self.settings.steps
-
-    def _write(self, optimizer: torch.optim.Optimizer, stepping: _Stepping, step: int) -> None:
-        made = StepRecord(
-            ordinal=self.steps,
-            optimizer=stepping.index,
-            optimizer_type=type(optimizer).__name__,
-            losses=tuple(self._losses),
-            skipped=self._skipped,
-            gradients=stepping.gradients,
-            parameters=stepping.parameters_now(optimizer),
-            buffers=stepping.buffers_now(),
-            devices=tuple(sorted(self._loss_devices | _device_types(_parameters(optimizer)))),
-            step=step,
-        )
-        self._append(made)
 
     def _append(self, step: StepRecord) -> None:
         file = self._open()
@@ -260,7 +237,7 @@ class ProofRecorder:
     def _open(self) -> IO[str]:
         """The file, made when there is something to record: a data loader's worker leaves none."""
         if self._file is None:
-            identity = _identity()
+            identity = _own_identity()
             path = Path(self.settings.folder) / f"{identity.pid}-{identity.started}{SUFFIX}"
             self._file = path.open("x", encoding="utf-8")
             self._file.write(identity_line(identity))
@@ -280,7 +257,6 @@ class _Stepping:
 
     def __init__(self, index: int, namer: Namer) -> None:
         self.index = index
-        self.steps = 0
         self.backwards_before = 0
         self.gradients: tuple[NamedFacts, ...] = ()
         self._namer = namer
@@ -289,17 +265,22 @@ class _Stepping:
 
     def gradients_now(self, optimizer: torch.optim.Optimizer) -> tuple[NamedFacts, ...]:
         parameters = _parameters(optimizer)
-        gradients = [parameter.grad for parameter in parameters]
-        facts = [None if gradient is None else tensor_facts(gradient) for gradient in gradients]
+        facts = [None if each.grad is None else tensor_facts(each.grad) for each in parameters]
         return tuple(map(NamedFacts, self._names(optimizer, parameters), facts))
 
     def parameters_now(self, optimizer: torch.optim.Optimizer) -> tuple[NamedFacts, ...]:
         parameters = _parameters(optimizer)
-        facts = [None if is_lazy(parameter) else tensor_facts(parameter) for parameter in parameters]
+        facts = [None if is_lazy(each) else tensor_facts(each) for each in parameters]
         return tuple(map(NamedFacts, self._names(optimizer, parameters), facts))
 
     def buffers_now(self) -> tuple[NamedFacts, ...]:
-        return tuple(NamedFacts(name, tensor_facts(each)) for name, each in self._naming.cheap_buffers())
+        """Those that are so small that looking at them after each step costs nothing."""
+        buffers = self._naming.tensors("buffers")
+        return tuple(
+            NamedFacts(name, tensor_facts(each))
+            for name, each in buffers
+            if each.numel() * each.element_size() <= _CHEAP_BYTES
+        )
 
     def _names(self, optimizer: torch.optim.Optimizer, parameters: list[torch.Tensor]) -> list[str]:
         """Found at the first step, and again when the optimizer was given more parameters."""
@@ -334,8 +315,9 @@ class _ByHand:
         if self._leaves:
             self._parameters = self._named(self._leaves)
 
-    def is_step(self) -> bool:
-        """Whether there is something to record."""
+    @property
+    def has_begun(self) -> bool:
+        """Whether backward was called on losses that depend on parameters."""
         return bool(self._leaves)
 
     def record(self, ordinal: int, losses: tuple[LossRecord, ...], devices: set[str]) -> StepRecord:
@@ -375,7 +357,9 @@ def _leaves(losses: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def _loss_record(loss: torch.Tensor, scale: float, place: str) -> LossRecord:
     """Without the factor of a GradScaler: it is a power of two, so that no bit is lost."""
     plain = loss if scale == 1.0 else loss.detach() / scale
-    return LossRecord(_value(plain), tensor_facts(plain), place, scale)
+    whole = plain.detach().cpu()
+    value = float((whole.real if whole.is_complex() else whole).double().sum())
+    return LossRecord(value, tensor_facts(plain), place, scale)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -384,12 +368,6 @@ def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 
 def _device_types(tensors: Sequence[torch.Tensor]) -> set[str]:
     return {str(tensor.device.type) for tensor in tensors}
-
-
-def _value(loss: torch.Tensor) -> float:
-    """The loss as a number; of several, their sum."""
-    whole = loss.detach().cpu()
-    return float((whole.real if whole.is_complex() else whole).double().sum())
 
 
 def current_rank() -> int | None:
@@ -401,7 +379,7 @@ def current_rank() -> int | None:
     return int(value) if value.isdigit() else None
 
 
-def _identity() -> ProcessIdentity:
+def _own_identity() -> ProcessIdentity:
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
     return ProcessIdentity(
         rank=current_rank(),

@@ -7,19 +7,18 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.observe.modes import unobserved
 from torchferry.observe.patching import Patches
 from torchferry.observe.program import Entrance, seed_all
-from torchferry.observe.steps import StepCounter, is_outermost_step
+from torchferry.observe.steps import StepCounter, scale_of, watch_scalers
 from torchferry.observe.where import watch_optimizers
 from torchferry.proof.operators import SUFFIX
 from torchferry.proof.recorder import Namer, ProofRecorder, current_rank
@@ -39,11 +38,12 @@ def start(settings: ProofSettings) -> None:
     if settings.other_project:
         atexit.register(_name_imports, settings)
     if settings.operators_step:
-        start_operators(settings)  # before the hook that ends the process after a step
+        watch_optimizers()  # before the hook that ends the process after a step
+        counter.operators = _OperatorsOfStep(settings)
     _record_backward()
     _notice_optimizers()
     counter.watch(Patches())  # for good
-    _record_scales()
+    watch_scalers(_loss_scaled)
     if settings.weights is not Weights.OWN:
         share_weights(settings)
 
@@ -71,7 +71,10 @@ def _record_backward() -> None:
         if getattr(running, "now", False):
             original(tensors, *args, **kwargs)
             return
-        losses = [tensors] if isinstance(tensors, torch.Tensor) else _tensors(tensors)
+        given = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        losses = [
+            each for each in given if isinstance(each, torch.Tensor)
+        ]  # others are for PyTorch to refuse
         recorder = _recorders[0]
         recorder.backward(losses)
         running.now = True
@@ -99,26 +102,24 @@ def _notice_optimizers() -> None:
     torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
 
 
-def _tensors(given: Any) -> Sequence[torch.Tensor]:
-    """What is no sequence of tensors is for PyTorch to refuse."""
-    if not isinstance(given, (list, tuple)):
-        return []
-    return [each for each in given if isinstance(each, torch.Tensor)]
-
-
 class _RecordingCounter(StepCounter):
     """Records each optimizer's steps on the way."""
 
     def __init__(self) -> None:
         super().__init__(self._tell_recorder)
+        self.operators: _OperatorsOfStep | None = None
 
     def _begins(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.operators is not None:
+            self.operators.optimizer_begins()
         if not _recorders[0].is_complete():
             _recorders[0].before_step(optimizer)
         super()._begins(optimizer)
 
     def _has_stepped(self, optimizer: torch.optim.Optimizer) -> None:
         recorder = _recorders[0]
+        if self.operators is not None:
+            self.operators.optimizer_ends()
         if not recorder.is_complete():
             recorder.after_step(optimizer, self.number)
         if recorder.is_complete():
@@ -137,23 +138,10 @@ class _RecordingCounter(StepCounter):
             raise SystemExit(0)
 
 
-def _record_scales() -> None:
+def _loss_scaled(scaler: Any, loss: Any, scaled: Any) -> None:
     """The loss that a program prints is the one before a GradScaler scales it."""
-    scaler = _grad_scaler()
-    original = scaler.scale
-
-    @functools.wraps(original)
-    def scale(self: Any, outputs: Any) -> Any:
-        scaled = original(self, outputs)
-        if isinstance(scaled, torch.Tensor) and scaled is not outputs:
-            _recorders[0].scaled(scaled, float(self.get_scale()))
-        return scaled
-
-    scaler.scale = scale
-
-
-def _grad_scaler() -> Any:
-    return getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+    if isinstance(scaled, torch.Tensor) and scaled is not loss:
+        _recorders[0].scaled(scaled, scale_of(scaler))
 
 
 # Gives the migrated run the weights of the reference: for programs that draw them on the device.
@@ -188,8 +176,8 @@ def share_weights(settings: ProofSettings) -> None:
 def _named_tensors(parameters: list[torch.Tensor]) -> _Tensors:
     naming = Namer().name(parameters)
     own = {f"parameter {place}": parameter for place, parameter in enumerate(parameters)}
-    others = {f"parameter {name}": each for name, each in naming.parameters()}
-    return {**own, **others, **{f"buffer {name}": each for name, each in naming.buffers()}}
+    others = {f"parameter {name}": each for name, each in naming.tensors("parameters")}
+    return {**own, **others, **{f"buffer {name}": each for name, each in naming.tensors("buffers")}}
 
 
 def _fill(here: _Tensors, saved: _Tensors) -> None:
@@ -200,44 +188,28 @@ def _fill(here: _Tensors, saved: _Tensors) -> None:
             tensor.detach().copy_(source)
 
 
-# Turns the operator recorder on for one optimizer step of this process.
-
-
-def start_operators(settings: ProofSettings) -> None:
-    """Record the operators between the step before and the end of the step that the settings name."""
-    watch_optimizers()
-    _Watch(settings).begin()
-
-
-class _Watch:
-    """Asked before the recorder of steps is, which counts them."""
+class _OperatorsOfStep:
+    """Records the operators between the step before and the end of the step that the settings name. Told of each step
+    before the recorder of steps is, which counts them."""
 
     def __init__(self, settings: ProofSettings) -> None:
         self._settings = settings
         self._recorder: Recorder | None = None
         self._entrance = Entrance(self._record)
-
-    def begin(self) -> None:
-        register_optimizer_step_pre_hook(self._before_step)
-        register_optimizer_step_post_hook(self._after_step)
-        if self._settings.operators_step == 1:
+        if settings.operators_step == 1:
             # Not at once: the building of the model, and of the libraries that it needs, is not part of the step.
             self._entrance.open()
 
-    def _before_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        if is_outermost_step() and self._number() == self._settings.operators_step:
+    def optimizer_begins(self) -> None:
+        if _recorders[0].steps + 1 == self._settings.operators_step:
             self._record()
 
-    def _after_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        if not is_outermost_step():
-            return
-        if self._number() == self._settings.operators_step and self._recorder is not None:
+    def optimizer_ends(self) -> None:
+        number = _recorders[0].steps + 1
+        if number == self._settings.operators_step and self._recorder is not None:
             self._recorder.stop()
-        elif self._number() == self._settings.operators_step - 1:
+        elif number == self._settings.operators_step - 1:
             self._record()
-
-    def _number(self) -> int:
-        return _recorders[0].steps + 1
 
     def _record(self) -> None:
         self._entrance.close()

@@ -36,26 +36,12 @@ def identity_line(identity: ProcessIdentity) -> str:
 
 
 def step_line(step: StepRecord) -> str:
-    """One line; numbers are written so that reading them gives the same bits."""
-    content = {
-        "ordinal": step.ordinal,
-        "optimizer": step.optimizer,
-        "optimizer_type": step.optimizer_type,
-        "losses": [[loss.value, _written(loss.facts), loss.place, loss.scale] for loss in step.losses],
-        "skipped": step.skipped,
-        "gradients": [[each.name, _written(each.facts)] for each in step.gradients],
-        "parameters": [[each.name, _written(each.facts)] for each in step.parameters],
-        "buffers": [[each.name, _written(each.facts)] for each in step.buffers],
-        "devices": step.devices,
-        "step": step.step,
-    }
-    return json.dumps(content, separators=(",", ":")) + "\n"
+    """One line: a record as the list of its fields; numbers are written so that reading them gives the same bits."""
+    return json.dumps(step, separators=(",", ":"), default=_fields) + "\n"
 
 
-def _written(facts: TensorFacts | None) -> list[Any] | None:
-    if facts is None:
-        return None
-    return [facts.shape, facts.dtype, facts.checksum, facts.norm, facts.projections]
+def _fields(record: Any) -> list[Any]:
+    return [getattr(record, name) for name in record.__dataclass_fields__]
 
 
 def read_identity(path: Path) -> ProcessIdentity | None:
@@ -80,16 +66,15 @@ def _whole_lines(path: Path) -> Iterator[str]:
                 yield line
 
 
-def _step(content: dict[str, Any]) -> StepRecord:
-    losses = tuple(
-        LossRecord(value, _facts(facts), place, scale) for value, facts, place, scale in content["losses"]
+def _step(content: list[Any]) -> StepRecord:
+    ordinal, optimizer, kind, losses, skipped, *named, devices, step = content
+    made = tuple(LossRecord(value, _facts(facts), place, scale) for value, facts, place, scale in losses)
+    gradients, parameters, buffers = (
+        tuple(NamedFacts(name, facts and _facts(facts)) for name, facts in group) for group in named
     )
-    named = {
-        group: tuple(NamedFacts(name, facts and _facts(facts)) for name, facts in content[group])
-        for group in ("gradients", "parameters", "buffers")
-    }
-    devices = tuple(content["devices"])
-    return StepRecord(**{**content, "losses": losses, **named, "devices": devices})
+    return StepRecord(
+        ordinal, optimizer, kind, made, skipped, gradients, parameters, buffers, tuple(devices), step
+    )
 
 
 def _facts(written: list[Any]) -> TensorFacts:
@@ -123,22 +108,18 @@ def find_recordings(folder: Path) -> list[Recording]:
     found = [(identity, path) for path in folder.glob(f"*{SUFFIX}") if (identity := read_identity(path))]
     stepped = [(identity, path) for identity, path in found if any(True for _ in read_steps(path))]
     last = max((identity.restart for identity, _ in stepped), default=0)
-    kept = [(identity, path) for identity, path in stepped if identity.restart == last]
-    kept.sort(key=lambda each: _order(each[0]))
+    kept = [
+        (-1 if identity.rank is None else identity.rank, identity, path)
+        for identity, path in stepped
+        if identity.restart == last
+    ]
+    # the same in every run: of processes that are started at once, another may be the first each time
+    kept.sort(key=lambda each: (each[0], each[1].role != MAIN, each[1].role, each[1].started))
     recordings: list[Recording] = []
-    for identity, path in kept:
-        before = sum(1 for each in recordings if each.key[0] == _rank(identity))
-        recordings.append(Recording(identity, (_rank(identity), before), path))
+    for rank, identity, path in kept:
+        before = sum(1 for each in recordings if each.key[0] == rank)
+        recordings.append(Recording(identity, (rank, before), path))
     return recordings
-
-
-def _order(identity: ProcessIdentity) -> tuple[int, bool, str, int]:
-    """The same in every run: of processes that are started at once, another may be the first each time."""
-    return _rank(identity), identity.role != MAIN, identity.role, identity.started
-
-
-def _rank(identity: ProcessIdentity) -> int:
-    return -1 if identity.rank is None else identity.rank
 
 
 def processes_that_called_backward(folder: Path) -> int:
@@ -152,22 +133,20 @@ def summary(recording: Recording) -> ProcessSummary:
     steps = []
     for step in recording.steps():
         types[step.optimizer] = step.optimizer_type
-        steps.append(_summary(step))
+        norms = [gradient.facts.norm for gradient in step.gradients if gradient.facts]
+        checksums = "".join(parameter.facts.checksum for parameter in step.parameters if parameter.facts)
+        steps.append(
+            StepSummary(
+                ordinal=step.ordinal,
+                optimizer=step.optimizer,
+                losses=tuple(loss.value for loss in step.losses),
+                gradient_norm=math.sqrt(sum(norm * norm for norm in norms)),
+                checksum=hashlib.sha256(checksums.encode()).hexdigest()[:_CHECKSUM_DIGITS],
+                skipped=step.skipped,
+                step=step.step,
+            )
+        )
     return ProcessSummary(recording.identity, tuple(types[index] for index in sorted(types)), tuple(steps))
-
-
-def _summary(step: StepRecord) -> StepSummary:
-    norms = [gradient.facts.norm for gradient in step.gradients if gradient.facts]
-    checksums = "".join(parameter.facts.checksum for parameter in step.parameters if parameter.facts)
-    return StepSummary(
-        ordinal=step.ordinal,
-        optimizer=step.optimizer,
-        losses=tuple(loss.value for loss in step.losses),
-        gradient_norm=math.sqrt(sum(norm * norm for norm in norms)),
-        checksum=hashlib.sha256(checksums.encode()).hexdigest()[:_CHECKSUM_DIGITS],
-        skipped=step.skipped,
-        step=step.step,
-    )
 
 
 # What a run that failed has to say for itself: the last traceback of its error output.

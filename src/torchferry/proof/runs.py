@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TextIO
 
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.launch.environment import environment_at
@@ -18,7 +21,7 @@ from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.proof.model import REFERENCE, ProcessSummary, ProgramRun, ProofRequest
-from torchferry.proof.recordings import Recording, find_recordings, summary
+from torchferry.proof.recordings import SUFFIX, Recording, find_recordings, summary
 from torchferry.proof.settings import (
     IMPORTS_SUFFIX,
     Projects,
@@ -28,11 +31,11 @@ from torchferry.proof.settings import (
     moved_search_path,
     projects,
 )
+from torchferry.report.progress import StatusLine
 from torchferry.vendors.model import Vendor
 
-Watch = Callable[
-    [str, Path, "int | None"], AbstractContextManager[object]
-]  # name of the run, its records, steps
+# name of the run, its records, steps
+Watch = Callable[[str, Path, "int | None"], AbstractContextManager[object]]
 LOGS = "logs"
 _AGAIN = "-again"
 _RECORDED = "-recorded"
@@ -106,11 +109,8 @@ class Execution:
     def crashed(self) -> bool:
         """Whether it ended ill before it had done what it was to do; what the recorder's own end of a process does
         to the program is not its fault."""
-        return self.run.exit_code != 0 and not self._is_complete()
-
-    def _is_complete(self) -> bool:
         processes = self.run.processes
-        return bool(processes) and all(self._has_all_steps(process) for process in processes)
+        return self.run.exit_code != 0 and not (processes and all(map(self._has_all_steps, processes)))
 
     def _has_all_steps(self, process: ProcessSummary) -> bool:
         if self.settings.operators_step:
@@ -243,3 +243,60 @@ def _same_input() -> int:
             os.lseek(0, 0, os.SEEK_SET)
             return 0
     return subprocess.DEVNULL
+
+
+# The line on a terminal that says how far a run is, read from the records as they grow.
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+_CHUNK = 1 << 20
+
+
+class RecordedSteps:
+    """Counts the steps of the process that has taken most, reading each byte once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+        self._lines: dict[Path, int] = {}
+
+    def count(self) -> int:
+        """How many steps there are by now; the first line of a file is no step."""
+        for path in self._folder.glob(f"*{SUFFIX}"):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                while chunk := file.read(_CHUNK):
+                    self._lines[path] = self._lines.get(path, 0) + chunk.count(b"\n")
+                self._read[path] = file.tell()
+        return max((lines - 1 for lines in self._lines.values()), default=0)
+
+
+@contextmanager
+def shown(name: str, folder: Path, steps: int | None, stream: TextIO) -> Iterator[None]:
+    """Show how far a run is while the block goes on; the line is gone afterwards."""
+    done = threading.Event()
+    line = StatusLine(stream)
+    counter = RecordedSteps(folder)
+    of = "" if steps is None else f" of {steps}"
+
+    def show() -> None:
+        while not done.wait(_SECONDS_BETWEEN_LOOKS):
+            line.show(f"ferry prove: {name}: step {counter.count()}{of}")
+
+    thread = _thread_without_signals(show)
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        line.clear()
+
+
+def _thread_without_signals(work: Callable[[], None]) -> threading.Thread:
+    """The supervisor waits for signals in the main thread; none may be delivered to this one instead."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return thread

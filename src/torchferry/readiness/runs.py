@@ -1,7 +1,11 @@
-"""Runs a user's program or model as a process of its own and gathers the operators that it calls. Imports no torch."""
+"""Runs a user's program or model as a process of its own and gathers the operators that it calls. Imports no torch.
+
+The process of a model is `python -m torchferry.readiness.runs REQUEST FOLDER`.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from torchferry.errors import RunError
-from torchferry.files.aside import temporary_folder
+from torchferry.errors import FerryError, RunError
+from torchferry.files.aside import temporary_folder, write_whole
 from torchferry.launch.environment import environment_at
 from torchferry.launch.parts import UNCOMPILED
 from torchferry.launch.place import DeviceKind, Place
@@ -19,11 +23,12 @@ from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop
 from torchferry.readiness import capture_json
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 from torchferry.readiness.model import Capture, OperatorSite, Signature, Use
-from torchferry.readiness.models import child
 from torchferry.readiness.models.request import ModelRequest, checked
+from torchferry.settings import decode, encode
 from torchferry.sim.build import is_built
 from torchferry.units import signal_name
 
+CAPTURE, ERROR = "capture.json", "error.txt"  # one of them is left in the folder by the process of a model
 ENDED_ILL = "ended_ill"
 NO_STEP = "no_step"
 
@@ -102,11 +107,11 @@ def capture_model(request: ModelRequest, place: Place | None = None, timeout: fl
         request = replace(request, device=place.device_type)
     request = checked(request)
     with temporary_folder() as folder:
-        command = [sys.executable, "-m", child.__name__, request.encode(), folder]
+        command = [sys.executable, "-m", __name__, encode(request), folder]
         environment = environment_at(place, extra=UNCOMPILED)
         ending = run_supervised(command, environment, stdout=own_stderr(), seconds=timeout, is_ours=True)
         stop_if_told(ending)
-        error, capture = Path(folder, child.ERROR), Path(folder, child.CAPTURE)
+        error, capture = Path(folder, ERROR), Path(folder, CAPTURE)
         if error.exists():
             raise RunError(error.read_text("utf-8"))
         if not capture.exists():
@@ -122,3 +127,22 @@ def _how_it_ended(ending: Ending) -> str:
     if ending.exit_code > 128:
         return f"its process crashed with {signal_name(ending.exit_code - 128)}"
     return f"its process ended with exit code {ending.exit_code}; what it printed is above"
+
+
+def main(request: str, folder: str) -> int:
+    """In the process of a model: capture as the request says; an error is one line for the process that asked."""
+    if os.getcwd() not in sys.path:  # Python leaves it out where it is told to be safe
+        sys.path.insert(0, os.getcwd())
+    try:
+        from torchferry.readiness.models.step import capture_here
+
+        capture = capture_here(decode(ModelRequest, request))
+        write_whole(Path(folder, CAPTURE), capture_json.dump(capture).encode())
+    except FerryError as error:
+        write_whole(Path(folder, ERROR), str(error).encode("utf-8", "backslashreplace"))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -131,7 +131,7 @@ def result_table(
     rows = (
         (
             Cell(called(result.subject), is_code=True),
-            Cell(grades[result.status].name, grades[result.status].style),
+            grades[result.status],
             Cell(lines(said(result))),
         )
         for result in results

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchferry import units
 from torchferry.report.formats import Options
+from torchferry.report.records import Grade, tone_of
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Language, Text
 
@@ -38,7 +39,7 @@ class Cell:
         return self.text if isinstance(self.text, str) else self.text.in_language(language)
 
 
-Field = Cell | Text | str | int | float | None
+Field = Cell | Grade | Text | str | int | float | None
 FIGURES: Mapping[str, Callable[[float], str]] = {
     "count": lambda value: f"{int(value):,}" if value == int(value) else f"{value:,.2f}",
     "time": units.duration,
@@ -78,6 +79,8 @@ class Column:
         """What the column makes of a field; nothing of what is not known."""
         if isinstance(field, Cell):
             return field
+        if isinstance(field, Grade):
+            return Cell(field.name, field.style)
         if isinstance(field, Text):
             return Cell(field)
         if isinstance(field, str) or field is None:
@@ -241,7 +244,6 @@ def _values(table: Table, options: Options) -> list[list[str | int | float]]:
 def to_html(page: Page, options: Options) -> str:
     """One file in both languages."""
     from torchferry.report import html
-    from torchferry.report.records import tone_of
 
     tone = tone_of(page.verdicts[0][1]).kind if page.verdicts else "info"
     head, *rest = [verdict for verdict, _ in page.verdicts] or [page.title]
@@ -275,7 +277,6 @@ def html_table(table: Table, kind: str = "rules") -> str:
 def html_cell(cell: Cell) -> str:
     """A field in both languages, in the tone of its style."""
     from torchferry.report import html
-    from torchferry.report.records import tone_of
 
     if isinstance(cell.text, Text):
         pairs = map(Text, *(cell.say(language).split("\n") for language in ("en", "zh")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,6 @@ _ALL_DIGITS = 16
 STYLES = 6  # classes s0 to s5
 _LIMIT = 1e300  # so that no difference of two values overflows
 _LOGARITHMIC_FROM = 1000.0
-
-
 MAX_GROUPS = 300
 Points = Mapping[float, float]  # step -> value; of several values in a step, the earlier ones lie before it
 _STEP = Text("Step", "步骤")
@@ -145,7 +143,7 @@ class Axis:
         step = _round_step((self.high - self.low) / TICKS)
         largest = max(abs(self.low), abs(self.high))
         digits = max(1, math.ceil(math.log10(largest / step)) + 1) if largest > step else 1
-        value = _rounded(value, digits)
+        value = float(f"{value:.{max(digits, _USUAL_DIGITS)}g}")  # 0.30000000000000004 is 0.3
         return number(value) if digits <= _USUAL_DIGITS else f"{value:.{min(digits, _ALL_DIGITS)}g}"
 
     def _measure(self, value: float) -> float:
@@ -196,7 +194,7 @@ def legend_sign(place: int) -> str:
     line = '<path class="curve" d="M1 9H41"/>'
     return (
         f'<svg class="sign s{place % STYLES}" viewBox="0 0 42 18" width="42" height="18" aria-hidden="true">'
-        f'{line}<path class="mark" d="{_MARKS[place % STYLES](21, 9)}"/></svg>'
+        f'{line}<path class="mark" d="{_drawn(_MARKS[place % STYLES], 21, 9)}"/></svg>'
     )
 
 
@@ -223,28 +221,25 @@ def _curve(chart: Chart, place: int, across: Axis, up: Axis | None) -> Iterator[
         else None
         for step, value in zip(chart.steps, values, strict=True)
     ]
-    yield f'<g class="s{place % STYLES}"><path class="curve" d="{_path(positions, values)}"/>'
+    path, pen = "", "M"
+    for position, value in zip(positions, values, strict=True):
+        if position:
+            path += f"{pen}{position[0]:.1f} {position[1]:.1f}"
+            pen = "L"
+        elif value is not None:  # not finite: the line is broken; a missing value is passed over
+            pen = "M"
+    yield f'<g class="s{place % STYLES}"><path class="curve" d="{path}"/>'
     present = [at for at, position in enumerate(positions) if position]
     every = max(1, math.ceil(len(present) / MAX_MARKS))
     shift = (place * every) // max(1, len(chart.values))  # so that the marks of equal curves take turns
     for at in present[shift::every]:
-        yield _mark(chart, place, at, _MARKS[place % STYLES](*(positions[at] or (0, 0))), "mark")
+        yield _mark(chart, place, at, _drawn(_MARKS[place % STYLES], *(positions[at] or (0, 0))), "mark")
     for at, value in enumerate(values):
         if value is not None and not math.isfinite(value):
-            yield _mark(chart, place, at, _cross(across.position(chart.steps[at]), TOP + 4), "mark bad")
+            yield _mark(
+                chart, place, at, _drawn(_CROSS, across.position(chart.steps[at]), TOP + 4), "mark bad"
+            )
     yield "</g>"
-
-
-def _path(positions: Sequence[tuple[float, float] | None], values: Sequence[float | None]) -> str:
-    """A line through the points, broken where a value is not finite; a missing one is passed over."""
-    path, pen = [], "M"
-    for position, value in zip(positions, values, strict=True):
-        if position:
-            path.append(f"{pen}{position[0]:.1f} {position[1]:.1f}")
-            pen = "L"
-        elif value is not None:
-            pen = "M"
-    return "".join(path)
 
 
 def _mark(chart: Chart, place: int, at: int, path: str, kind: str) -> str:
@@ -258,38 +253,23 @@ def step_label(step: float) -> str:
     return f"{step:.0f}" if step == int(step) else f"{math.ceil(step)} ({step:.2f})"
 
 
-def _circle(x: float, y: float) -> str:
-    return f"M{x - 6:.1f} {y:.1f}a6 6 0 1 0 12 0a6 6 0 1 0 -12 0"
+# The mark of each curve, and the cross of a value that is not finite: its path, from a point to the left and above it.
+_CROSS = (4, 4, "l8 8m0 -8l-8 8")
+_MARKS = (
+    (6, 0, "a6 6 0 1 0 12 0a6 6 0 1 0 -12 0"),  # a circle
+    _CROSS,
+    (3, 3, "h6v6h-6z"),  # a square
+    (0, 5, "v10m-5 -5h10"),  # a plus
+    (0, 5, "l4.5 8h-9z"),  # a triangle
+    (0, 4, "l4 4l-4 4l-4 -4z"),  # a diamond
+)
 
 
-def _cross(x: float, y: float) -> str:
-    return f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-
-
-def _plus(x: float, y: float) -> str:
-    return f"M{x:.1f} {y - 5:.1f}v10m-5 -5h10"
-
-
-def _square(x: float, y: float) -> str:
-    return f"M{x - 3:.1f} {y - 3:.1f}h6v6h-6z"
-
-
-def _triangle(x: float, y: float) -> str:
-    return f"M{x:.1f} {y - 5:.1f}l4.5 8h-9z"
-
-
-def _diamond(x: float, y: float) -> str:
-    return f"M{x:.1f} {y - 4:.1f}l4 4l-4 4l-4 -4z"
-
-
-_MARKS: tuple[Callable[[float, float], str], ...] = (_circle, _cross, _square, _plus, _triangle, _diamond)
+def _drawn(mark: tuple[int, int, str], x: float, y: float) -> str:
+    left, above, path = mark
+    return f"M{x - left:.1f} {y - above:.1f}{path}"
 
 
 def _round_step(rough: float) -> float:
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-
-
-def _rounded(value: float, digits: int) -> float:
-    """Without the dust of adding up steps: 0.30000000000000004 is 0.3."""
-    return float(f"{value:.{max(digits, _USUAL_DIGITS)}g}")

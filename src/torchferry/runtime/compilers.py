@@ -9,7 +9,6 @@ import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import torch
@@ -35,12 +34,13 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         compile = eager_without_inductor(target.device_type, target.is_reference, prepare)  # noqa: A001
         yield Patch("torch.compile", torch, "compile", compile, means)
     if target.is_reference:
-        yield _FakeTensors().change()
+        means = "takes CUDA's devices for the CPU"  # when something is compiled; it is taken back here
+        yield Action("torch.compile", means, lambda: None, _FakeTensors.be_as_before)
     yield from _streams_are_streams(target)
 
 
 def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
-    say = _Once(
+    say = _once(
         f"torch.jit.script does nothing on {target.device_type}: {target.company}'s adapter runs scripted code "
         "eagerly"
     )
@@ -48,7 +48,8 @@ def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     original = torch.jit.script
 
     def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_of_pytorch(sys._getframe(1)):
+        # PyTorch scripts formulas of its own, those of forward-mode derivatives, and needs their graphs.
+        if sys._getframe(1).f_code.co_filename.startswith(_PYTORCH):
             return original(obj, *args, **kwargs)
         if not target.is_reference:
             say()
@@ -60,11 +61,6 @@ def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     means = "gives back what it is given: the code runs eagerly"
     yield Patch("torch.jit.script", torch.jit, "script", script, means)
     yield Patch("torch.jit.script_method", torch.jit, "script_method", script_method, means)
-
-
-def _is_of_pytorch(caller: FrameType) -> bool:
-    """PyTorch scripts formulas of its own, those of forward-mode derivatives, and needs their graphs."""
-    return caller.f_code.co_filename.startswith(_PYTORCH)
 
 
 def _scripts_know_factories() -> Change:
@@ -104,7 +100,7 @@ def eager_without_inductor(
     """torch.compile that captures graphs and runs them eagerly, where inductor would have to generate code that it
     can't; silently for a reference: code made by a compiler rounds otherwise than what it is compared with."""
     original = torch.compile
-    say = _Once(
+    say = _once(
         f"torch.compile: inductor has no code generator for {device_type} here; the graph is captured and run eagerly"
     )
 
@@ -151,7 +147,6 @@ class _FakeTensors:
 
     @classmethod
     def be_on_the_cpu(cls) -> None:
-        """Do so from now on."""
         from torch._subclasses.fake_tensor import FakeTensor
 
         if cls._original is not None:
@@ -168,27 +163,13 @@ class _FakeTensors:
 
     @classmethod
     def be_as_before(cls) -> None:
-        """Take it back."""
         if cls._original is not None:
             from torch._subclasses.fake_tensor import FakeTensor
 
             type.__setattr__(FakeTensor, "__new__", cls._original)
             cls._original = None
 
-    def change(self) -> Change:
-        """Nothing yet; what a compilation changes is taken back."""
-        means = "takes CUDA's devices for the CPU"
-        return Action("torch.compile", means, lambda: None, self.be_as_before)
 
-
-class _Once:
-    """A warning that is given once."""
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-        self._said = False
-
-    def __call__(self) -> None:
-        if not self._said:
-            self._said = True
-            warnings.warn(self._message, stacklevel=3)
+def _once(message: str) -> Callable[[], None]:
+    """A warning that is given once, of the line that calls the function which gives it."""
+    return functools.cache(lambda: warnings.warn(message, stacklevel=3))

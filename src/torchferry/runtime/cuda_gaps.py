@@ -34,15 +34,13 @@ def gaps(target: LayerTarget, in_front: Mapping[str, Answer]) -> Gaps:
 def _capturing(target: LayerTarget) -> Answer:
     """A vendor may have the question in its module of graphs only."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # a simulated module warns of what is not known to exist: nobody uses it yet
+        # a simulated module warns of what is not known to exist: nobody uses it yet
+        warnings.simplefilter("ignore")
         ask = getattr(getattr(target.module, "graphs", None), "is_current_stream_capturing", None)
     return (lambda: False, "false") if ask is None else (ask, f"{target.torch_module}.graphs.{ask.__name__}")
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """Do nothing."""
+def _nothing(*_: Any, **__: Any) -> None: ...
 
 
 def _zero(*_: Any, **__: Any) -> int:
@@ -55,11 +53,10 @@ def _nothing_inside(*_: Any, **__: Any) -> Iterator[None]:
     yield
 
 
-def _cudart() -> SimpleNamespace:
-    """The calls of CUDA's runtime library that training programs make to steer a profiler."""
-    return SimpleNamespace(
-        cudaProfilerStart=_zero, cudaProfilerStop=_zero, cudaHostRegister=_zero, cudaHostUnregister=_zero
-    )
+# The calls of CUDA's runtime library that training programs make to steer a profiler.
+_CUDART = SimpleNamespace(
+    cudaProfilerStart=_zero, cudaProfilerStop=_zero, cudaHostRegister=_zero, cudaHostUnregister=_zero
+)
 
 
 def get_arch_list() -> list[str]:
@@ -76,7 +73,7 @@ _NEUTRAL: Mapping[str, Answer] = {
     "amp.amp_definitely_not_available": (lambda: False, "false"),
     "amp.common.amp_definitely_not_available": (lambda: False, "false"),
     "check_error": (_nothing, _DOES_NOTHING),
-    "cudart": (_cudart, "steers no profiler"),
+    "cudart": (lambda: _CUDART, "steers no profiler"),
     "get_allocator_backend": (lambda: "native", '"native"'),
     "get_arch_list": (get_arch_list, "no architectures"),
     "get_gencode_flags": (lambda: "", "no flags"),
@@ -113,7 +110,14 @@ class NotOnThisDeviceError(NotImplementedError):
 
 def absent(name: str, original: Any, target: LayerTarget) -> Any:
     """A function or class in the place of `original` that raises when it is used."""
-    message = _message(name, target)
+    if target.is_reference:
+        message = f"{name} has no counterpart on the CPU, which stands for CUDA here; guard the call"
+    else:
+        note = target.vendor.api_notes.get(name, "") if target.vendor else ""
+        message = (
+            f"{name} has no counterpart on {target.company}'s `{target.device_type}` device{note and f': {note}'}; "
+            f"guard the call, or replace it (ferry scan --to {target.settings.vendor} lists all such places)"
+        )
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise NotOnThisDeviceError(message)
@@ -124,14 +128,3 @@ def absent(name: str, original: Any, target: LayerTarget) -> Any:
     refuse.__name__ = refuse.__qualname__ = leaf
     refuse.__doc__ = message
     return refuse
-
-
-def _message(name: str, target: LayerTarget) -> str:
-    note = target.vendor.api_notes.get(name, "") if target.vendor else ""
-    reason = f": {note}" if note else ""
-    if target.is_reference:
-        return f"{name} has no counterpart on the CPU, which stands for CUDA here; guard the call"
-    return (
-        f"{name} has no counterpart on {target.company}'s `{target.device_type}` device{reason}; guard the call, or "
-        f"replace it (ferry scan --to {target.settings.vendor} lists all such places)"
-    )

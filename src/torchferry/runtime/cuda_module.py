@@ -79,16 +79,12 @@ def _names_of_cuda() -> Iterator[tuple[str, Any, str]]:
             if leaf.startswith("__"):
                 continue
             if not isinstance(value, ModuleType):
-                if _is_torchs(value):
+                # its modules hold `cast` and `lru_cache` as well
+                made_in = getattr(value, "__module__", None) if callable(value) else None
+                if not isinstance(made_in, str) or made_in.partition(".")[0] == "torch":
                     yield f"{path}.{leaf}", module, leaf
             elif value.__name__ == f"{path}.{leaf}":
                 waiting.append((value.__name__, value))
-
-
-def _is_torchs(value: Any) -> bool:
-    """Whether a value is torch's own: its modules hold `cast` and `lru_cache` as well."""
-    made_in = getattr(value, "__module__", None) if callable(value) else None
-    return not isinstance(made_in, str) or made_in.partition(".")[0] == "torch"
 
 
 def _counterpart(name: str, owner: Any, leaf: str, target: LayerTarget) -> Any:
@@ -163,12 +159,11 @@ def _renamed_elsewhere(target: LayerTarget) -> Iterator[Change]:
     apis: Mapping[str, Any] = target.vendor.apis if target.vendor else {}
     for name, api in apis.items():
         elsewhere = name.startswith(("torch.backends.", "torch.distributed."))
-        if not elsewhere or api.support is not Support.RENAMED:
-            continue
-        path, _, leaf = name.rpartition(".")
-        owner, value = found(path), found(api.name)
-        if isinstance(owner, ModuleType) and value is not None:
-            yield Patch(name, owner, leaf, value, api.name)
+        if elsewhere and api.support is Support.RENAMED:
+            path, _, leaf = name.rpartition(".")
+            owner, value = found(path), found(api.name)
+            if isinstance(owner, ModuleType) and value is not None:
+                yield Patch(name, owner, leaf, value, api.name)
 
 
 def _spelled(value: Any, name: str, target: LayerTarget) -> str:

@@ -50,13 +50,17 @@ def _of_device(constructor: Constructor, target: LayerTarget) -> Any:
     known: dict[Any, torch.device] = {}
     original = constructor.original
 
+    def without_number(text: str) -> str:
+        """The CPU with a number is the CPU; in a reference, where a number makes it one of CUDA's, without it."""
+        return "cpu" if target.is_reference and text.startswith("cpu:") else text
+
     def make(cls: type, *args: Any, **settings: Any) -> Any:
         if len(args) == 1 and not settings:
             first = args[0]
             kind = first.__class__
             if kind is str or kind is int:
                 if first not in known:
-                    said = target.text(_host(first, target)) if kind is str else target.indexed(first)
+                    said = target.text(without_number(first)) if kind is str else target.indexed(first)
                     known[first] = original(cls, (said,), {})
                 return known[first]
             # A word of another class, an Enum's for one, says the same.
@@ -72,11 +76,6 @@ def _of_device(constructor: Constructor, target: LayerTarget) -> Any:
         return make(cls, f"{CUDA}:{index}") if index >= 0 else original(cls, (target.device_type, index), {})
 
     return make
-
-
-def _host(text: str, target: LayerTarget) -> str:
-    """The CPU with a number is the CPU; in a reference, where a number makes it one of CUDA's, without it."""
-    return "cpu" if target.is_reference and text.startswith("cpu:") else text
 
 
 def _of_first_argument(constructor: Constructor, target: LayerTarget) -> Any:

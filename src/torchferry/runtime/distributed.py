@@ -1,19 +1,23 @@
-"""Process groups: NCCL's name is the vendor's collective library's."""
+"""Several devices: NCCL's name is the vendor's collective library's, DataParallel over one device is the module."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.nn import DataParallel
 
 from torchferry.runtime.patches import Change, Patch
 from torchferry.runtime.settings import TypeChecks
 from torchferry.runtime.target import LayerTarget, TwoNames, taking_device_type
 
 _NCCL = "nccl"
+_DATA_PARALLEL = "torch.nn.DataParallel"
+_ONE_DEVICE = "over one device: the module itself"
 # function -> where it takes the backend by position
 _TAKE_BACKEND = {"init_process_group": 0, "new_group": 2, "new_subgroups": None, "split_group": None}
 
@@ -95,7 +99,10 @@ def _parallel_without_devices() -> Change:
 
     @functools.wraps(original)
     def without_devices(self: Any, module: Any, *args: Any, **settings: Any) -> None:
-        original(self, module, None, None, *args[2:], **_without(settings, ("device_ids", "output_device")))
+        kept = {
+            name: value for name, value in settings.items() if name not in ("device_ids", "output_device")
+        }
+        original(self, module, None, None, *args[2:], **kept)
 
     return Patch(
         "torch.nn.parallel.DistributedDataParallel", owner, "__init__", without_devices, "takes no device ids"
@@ -120,5 +127,40 @@ def _sharded_on_the_cpu() -> Iterator[Change]:
     yield Patch(name, owner, "__init__", sharded, "shards on the CPU")
 
 
-def _without(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in names}
+def data_parallel_changes(target: LayerTarget) -> Iterator[Change]:
+    """torch.nn.DataParallel over one device is the module itself: PyTorch's part of it is in CUDA builds only. Over
+    several it stays what the vendor makes of it; a reference has its own."""
+    if target.is_reference:
+        return
+    made = one_device_or(target.module.device_count, DataParallel.__init__)
+    yield Patch(_DATA_PARALLEL, DataParallel, "__init__", made, _ONE_DEVICE)
+    yield Patch(
+        f"{_DATA_PARALLEL}.scatter", DataParallel, "scatter", moving_to_one(DataParallel.scatter), _ONE_DEVICE
+    )
+
+
+def one_device_or(device_count: Callable[[], int], several: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that takes one device, and leaves several of them to another one."""
+    original = inspect.unwrap(several)  # PyTorch's own
+
+    @functools.wraps(several)
+    def make(self: Any, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        number = device_count() if device_ids is None else len(device_ids)
+        chosen = original if number <= 1 else several
+        chosen(self, module, device_ids, output_device, dim)
+
+    return make
+
+
+def moving_to_one(scatter: Callable[..., Any]) -> Callable[..., Any]:
+    """As DataParallel, arguments on the host are moved to the device."""
+    from torch.distributed.utils import _to_kwargs
+
+    @functools.wraps(scatter)
+    def move(self: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, device_ids: Any) -> Any:
+        if len(device_ids) != 1:
+            return scatter(self, inputs, kwargs, device_ids)
+        device = torch.device(self.src_device_obj.type, device_ids[0])
+        return _to_kwargs(inputs, kwargs or {}, device, False)
+
+    return move

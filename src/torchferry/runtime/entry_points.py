@@ -40,9 +40,16 @@ def changes(target: LayerTarget) -> Iterator[Change]:
     )
     yield _cuda_method(target)
     yield lazy_parameters()
-    yield _is_cuda(target)
+    own = target.vendor.is_attribute if target.vendor else ""
+    flag = inspect.getattr_static(torch.Tensor, own, None) if own else property(lambda _: True)
+    if flag is None:  # a plugin that names no attribute of its own
+        flag = property(lambda tensor: tensor.device.type == target.device_type)
+    means = f"torch.Tensor.{own}" if own else "true"
+    yield Patch("torch.Tensor.is_cuda", torch.Tensor, "is_cuda", flag, means)
     if not target.is_reference:  # there torch itself has to see that storages are the host's
-        yield from _storages_are_cuda(target)
+        flag = property(lambda storage: storage.device.type == target.device_type)
+        for kind in (torch.UntypedStorage, torch.TypedStorage):
+            yield Patch(f"torch.{kind.__name__}.is_cuda", kind, "is_cuda", flag, f"on {target.device_type}")
 
 
 def wrapped_factories() -> Iterator[tuple[str, Function]]:
@@ -140,19 +147,3 @@ def lazy_parameters() -> Patch:
     return Patch(
         name, UninitializedTensorMixin, known, allowed, "knows Tensor.cuda and Tensor.to as they are now"
     )
-
-
-def _is_cuda(target: LayerTarget) -> Patch:
-    own = target.vendor.is_attribute if target.vendor else ""
-    flag = inspect.getattr_static(torch.Tensor, own, None) if own else property(lambda _: True)
-    if flag is None:  # a plugin that names no attribute of its own
-        flag = property(lambda tensor: tensor.device.type == target.device_type)
-    means = f"torch.Tensor.{own}" if own else "true"
-    return Patch("torch.Tensor.is_cuda", torch.Tensor, "is_cuda", flag, means)
-
-
-def _storages_are_cuda(target: LayerTarget) -> Iterator[Change]:
-    own = target.device_type
-    flag = property(lambda storage: storage.device.type == own)
-    for kind in (torch.UntypedStorage, torch.TypedStorage):
-        yield Patch(f"torch.{kind.__name__}.is_cuda", kind, "is_cuda", flag, f"on {own}")

@@ -22,9 +22,8 @@ def changes(vendor: Vendor) -> Iterator[Change]:
     if not own:
         return
     followers = os.environ.get(_FOLLOWERS, "").split(",")
-    taken = {
-        name for name in own.values() if name in os.environ and name not in followers
-    }  # the user's own word
+    # the user's own word
+    taken = {name for name in own.values() if name in os.environ and name not in followers}
     own = {name: vendors for name, vendors in own.items() if vendors not in taken}
     for vendors in sorted(set(own.values())):
         said = [
@@ -37,7 +36,19 @@ def changes(vendor: Vendor) -> Iterator[Change]:
             yield _set_now(name, vendors, value)
     yield _set_now(_FOLLOWERS, _FOLLOWERS, ",".join(sorted(set(own.values()))))
     kind: Any = type(os.environ)
-    for method, function in (("__setitem__", _setting(kind, own)), ("__delitem__", _deleting(kind, own))):
+    set_item, delete_item = kind.__setitem__, kind.__delitem__
+
+    def __setitem__(self: Any, key: Any, value: Any) -> None:  # noqa: N807
+        set_item(self, key, value)
+        if self is os.environ and key in own and _means_something(key, value):
+            set_item(self, own[key], value)
+
+    def __delitem__(self: Any, key: Any) -> None:  # noqa: N807
+        delete_item(self, key)
+        if self is os.environ and key in own and own[key] in self:
+            delete_item(self, own[key])
+
+    for method, function in (("__setitem__", __setitem__), ("__delitem__", __delitem__)):
         yield Patch("os.environ", kind, method, function, ", ".join(f"{a} is {b}" for a, b in own.items()))
 
 
@@ -68,25 +79,3 @@ def _set_now(name: str, vendors: str, value: str | None) -> Change:
 
     means = "not set" if value is None else f"{vendors}={value}"
     return Action(name, means, lambda: put(value), lambda: put(before))
-
-
-def _setting(kind: Any, own: Mapping[str, str]) -> Any:
-    original = kind.__setitem__
-
-    def __setitem__(self: Any, key: Any, value: Any) -> None:  # noqa: N807
-        original(self, key, value)
-        if self is os.environ and key in own and _means_something(key, value):
-            original(self, own[key], value)
-
-    return __setitem__
-
-
-def _deleting(kind: Any, own: Mapping[str, str]) -> Any:
-    original = kind.__delitem__
-
-    def __delitem__(self: Any, key: Any) -> None:  # noqa: N807
-        original(self, key)
-        if self is os.environ and key in own and own[key] in self:
-            original(self, own[key])
-
-    return __delitem__

@@ -44,12 +44,10 @@ class _CapturedWork:
     """What was issued in a capture, and what it has touched."""
 
     calls: list[_IssuedCall] = field(default_factory=list)
-    made: dict[int, torch.UntypedStorage] = field(
-        default_factory=dict
-    )  # kept: an address must not come twice
-    before: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(
-        default_factory=dict
-    )  # bytes, and their contents
+    # kept: an address must not come twice
+    made: dict[int, torch.UntypedStorage] = field(default_factory=dict)
+    # bytes, and their contents
+    before: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
     def keep(self, tensor: torch.Tensor) -> None:
         """Remember what a tensor from outside holds before it is written to."""
@@ -59,7 +57,6 @@ class _CapturedWork:
             self.before[storage._cdata] = (whole, whole.clone())
 
     def take_back(self) -> None:
-        """Let everything from outside hold what it held."""
         with _plain_operators():
             for whole, contents in self.before.values():
                 whole.copy_(contents)
@@ -139,7 +136,6 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 
 
 def _written(func: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> list[Any]:
-    """The arguments that an operator writes to."""
     arguments = func._schema.arguments
     values = {argument.name: value for argument, value in zip(arguments, args, strict=False)} | settings
     return [

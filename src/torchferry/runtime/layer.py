@@ -10,7 +10,6 @@ from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.runtime import (
-    accelerator_choice,
     compilers,
     cuda_module,
     device_traits,
@@ -19,10 +18,8 @@ from torchferry.runtime import (
     entry_points,
     environment_variables,
     mixed_precision,
-    plugins,
     profiling,
     serialization,
-    single_device,
     tensor_copies,
     typed_tensors,
 )
@@ -30,7 +27,7 @@ from torchferry.runtime.host import differences, presented
 from torchferry.runtime.host.devices import UNNUMBERED_TEXT, Placement
 from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_libraries
 from torchferry.runtime.settings import REFERENCE, LayerSettings
-from torchferry.runtime.target import LayerTarget
+from torchferry.runtime.target import LayerTarget, device_module, migration_changes
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -54,20 +51,18 @@ _AREAS: tuple[Callable[[LayerTarget], Iterator[Change]], ...] = (
     tensor_copies.changes,
     mixed_precision.changes,
     distributed.changes,
-    single_device.changes,
+    distributed.data_parallel_changes,
     serialization.changes,
     typed_tensors.changes,
     profiling.changes,
-    accelerator_choice.changes,
+    device_traits.accelerator_changes,
     compilers.changes,
     device_traits.changes,
-    plugins.changes,
+    migration_changes,
 )
 
 
 class _Layer:
-    """The layer of this process."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.table = PatchTable()
@@ -103,14 +98,34 @@ def _apply_all(
     table: PatchTable, settings: LayerSettings, vendor: Vendor | None, placement: Placement | None
 ) -> LayerTarget:
     if settings.vendor == REFERENCE:
-        target = _reference(settings, placement)
+        from torchferry.runtime.host.module import host_module
+
+        module = host_module(settings.reference_devices, placement)
+        target = LayerTarget(
+            "the CPU",
+            "cpu",
+            module,
+            "torch",
+            "gloo",
+            settings,
+            unnumbered=UNNUMBERED_TEXT,
+            placement=placement,
+        )
     else:
         vendor = vendor or get_vendor(settings.vendor, tuple(map(Path, settings.vendor_paths)))
         table.apply(environment_variables.changes(vendor))  # a plugin may read them when it is imported
-        target = _target(settings, vendor)
+        target = LayerTarget(
+            vendor.company,
+            vendor.device_type,
+            device_module(vendor),
+            vendor.torch_module,
+            vendor.dist_backend,
+            settings,
+            vendor,
+        )
     for area in _AREAS:
         table.apply(area(target))
-    table.apply(of_imported_libraries(tuple(table.replaced)))
+    table.apply(of_imported_libraries(dict(table.replaced)))
     table.apply([_told_to_children(settings)])
     return target
 
@@ -130,28 +145,6 @@ def active_target() -> LayerTarget | None:
 def applied_changes() -> tuple[Change, ...]:
     """The table, in the order in which it was applied."""
     return tuple(_layer.table.changes)
-
-
-def _target(settings: LayerSettings, vendor: Vendor) -> LayerTarget:
-    module = plugins.device_module(vendor)
-    return LayerTarget(
-        vendor.company,
-        vendor.device_type,
-        module,
-        vendor.torch_module,
-        vendor.dist_backend,
-        settings,
-        vendor,
-    )
-
-
-def _reference(settings: LayerSettings, placement: Placement | None) -> LayerTarget:
-    from torchferry.runtime.host.module import host_module
-
-    module = host_module(settings.reference_devices, placement)
-    return LayerTarget(
-        "the CPU", "cpu", module, "torch", "gloo", settings, unnumbered=UNNUMBERED_TEXT, placement=placement
-    )
 
 
 def _told_to_children(settings: LayerSettings) -> Change:

@@ -40,8 +40,12 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         for name, general in _OF_GPU.items():
             function = functools.partial(getattr(torch, general), CUDA)
             yield Patch(f"torch.{name}", torch, name, function, f'torch.{general}("{target.device_type}")')
-    else:
-        yield from _state_of_module(target)
+    else:  # torch's functions know CUDA and the CPU; a plugin has the same ones in its module, for autocast
+        for name in ("is_autocast_enabled", "set_autocast_enabled", *_OF_GPU):
+            own = _OF_GPU.get(name, name)
+            function = getattr(target.module, own, None)
+            if function is not None:
+                yield Patch(f"torch.{name}", torch, name, function, f"{target.torch_module}.{own}")
 
 
 def _of_cuda(make: Callable[..., Any], target: LayerTarget) -> Callable[..., Any]:
@@ -73,12 +77,3 @@ def _state(name: str, target: LayerTarget) -> Callable[..., Any]:
         return original(own, *args)
 
     return translated
-
-
-def _state_of_module(target: LayerTarget) -> Iterator[Change]:
-    """Before 2.4 torch's functions know CUDA and the CPU; a plugin has the same ones in its module, for autocast."""
-    for name in ("is_autocast_enabled", "set_autocast_enabled", *_OF_GPU):
-        own = _OF_GPU.get(name, name)
-        function = getattr(target.module, own, None)
-        if function is not None:
-            yield Patch(f"torch.{name}", torch, name, function, f"{target.torch_module}.{own}")

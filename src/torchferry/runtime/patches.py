@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
@@ -39,21 +39,14 @@ class Action:
 Change = Patch | Action
 
 
-@dataclass(frozen=True)
-class ReplacedFunction:
-    """A function that was replaced, for those who hold the original under a name of their own."""
-
-    original: Any
-    value: Any
-
-
 class PatchTable:
     """The changes of one activation, in the order in which they were made."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
         self.changes: list[Change] = []
-        self.replaced: list[ReplacedFunction] = []
+        # functions and classes that were replaced, and what stands for them, by the identity of the first
+        self.replaced: dict[int, tuple[Any, Any]] = {}
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Make changes; should one fail, those that were made are taken back."""
@@ -89,7 +82,8 @@ class PatchTable:
         _name(patch.value, owner, attribute)
         self._undo.append(lambda: _put_back(owner, attribute, before))
         if inspect.isroutine(before) or inspect.isclass(before):
-            self.replaced.append(ReplacedFunction(before, patch.value))
+            # the name that is nearest to torch comes first
+            self.replaced.setdefault(id(before), (before, patch.value))
 
 
 def holders_in_torch(name: str, function: Any) -> list[ModuleType]:
@@ -110,7 +104,6 @@ def _name(value: Any, owner: Any, attribute: str) -> None:
 
 
 def _leads_to(value: Any) -> bool:
-    """Whether a function is found under its own name."""
     found: Any = sys.modules.get(value.__module__)
     for part in value.__qualname__.split("."):
         found = getattr(found, part, None)
@@ -141,23 +134,17 @@ _LEFT_ALONE = ("torch", "torchferry")
 _NOT_LEFT_ALONE = "torch.cuda."
 
 
-def of_imported_libraries(replaced: Iterable[ReplacedFunction]) -> Iterator[Change]:
+def of_imported_libraries(replaced: Mapping[int, tuple[Any, Any]]) -> Iterator[Change]:
     """Put the new function wherever a module that was imported before holds the original under a name of its own."""
-    by_identity: dict[int, ReplacedFunction] = {}
-    for entry in replaced:
-        by_identity.setdefault(id(entry.original), entry)  # the name that is nearest to torch comes first
     for module in list(sys.modules.values()):
         if not isinstance(module, ModuleType) or _is_left_alone(module.__name__):
             continue
         for name, value in list(vars(module).items()):
-            now = by_identity.get(id(value))
-            if now is not None and now.original is value:
-                yield Patch(f"{module.__name__}.{name}", module, name, now.value, _called(value))
+            original, now = replaced.get(id(value), (None, None))
+            if original is value is not None:
+                means = f"what {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')} is now"
+                yield Patch(f"{module.__name__}.{name}", module, name, now, means)
 
 
 def _is_left_alone(module: str) -> bool:
     return module.partition(".")[0] in _LEFT_ALONE and not module.startswith(_NOT_LEFT_ALONE)
-
-
-def _called(value: Any) -> str:
-    return f"what {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')} is now"

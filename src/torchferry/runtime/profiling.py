@@ -22,7 +22,9 @@ _IN_TREE = "torch.profiler"
 def changes(target: LayerTarget) -> Iterator[Change]:
     """The profiler's class, and the handler that writes traces."""
     own = _own_profiler(target)
-    activity = _activity(target, own)
+    kind = target.vendor.profiler_activity if target.vendor else ""
+    kinds = own.ProfilerActivity if own else torch.profiler.ProfilerActivity
+    activity = getattr(kinds, kind, None) if kind else None  # what CUDA's is for the vendor
     means = f"ProfilerActivity.CUDA is {activity}" if activity is not None else "watches the CPU alone"
     profile = _profile(own, activity)
     for owner in (torch.profiler, torch.profiler.profiler):
@@ -50,13 +52,6 @@ def _own_profiler(target: LayerTarget) -> ModuleType | None:
     except ImportError:
         return None
     return module if hasattr(module, "profile") and hasattr(module, "ProfilerActivity") else None
-
-
-def _activity(target: LayerTarget, own: ModuleType | None) -> Any:
-    """What CUDA's activity is for the vendor; None when nothing is known."""
-    name = target.vendor.profiler_activity if target.vendor else ""
-    kinds = own.ProfilerActivity if own else torch.profiler.ProfilerActivity
-    return getattr(kinds, name, None) if name else None
 
 
 def _profile(own: ModuleType | None, activity: Any) -> type:
@@ -128,7 +123,8 @@ def _make_own(own: ModuleType, activity: Any, settings: dict[str, Any]) -> Any:
     ]
     given = {**settings, "activities": kinds}
     if given.get("schedule") is not None and hasattr(own, "ProfilerAction"):
-        given["schedule"] = _schedule_for(own, given["schedule"])
+        schedule: Callable[[int], Any] = given["schedule"]
+        given["schedule"] = lambda step: getattr(own.ProfilerAction, schedule(step).name)
     takes = inspect.signature(own.profile.__init__).parameters
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
     kept = {name: value for name, value in given.items() if takes_any or name in takes}
@@ -153,10 +149,6 @@ def _with_tables(own: ModuleType) -> Any:
     return (
         type("profile", (own.profile,), {**missing, "__module__": own.__name__}) if missing else own.profile
     )
-
-
-def _schedule_for(own: ModuleType, schedule: Callable[[int], Any]) -> Callable[[int], Any]:
-    return lambda step: getattr(own.ProfilerAction, schedule(step).name)
 
 
 def _trace_handler(own: ModuleType) -> Callable[..., Any]:

@@ -66,9 +66,9 @@ def _of_reference(target: LayerTarget) -> tuple[_Tag, _Restore]:
     placement = target.placement
 
     def tag(storage: Any) -> str | None:
-        index = (
-            placement.of_storage(_untyped(storage)) if placement and storage.device.type == "cpu" else None
-        )
+        if placement is None or storage.device.type != "cpu":
+            return None
+        index = placement.of_storage(_untyped(storage))
         return None if index is None else f"{CUDA}:{index}"
 
     def restore(storage: Any, location: str) -> Any:

@@ -82,8 +82,14 @@ def activate_settings(settings: SimSettings) -> None:
                 f"this process simulates {now.vendor.limits.device_name}; start another one for {settings.card}"
             )
         return
-    _refuse_in_tree(vendor)
-    _refuse_environment(vendor)
+    if not vendor.plugin:
+        raise RunError(
+            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so no simulated one can take its "
+            "name; choose a vendor with a plugin of its own"
+        )
+    refusal = vendor.limits.saturation.refusal(vendor.limits.device_name, os.environ)
+    if refusal:
+        raise RunError(refusal)
     library = build.library_path()
     native.load(library)
     native.configure(
@@ -103,20 +109,6 @@ def activate_settings(settings: SimSettings) -> None:
     torch_changes.exchange_by_dlpack(vendor.device_type)
     host_log.install(vendor, os.environ)
     _active.append(ActiveSimulation(vendor, settings))
-
-
-def _refuse_in_tree(vendor: Vendor) -> None:
-    if not vendor.plugin:
-        raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so no simulated one can take its "
-            "name; choose a vendor with a plugin of its own"
-        )
-
-
-def _refuse_environment(vendor: Vendor) -> None:
-    refusal = vendor.limits.saturation.refusal(vendor.limits.device_name, os.environ)
-    if refusal:
-        raise RunError(refusal)
 
 
 def _name_device(vendor: Vendor) -> None:

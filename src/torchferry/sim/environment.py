@@ -31,9 +31,8 @@ class SimSettings(Settings):
     memory: int  # bytes of each device
     strict: bool = False
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
-    shared_randomness: bool = (
-        False  # the devices draw from the CPU's default generator, as a program on the CPU does
-    )
+    # The devices draw from the CPU's default generator, as a program on the CPU does.
+    shared_randomness: bool = False
     card: str = ""  # of the vendor's; "" that of a typical server
     summary_folder: str = ""  # where processes leave their part of the summary; "" nowhere
 

@@ -61,9 +61,9 @@ class HostLogMode(ObservingMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         made = list(self._of_device([result]))
         if made or (given and written_to(func)):
-            self._tell(
-                _type_name(base_name(func)), self._described("In", given), self._described("Out", made)
-            )
+            # NativeBatchNorm for native_batch_norm
+            kind = "".join(part[:1].upper() + part[1:] for part in base_name(func).split("_") if part)
+            self._tell(kind, self._described("In", given), self._described("Out", made))
         return result
 
     def _of_device(self, values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -99,8 +99,3 @@ class HostLogMode(ObservingMode):  # type: ignore[no-untyped-call]
             lines.append(self._log.compile_text.format(**known))
         longest = self._log.line_limit or None
         sys.stdout.write("".join(f"{line[:longest]}\n" for line in lines))
-
-
-def _type_name(name: str) -> str:
-    """NativeBatchNorm for native_batch_norm."""
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)

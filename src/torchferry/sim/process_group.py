@@ -23,36 +23,32 @@ def register(vendor: Vendor) -> None:
     for dtype in vendor.limits.refused_reductions:
         message = vendor.limits.refused_reduction_message or "reductions of {dtype} are not supported"
         torch.ops.torchferry_sim.refuse_reduction(getattr(torch, dtype), message)
-    creator = _Creator(vendor)
-    dist.Backend.register_backend(
-        vendor.dist_backend, creator, extended_api=True, devices=[vendor.device_type]
-    )
-    # Registered with the device, so that it runs after what the program does at its end.
-    atexit.register(torch.ops.torchferry_sim.end_groups, _LONGEST_END_MS)
-    _refuse_nccl(vendor)
+    numbers = itertools.count()
 
-
-class _Creator:
-    """Makes the backends of one device type, as `torch.distributed` asks for them."""
-
-    def __init__(self, vendor: Vendor) -> None:
-        self._vendor = vendor
-        self._device_type = vendor.device_type
-        self._backend = vendor.dist_backend
-        self._numbers = itertools.count()
-
-    def __call__(self, options: Any, vendor_options: object) -> Any:
+    def create(options: Any, vendor_options: object) -> Any:
         """A backend for one group; the vendor's options tune hardware that is not there."""
-        _check_number_of_ranks(self._vendor, options.group_size)
-        store = _store_of_this_attempt(options.store)
+        _check_number_of_ranks(vendor, options.group_size)
+        store = options.store
+        if os.environ.get("GROUP_WORLD_SIZE") == "1":  # several machines may count their restarts differently
+            # After a restart, torchrun on one machine keeps its store, with the addresses of the processes that died.
+            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            store = dist.distributed_c10d.PrefixStore(f"attempt {attempt}", store)
         gloo = dist.ProcessGroupGloo(store, options.group_rank, options.group_size, timeout=options.timeout)
         gloo._set_sequence_number_for_group()
         # The compiled half finds Gloo in a group of its own and puts the device's backend beside it.
         make_group: Any = dist.ProcessGroup  # of the two ways to make one, this is the same in all releases
         group = make_group(options.group_rank, options.group_size)
         group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
-        _add_device_backend(f"torchferry-{options.group_id}-{next(self._numbers)}", group, self._backend)
-        return group._get_backend(torch.device(self._device_type))
+        name = f"torchferry-{options.group_id}-{next(numbers)}"
+        _add_device_backend(name, group, vendor.dist_backend)
+        return group._get_backend(torch.device(vendor.device_type))
+
+    dist.Backend.register_backend(
+        vendor.dist_backend, create, extended_api=True, devices=[vendor.device_type]
+    )
+    # Registered with the device, so that it runs after what the program does at its end.
+    atexit.register(torch.ops.torchferry_sim.end_groups, _LONGEST_END_MS)
+    _refuse_nccl(vendor)
 
 
 def _check_number_of_ranks(vendor: Vendor, size: int) -> None:
@@ -65,14 +61,6 @@ def _check_number_of_ranks(vendor: Vendor, size: int) -> None:
         f"{vendor.dist_backend.upper()} takes {', '.join(card.ranks)} devices of a server with {card.name}, not {number} "
         f"(`ferry vendors {vendor.name}` names the source)"
     )
-
-
-def _store_of_this_attempt(store: Any) -> Any:
-    """After a restart, torchrun on one machine keeps its store, with the addresses of the processes that died."""
-    if os.environ.get("GROUP_WORLD_SIZE") != "1":  # several machines may count their restarts differently
-        return store
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return dist.distributed_c10d.PrefixStore(f"attempt {attempt}", store)
 
 
 def _add_device_backend(name: str, group: Any, backend: str) -> None:

@@ -15,10 +15,15 @@ _NO_STORAGE = -2
 
 
 def compute_as_cuda() -> None:
-    """All of it: what the original of a proof needs to compute on the CPU what a device computes."""
-    use_cuda_autocast_policies()
-    add_sync_batch_norm()
-    compute_half_in_single()
+    """Let the CPU compute what a device computes, as the original of a proof needs it: autocast casts as CUDA's does,
+    there are the operators of SyncBatchNorm, half precision is computed in single precision and rounded.
+
+    The library is loaded, but no device is named or registered with torch: the process stays one with a CPU only.
+    """
+    native.load(build.library_path())
+    native.use_cuda_autocast_policies()
+    native.add_sync_batch_norm()
+    native.compute_half_in_single()
 
 
 def placement() -> NativePlacement:
@@ -26,29 +31,9 @@ def placement() -> NativePlacement:
     return NativePlacement(build.library_path())
 
 
-def use_cuda_autocast_policies() -> None:
-    """Let torch.autocast("cpu") cast as CUDA's does in this process: a device computes under those policies, too.
-
-    The library is loaded, but no device is named or registered with torch: the process stays one with a CPU only.
-    """
-    native.load(build.library_path())
-    native.use_cuda_autocast_policies()
-
-
-def add_sync_batch_norm() -> None:
-    """Give the CPU the operators of SyncBatchNorm, which PyTorch has for CUDA only; they are the device's."""
-    native.load(build.library_path())
-    native.add_sync_batch_norm()
-
-
-def compute_half_in_single() -> None:
-    """Compute products and convolutions in half precision as the device does: in single precision, rounded."""
-    native.load(build.library_path())
-    native.compute_half_in_single()
-
-
 class NativePlacement:
-    """The account of what would be on a CUDA device (`runtime.host.placement.Placement`), by marks on storages. Asking passes no dispatcher and no mode."""
+    """The account of what would be on a CUDA device (`runtime.host.devices.Placement`), by marks on storages. Asking
+    passes no dispatcher and no mode."""
 
     def __init__(self, library: Path) -> None:
         native.load(library)

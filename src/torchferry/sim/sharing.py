@@ -68,7 +68,8 @@ def _rebuild(
 
 
 def _empty(index: int) -> torch.UntypedStorage:
-    return torch.empty(0, dtype=torch.uint8, device=_device(index)).untyped_storage()
+    device = torch.device(torch._C._get_privateuse1_backend_name(), index)
+    return torch.empty(0, dtype=torch.uint8, device=device).untyped_storage()
 
 
 def _raise_here(message: str) -> NoReturn:
@@ -77,10 +78,6 @@ def _raise_here(message: str) -> NoReturn:
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-
-
-def _device(index: int) -> torch.device:
-    return torch.device(torch._C._get_privateuse1_backend_name(), index)
 
 
 def _key(host: torch.UntypedStorage, index: int) -> tuple[int, int]:

@@ -1,16 +1,20 @@
-"""What the processes of a run used of the simulated device: one part per process, merged, as text and as JSON."""
+"""What the processes of a run used of the device: each one's part, written when it ends, all of them merged, as text and as JSON."""
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torchferry import __version__
 from torchferry.files.aside import write_whole
+from torchferry.settings import decode, encode
 from torchferry.text import Language, Text
 from torchferry.units import size
 
@@ -127,10 +131,20 @@ class RunSummary:
     @property
     def devices(self) -> list[DeviceUse]:
         """Each device with the highest peak that one process reached, and the sum of the counts."""
-        uses = [use for part in self.parts for use in part.devices]
+        by_index: dict[int, list[DeviceUse]] = {}
+        for part in self.parts:
+            for use in part.devices:
+                by_index.setdefault(use.index, []).append(use)
         return [
-            _merged([use for use in uses if use.index == index])
-            for index in sorted({use.index for use in uses})
+            DeviceUse(
+                index=index,
+                peak_allocated=max(use.peak_allocated for use in uses),
+                peak_reserved=max(use.peak_reserved for use in uses),
+                limit=max(use.limit for use in uses),
+                allocations=sum(use.allocations for use in uses),
+                out_of_memory=sum(use.out_of_memory for use in uses),
+            )
+            for index, uses in sorted(by_index.items())
         ]
 
     @property
@@ -152,36 +166,16 @@ class RunSummary:
         return dict(counts.most_common())
 
 
-def _merged(uses: Sequence[DeviceUse]) -> DeviceUse:
-    return DeviceUse(
-        index=uses[0].index,
-        peak_allocated=max(use.peak_allocated for use in uses),
-        peak_reserved=max(use.peak_reserved for use in uses),
-        limit=max(use.limit for use in uses),
-        allocations=sum(use.allocations for use in uses),
-        out_of_memory=sum(use.out_of_memory for use in uses),
-    )
-
-
 def write_part(part: SimulatedProcess, path: Path) -> None:
     """Leave a process's part; it appears whole or not at all."""
-    write_whole(path, json.dumps(asdict(part)).encode())
+    write_whole(path, encode(part).encode())
 
 
 def read_parts(folder: Path) -> tuple[tuple[SimulatedProcess, ...], int]:
     """The parts that processes left, and how many processes began and left none."""
-    parts = [_part(json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob(f"*{REPORTED}"))]
+    parts = [decode(SimulatedProcess, path.read_bytes()) for path in sorted(folder.glob(f"*{REPORTED}"))]
     parts.sort(key=lambda part: (-1 if part.rank is None else part.rank, part.restart, part.pid))
     return tuple(parts), sum(1 for _ in folder.glob(f"*{BEGAN}"))
-
-
-def _part(record: dict[str, Any]) -> SimulatedProcess:
-    read = {
-        "devices": tuple(DeviceUse(**use) for use in record["devices"]),
-        "operators": tuple(OperatorCount(**count) for count in record["operators"]),
-        "dtypes": tuple((name, count) for name, count in record["dtypes"]),
-    }
-    return SimulatedProcess(**{**record, **read})
 
 
 def to_json(summary: RunSummary) -> str:
@@ -220,12 +214,24 @@ def _lines(summary: RunSummary) -> list[Text]:
 
 
 def _use_lines(summary: RunSummary) -> list[Text]:
-    lines = [_MEMORY, *(_indented(_device_line(summary.outcome.device_type, use)) for use in summary.devices)]
+    lines = [_MEMORY]
+    for use in summary.devices:
+        sizes = {
+            "allocated": size(use.peak_allocated),
+            "reserved": size(use.peak_reserved),
+            "limit": size(use.limit),
+        }
+        device = _DEVICE.format(device=summary.outcome.device_type, index=use.index, **sizes)
+        lines.append(_indented(device))
     failures = sum(use.out_of_memory for use in summary.devices)
     if failures:
         lines.append(_FAILURES.format(count=failures))
     if summary.outcome.means == _EMULATED:
-        return [*lines, *_function_lines(summary.operators)]
+        there = [function for function in summary.operators if function.support != MISSING]
+        missing = [function for function in summary.operators if function.support == MISSING]
+        calls = sum(function.calls for function in there)
+        lines.append(_FUNCTIONS.format(count=len(there), calls=calls))
+        return [*lines, _MISSING, *_operator_lines(missing)] if missing else lines
     fell_back = [operator for operator in summary.operators if operator.support == FALLS_BACK]
     lines += [_FELL_BACK, *_operator_lines(fell_back)] if fell_back else [_NONE_FELL_BACK]
     raised = [operator for operator in summary.operators if operator.support == RAISES]
@@ -234,23 +240,6 @@ def _use_lines(summary: RunSummary) -> list[Text]:
     if summary.dtypes:
         lines += [_DTYPES, *_count_lines(summary.dtypes.items())]
     return lines
-
-
-def _function_lines(functions: Sequence[OperatorCount]) -> list[Text]:
-    there = [function for function in functions if function.support != MISSING]
-    missing = [function for function in functions if function.support == MISSING]
-    calls = sum(function.calls for function in there)
-    lines = [_FUNCTIONS.format(count=len(there), calls=calls)]
-    return [*lines, _MISSING, *_operator_lines(missing)] if missing else lines
-
-
-def _device_line(device_type: str, use: DeviceUse) -> Text:
-    sizes = {
-        "allocated": size(use.peak_allocated),
-        "reserved": size(use.peak_reserved),
-        "limit": size(use.limit),
-    }
-    return _DEVICE.format(device=device_type, index=use.index, **sizes)
 
 
 def _operator_lines(operators: Sequence[OperatorCount]) -> list[Text]:
@@ -265,3 +254,113 @@ def _count_lines(counts: Iterable[tuple[str, int]]) -> list[Text]:
 
 def _indented(text: Text) -> Text:
     return Text(f"  {text.en}", f"  {text.zh}")
+
+
+def report_at_exit(folder: Path, counters: Callable[[], SimulatedProcess | None] | None = None) -> None:
+    """Note that this process began; when it ends by itself, leave what it used, or nothing if it used nothing.
+
+    A fork of it leaves a part of its own, with what it has used since the fork. `counters` tell what was used of a
+    device that is not the simulated one.
+    """
+    from torchferry.observe.patching import Patches
+    from torchferry.observe.program import before_hard_exit
+
+    with suppress(OSError):  # the launcher was killed, nobody will read it
+        report = _PartReport(folder, counters or collect)
+        atexit.register(report.write)
+        before_hard_exit(Patches(), report.write)
+        os.register_at_fork(before=report.before_fork, after_in_child=report.after_fork)
+
+
+class _PartReport:
+    def __init__(self, folder: Path, counters: Callable[[], SimulatedProcess | None]) -> None:
+        self._folder = folder
+        self._counters = counters
+        self._inherited: SimulatedProcess | None = None
+        self._began: Path | None = self._file(BEGAN)
+        self._began.touch()
+        self._written = False
+
+    def before_fork(self) -> None:
+        """What the parent has used is not the child's; the compiled half goes on counting from there."""
+        self._at_fork = self._counters()
+
+    def after_fork(self) -> None:
+        self._inherited, self._began, self._written = self._at_fork, None, False
+
+    def write(self) -> None:
+        if self._written:
+            return
+        self._written = True
+        part = since(self._inherited, self._counters())
+        with suppress(OSError):
+            if part is not None:
+                write_part(part, self._file(REPORTED))
+            if self._began is not None:
+                self._began.unlink()
+
+    def _file(self, suffix: str) -> Path:
+        return self._folder / f"{os.getpid()}-{time.time_ns()}{suffix}"
+
+
+def since(before: SimulatedProcess | None, now: SimulatedProcess | None) -> SimulatedProcess | None:
+    """What was used between two looks at the same counters; None for nothing."""
+    if before is None or now is None:
+        return now
+    known = {use.index: use for use in before.devices}
+    devices = tuple(use for use in now.devices if use != known.get(use.index))
+    calls = {operator.name: operator.calls for operator in before.operators}
+    operators = tuple(
+        replace(operator, calls=operator.calls - calls.get(operator.name, 0))
+        for operator in now.operators
+        if operator.calls > calls.get(operator.name, 0)
+    )
+    dtypes = tuple((Counter(dict(now.dtypes)) - Counter(dict(before.dtypes))).items())
+    if not devices and not operators:
+        return None
+    return replace(now, devices=devices, operators=operators, dtypes=dtypes)
+
+
+def collect() -> SimulatedProcess | None:
+    """What this process has used so far; None if it never touched the device."""
+    from torchferry.sim import native
+
+    uses = [(index, native.memory_use(index)) for index in range(native.device_count())]
+    devices = tuple(
+        DeviceUse(
+            index=index,
+            peak_allocated=use.peak_allocated,
+            peak_reserved=use.peak_reserved,
+            limit=use.limit,
+            allocations=use.allocations,
+            out_of_memory=use.out_of_memory,
+        )
+        for index, use in uses
+        if use.allocations or use.out_of_memory
+    )
+    operators = tuple(
+        OperatorCount(use.name, use.calls, use.verdict.name.lower()) for use in native.operator_uses()
+    )
+    return used_by_this_process(devices, operators, tuple(native.narrowed_dtypes().items()))
+
+
+def used_by_this_process(
+    devices: tuple[DeviceUse, ...],
+    operators: tuple[OperatorCount, ...],
+    dtypes: tuple[tuple[str, int], ...] = (),
+) -> SimulatedProcess | None:
+    """The record of what was used; None for nothing."""
+    if not devices and not operators:
+        return None
+    import torch
+
+    rank, restart = (os.environ.get(name, "") for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
+    return SimulatedProcess(
+        pid=os.getpid(),
+        rank=int(rank) if rank.isdigit() else None,  # launchers set it
+        restart=int(restart) if restart.isdigit() else 0,
+        torch=str(torch.__version__),
+        devices=devices,
+        operators=operators,
+        dtypes=dtypes,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 import torch._tensor_str
 from torch.nn import DataParallel
 
-from torchferry.runtime.single_device import moving_to_one, one_device_or
+from torchferry.runtime.distributed import moving_to_one, one_device_or
 from torchferry.sim import native
 from torchferry.vendors.model import Support, Vendor
 
@@ -39,30 +38,12 @@ def exchange_by_dlpack(device_type: str) -> None:
     @wraps(answer)
     def with_device(self: torch.Tensor) -> Any:
         if self.device.type == device_type:
-            return _extension_device(), self.device.index
+            from torch.utils.dlpack import DLDeviceType
+
+            return DLDeviceType(_EXTENSION_DEVICE), self.device.index
         return answer(self)
 
     torch.Tensor.__dlpack_device__ = with_device  # type: ignore[method-assign]
-
-
-def _extension_device() -> Any:
-    from torch.utils.dlpack import DLDeviceType
-
-    return DLDeviceType(_EXTENSION_DEVICE)
-
-
-class _InCallingThread:
-    """Runs the autograd engine; PyTorch's switch is one per thread, so each thread's first backward sets it."""
-
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self._run = run
-        self._thread = threading.local()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self._thread, "seen"):
-            self._thread.seen = True  # a program may set it otherwise afterwards
-            torch.autograd.set_multithreading_enabled(False)
-        return self._run(*args, **kwargs)
 
 
 def backward_in_calling_thread() -> None:
@@ -74,7 +55,14 @@ def backward_in_calling_thread() -> None:
     torch.autograd.set_multithreading_enabled(False)
     engine = getattr(torch.autograd.graph, "_engine_run_backward", None)
     if engine is not None:  # a private name: without it only this thread is served
-        run = _InCallingThread(engine)
+        thread = threading.local()  # PyTorch's switch is one per thread: each thread's first backward sets it
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if not hasattr(thread, "seen"):
+                thread.seen = True  # a program may set it otherwise afterwards
+                torch.autograd.set_multithreading_enabled(False)
+            return engine(*args, **kwargs)
+
         torch.autograd.graph._engine_run_backward = run
         torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]
 

@@ -6,7 +6,7 @@ import re
 import sys
 from functools import cache
 
-from torchferry.operators.schemas import schemas
+from torchferry.operators.native_functions import schemas
 from torchferry.traces.columns import EventKind
 from torchferry.vendors.registry import get_vendor, vendor_names
 

@@ -120,12 +120,10 @@ def _sources(folder: Folder) -> Iterator[tuple[str, Text]]:
             if not read_table(file).get("sources"):
                 yield name, _SOURCES
         elif name not in _MAY_BE_MISSING:
-            yield (
-                name,
-                Text(
-                    f"the file; where nothing is known, {_SOURCES.en}", f"该文件；一无所知时写 {_SOURCES.zh}"
-                ),
+            lacks = Text(
+                f"the file; where nothing is known, {_SOURCES.en}", f"该文件；一无所知时写 {_SOURCES.zh}"
             )
+            yield name, lacks
     if folder.ops.kernels and not folder.ops.sources:
         yield OPS_FILE, _same("# source: NAME | VERSION | PATH")
 
@@ -168,10 +166,10 @@ def _apis(folder: Folder) -> Iterator[tuple[str, Text]]:
             continue
         still_cuda = cuda.startswith("torch.cuda.") and "cuda" in api.name.split(".")
         if still_cuda or not re.fullmatch(r"\w+(\.\w+)+", api.name):
-            yield (
-                "apis.toml",
-                Text(f'[apis] "{cuda}": a full name without cuda', f'[apis] "{cuda}"：不含 cuda 的完整名称'),
+            lacks = Text(
+                f'[apis] "{cuda}": a full name without cuda', f'[apis] "{cuda}"：不含 cuda 的完整名称'
             )
+            yield "apis.toml", lacks
         elif api.support is Support.RENAMED and api.name == cuda:
             yield "apis.toml", _same(f'[apis] "{cuda}" = "same"')
 
@@ -212,13 +210,11 @@ def _operators(folder: Folder) -> Iterator[tuple[str, Text]]:
     if ops.complete and unlisted:
         yield OPS_FILE, _same(f"# versions: {' '.join((*ops.versions, *sorted(unlisted)))}")
     if ops.complete and not (len(ops.kernels) > 500 and (ops.has_kernel("mm") or ops.has_kernel("mm.out"))):
-        yield (
-            OPS_FILE,
-            Text(
-                "# complete: no, as fewer operators are listed than a training needs",
-                "# complete: no（列出的算子少于训练所需）",
-            ),
+        lacks = Text(
+            "# complete: no, as fewer operators are listed than a training needs",
+            "# complete: no（列出的算子少于训练所需）",
         )
+        yield OPS_FILE, lacks
 
 
 def _messages(folder: Folder) -> Iterator[tuple[str, Text]]:
@@ -238,13 +234,11 @@ def _messages(folder: Folder) -> Iterator[tuple[str, Text]]:
         found, operator = folder.recognised(message)
         named = {_OPERATOR} if kind == "cpu_fallback" else {"", _OPERATOR, _OPERATOR.removeprefix("aten::")}
         if found != kind or (kind in ("unsupported_op", "cpu_fallback") and operator not in named):
-            yield (
-                ERRORS_FILE,
-                Text(
-                    f'[[errors]] class = "{kind}", a regex (?P<op>...) for: {message}',
-                    f'[[errors]] class = "{kind}"，regex（用 (?P<op>...) 取算子）对应：{message}',
-                ),
+            lacks = Text(
+                f'[[errors]] class = "{kind}", a regex (?P<op>...) for: {message}',
+                f'[[errors]] class = "{kind}"，regex（用 (?P<op>...) 取算子）对应：{message}',
             )
+            yield ERRORS_FILE, lacks
 
 
 def _error_patterns(folder: Folder) -> Iterator[tuple[str, Text]]:
@@ -274,13 +268,11 @@ def _limits(folder: Folder) -> Iterator[tuple[str, Text]]:
             yield VENDOR_FILE, add if wanted else Text(f"no {key} in [limits]", f"[limits] 中不写 {key}")
     for dtype, limit in limits.dtypes.items():
         if bool(limit.becomes) == (limit.narrowing is Narrowing.REFUSED):
-            yield (
-                VENDOR_FILE,
-                Text(
-                    f"[limits.dtypes.{dtype}] becomes, unless it is refused",
-                    f"[limits.dtypes.{dtype}] becomes（refused 时不写）",
-                ),
+            lacks = Text(
+                f"[limits.dtypes.{dtype}] becomes, unless it is refused",
+                f"[limits.dtypes.{dtype}] becomes（refused 时不写）",
             )
+            yield VENDOR_FILE, lacks
     settings = [*limits.raise_when, *limits.fall_back_when]
     settings += [setting for limit in limits.dtypes.values() for setting in limit.when]
     for variable in dict.fromkeys(setting.partition("=")[0] for setting in settings):
@@ -306,10 +298,8 @@ def _equivalents(folder: Folder) -> Iterator[tuple[str, Text]]:
         if version != limits.operator_version or listed or not ops.complete:
             yield SIMILAR_FILE, Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有内核")
         elif ("raises" if raises else "runs on the CPU") not in entry.why.en:
-            yield (
-                SIMILAR_FILE,
-                Text(f"why of {entry.cuda}: what the device does", f"{entry.cuda} 的 why：设备的行为"),
-            )
+            lacks = Text(f"why of {entry.cuda}: what the device does", f"{entry.cuda} 的 why：设备的行为")
+            yield SIMILAR_FILE, lacks
 
 
 DEMANDS = (

@@ -72,9 +72,8 @@ class MissingOperator(str, Enum):
 class Narrowing(str, Enum):
     """What the adapter does with a dtype that the device has no full support for."""
 
-    CAST_AS = (
-        "cast_as"  # a cast on the device gives the narrower one; a tensor made or moved with it keeps it
-    )
+    # a cast on the device gives the narrower one; a tensor made or moved with it keeps it
+    CAST_AS = "cast_as"
     COMPUTED_AS = "computed_as"  # kept as it is, computed in the narrower one
     REFUSED = "refused"
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from torchferry.proof.model import StepSummary
-from torchferry.proof.report.charts import charts
+from torchferry.proof.report.html import charts
 from torchferry.report import svg
 from torchferry.report.svg import MAX_GROUPS, Chart
 from torchferry.text import Text

@@ -9,11 +9,11 @@ from torchferry.readiness.cases.model import Draw, TensorInput
 from torchferry.readiness.models.request import (
     ModelRequest,
     checked,
-    decode,
     parse_init,
     parse_inputs,
     split_factory,
 )
+from torchferry.settings import decode, encode
 
 
 def test_inputs_without_names_stand_in_their_order() -> None:
@@ -87,4 +87,4 @@ def test_a_training_step_has_an_optimizer_and_only_that() -> None:
 
 def test_a_request_survives_the_way_to_another_process() -> None:
     request = ModelRequest("a:b", ("2x3", 'x="ä"'), init="n=1", backward=True, amp="float16")
-    assert decode(request.encode()) == request
+    assert decode(ModelRequest, encode(request)) == request

@@ -42,7 +42,9 @@ class StepPair:
         pairs = list(zip(losses(self.reference), losses(self.migrated), strict=False))
         if not pairs:
             return None
-        return 0.0 if self.losses_equal else max((abs(a - b) for a, b in pairs), key=_nan_is_largest)
+        if self.losses_equal:
+            return 0.0
+        return max((abs(a - b) for a, b in pairs), key=lambda each: math.inf if math.isnan(each) else each)
 
 
 @dataclass(frozen=True)
@@ -121,13 +123,7 @@ def _table(
     steps = zip_longest(reference.steps if reference else (), migrated.steps if migrated else ())
     title = process_title(some, number) if count > 1 else Text("", "")
     optimizers = some.optimizers if some else ()
-    rows = tuple(StepPair(_number(pair, at), *pair) for at, pair in enumerate(steps, 1))
+    rows = tuple(
+        StepPair(next((step.ordinal for step in pair if step), at), *pair) for at, pair in enumerate(steps, 1)
+    )
     return ProofSteps(title, len(optimizers) > 1, optimizers, rows)
-
-
-def _number(pair: tuple[StepSummary | None, StepSummary | None], at: int) -> int:
-    return next((step.ordinal for step in pair if step), at)
-
-
-def _nan_is_largest(value: float) -> float:
-    return math.inf if math.isnan(value) else value

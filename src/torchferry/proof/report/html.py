@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from torchferry import __version__, units
-from torchferry.proof.model import OperatorCall, OperatorDifference, ProgramRun, Proof, VendorResult
+from torchferry.proof.model import (
+    REFERENCE,
+    OperatorCall,
+    OperatorDifference,
+    ProgramRun,
+    Proof,
+    StepSummary,
+    VendorResult,
+)
 from torchferry.proof.report import comparison, sentences, words
-from torchferry.proof.report.charts import charts, run_name
 from torchferry.proof.report.comparison import Gap, StepPair
 from torchferry.proof.report.text import (
     losses_text,
@@ -15,6 +22,7 @@ from torchferry.proof.report.text import (
     norms_text,
     optimizer_name,
     parameters_text,
+    step_heads,
     step_text,
 )
 from torchferry.report.formats import Options
@@ -31,7 +39,7 @@ from torchferry.report.html import (
     table,
     whole_page,
 )
-from torchferry.report.svg import figure
+from torchferry.report.svg import Chart, Points, chart_of, figure
 from torchferry.text import Text
 
 ENDS = 50  # rows of a table's beginning and end
@@ -43,7 +51,7 @@ def to_html(proof: Proof, options: Options) -> str:
     return whole_page(
         _program(proof),
         [
-            _plots(proof),
+            "".join(map(figure, charts(proof))) or f'<p class="empty">{both(words.NO_STEPS)}</p>',
             "".join(_result(proof, result) for result in proof.results),
             _logs(proof, options.logs),
             _settings(proof),
@@ -74,13 +82,6 @@ def _overview(proof: Proof) -> str:
     scope = sentences.scope(proof)
     below = quiet(scope) if scope else ""
     return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>{below}'
-
-
-def _plots(proof: Proof) -> str:
-    found = charts(proof)
-    if not found:
-        return f'<p class="empty">{both(words.NO_STEPS)}</p>'
-    return "".join(map(figure, found))
 
 
 def _result(proof: Proof, result: VendorResult) -> str:
@@ -114,24 +115,21 @@ def _judgement(proof: Proof, result: VendorResult) -> str:
 
 def _call(name: Text, call: OperatorCall) -> str:
     phase = words.PHASE.get(call.phase, Text(call.phase, call.phase))
-    return row(
-        [
-            both(name),
-            f"<code>{escaped(sentences.shown(call.name))}</code>",
-            both(phase) + (f" <code>{escaped(sentences.shown(call.node))}</code>" if call.node else ""),
-            f"<code>{escaped(sentences.shown(call.module))}</code>",
-            f"<code>{escaped(sentences.shown(call.place))}</code>",
-            f"<code>{escaped(sentences.shown(call.arguments))}</code>",
-            "<br>".join(f"<code>{escaped(sentences.tensor(facts))}</code>" for facts in call.inputs),
-            "<br>".join(f"<code>{escaped(sentences.tensor(facts))}</code>" for facts in call.outputs),
-        ]
-    )
+    node = f" {_code(sentences.shown(call.node))}" if call.node else ""
+    cells = [both(name), _code(sentences.shown(call.name)), both(phase) + node]
+    cells += [_code(sentences.shown(text)) for text in (call.module, call.place, call.arguments)]
+    cells += [
+        "<br>".join(_code(sentences.tensor(each)) for each in side) for side in (call.inputs, call.outputs)
+    ]
+    return row(cells)
+
+
+def _code(text: str) -> str:
+    return f"<code>{escaped(text)}</code>"
 
 
 def _steps(steps: comparison.ProofSteps, result: VendorResult) -> str:
-    heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
-    heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
-    heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
+    heads = step_heads(steps, result)
     rows = [_step(each, steps, len(heads)) for each in steps.shortened(ENDS)]
     title = f"{both(words.STEPS)} {both(steps.title)}" if steps.title.en else both(words.STEPS)
     count = f'<span class="count">{len(steps.rows)}</span>'
@@ -155,15 +153,13 @@ def _logs(proof: Proof, logs: Mapping[str, str]) -> str:
     if not logs:
         return ""
     runs = {run.name: run for run in comparison.all_runs(proof)}
-    parts = [_log(runs.get(name), name, tail) for name, tail in logs.items()]
+    parts = []
+    for name, tail in logs.items():
+        run = runs.get(name)
+        title = both(run_name(run)) if run else escaped(sentences.shown(name))
+        below = quiet(words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr)) if run else ""
+        parts.append(f"<h3>{title}</h3><pre>{escaped(tail)}</pre>{below}")
     return section(words.LOGS, "".join(parts), kind="logs")
-
-
-def _log(run: ProgramRun | None, name: str, tail: str) -> str:
-    title = both(run_name(run)) if run else escaped(sentences.shown(name))
-    files = words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr) if run else None
-    below = quiet(files) if files else ""
-    return f"<h3>{title}</h3><pre>{escaped(tail)}</pre>{below}"
 
 
 def _settings(proof: Proof) -> str:
@@ -195,3 +191,54 @@ def _settings(proof: Proof) -> str:
         for name, value in rows
     )
     return section(words.SETTINGS, scrolled(f"<tbody>{body}</tbody>", "rules settings"))
+
+
+# The numbers of the plots: losses and gradient norms of all runs over the steps.
+
+
+def charts(proof: Proof) -> list[Chart]:
+    """Losses and gradient norms, for each process and each optimizer that a process has."""
+    runs = comparison.all_runs(proof)
+    found = []
+    for number in range(max((len(run.processes) for run in runs), default=0)):
+        processes = [run.processes[number] if number < len(run.processes) else None for run in runs]
+        some = next(process for process in processes if process)
+        where = comparison.process_title(some, number) if comparison.several_processes(runs) else Text("", "")
+        for optimizer in range(max(1, len(some.optimizers))):
+            name = some.optimizers[optimizer] if len(some.optimizers) > 1 else ""
+            which = _title(where, f"{optimizer} {sentences.shown(name)}" if name else "")
+            for what, read in ((words.LOSSES, _losses), (words.NORMS, _norms)):
+                curves = [
+                    {
+                        at: number
+                        for step in (process.steps if process else ())
+                        if step.optimizer == optimizer
+                        for at, number in read(step).items()
+                    }
+                    for process in processes
+                ]
+                found.append(chart_of(_title(what, which), tuple(map(run_name, runs)), curves))
+    return [chart for chart in found if chart.steps]
+
+
+def run_name(run: ProgramRun) -> Text:
+    """A vendor's name, or what the reference is."""
+    return (
+        words.REFERENCE
+        if run.name == REFERENCE
+        else Text(sentences.shown(run.name), sentences.shown(run.name))
+    )
+
+
+def _title(one: Text, other: Text | str) -> Text:
+    other = Text(other, other) if isinstance(other, str) else other
+    return Text(*(" · ".join(filter(None, pair)) for pair in zip(one, other, strict=True)))
+
+
+def _losses(step: StepSummary) -> Points:
+    count = len(step.losses)
+    return {step.ordinal - 1 + (place + 1) / count: loss for place, loss in enumerate(step.losses)}
+
+
+def _norms(step: StepSummary) -> Points:
+    return {float(step.ordinal): step.gradient_norm}

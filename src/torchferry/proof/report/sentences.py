@@ -31,7 +31,8 @@ def verdict(result: VendorResult) -> Text:
     """The verdict, and how much it rests on."""
     said = words.VERDICT[result.verdict].name
     if result.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE, ProofVerdict.PARTED):
-        said = _joined(said, words.COMPARED.format(count=result.compared_steps))
+        compared = words.COMPARED.format(count=result.compared_steps)
+        said = Text(f"{said.en}, {compared.en}", f"{said.zh}，{compared.zh}")
     return said
 
 
@@ -172,10 +173,6 @@ def _arguments(made: OperatorCall | None) -> str:
 
 def _visible(text: Text) -> Text:
     return Text(one_line(text.en), one_line(text.zh))
-
-
-def _joined(one: Text, other: Text) -> Text:
-    return Text(f"{one.en}, {other.en}", f"{one.zh}，{other.zh}")
 
 
 # The last words of runs that failed, for the reports.

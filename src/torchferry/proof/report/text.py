@@ -106,9 +106,7 @@ class _ProofText:
 
     def _table(self, steps: comparison.ProofSteps, result: VendorResult) -> Table:
         table = empty_table()
-        heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
-        heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
-        heads += [words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
+        heads = step_heads(steps, result)
         for head in heads:
             table.add_column(self._words.plain(head), justify="right", overflow="fold")
         for row in steps.shortened(ENDS):
@@ -130,6 +128,13 @@ class _ProofText:
             plain(norms_text(row)),
             plain(self._say(parameters_text(row)), "" if row.parameters_equal else "red"),
         ]
+
+
+def step_heads(steps: comparison.ProofSteps, result: VendorResult) -> list[Text]:
+    """The heads of a table of steps."""
+    heads = [words.STEP, *([words.OPTIMIZER] if steps.several_optimizers else [])]
+    heads += [words.LOSS_REFERENCE, words.LOSS.format(vendor=sentences.shown(result.vendor))]
+    return [*heads, words.DIFFERENCE, words.GRADIENT_NORM, words.PARAMETERS]
 
 
 def step_text(row: StepPair) -> Text:

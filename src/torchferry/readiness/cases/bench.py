@@ -11,11 +11,14 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeVar
 
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.readiness.cases.writing import VARIABLE
+from torchferry.settings import decode
 from torchferry.units import signal_name
+
+_Answer = TypeVar("_Answer", TrialFacts, Times, CaseOutcome)
 
 PATIENCE = 10.0  # seconds for one of many trials, where waiting is what takes the time
 _START_SECONDS = 120.0  # importing torch on a busy machine, and building nothing
@@ -40,36 +43,31 @@ class Bench:
 
     def probe(self, file: Path) -> TrialFacts:
         """What the CPU does with the case of a file."""
-        answer = self._ask({"file": str(file), "do": "probe"})
+        answer = self._ask(TrialFacts, {"file": str(file), "do": "probe"})
         if isinstance(answer, CaseOutcome):
             return TrialFacts(error=answer.message or answer.kind.value)
-        return TrialFacts(**answer)
+        return answer
 
     def run(self, file: Path) -> CaseOutcome:
         """What the device does with the case of a file."""
-        return self._outcome({"file": str(file), "do": "run", "fallback": self._fallback})
+        return self._ask(CaseOutcome, {"file": str(file), "do": "run", "fallback": self._fallback})
 
     def time(self, file: Path) -> Times:
         """How long the case of a file takes."""
-        answer = self._ask({"file": str(file), "do": "time"})
+        answer = self._ask(Times, {"file": str(file), "do": "time"})
         if isinstance(answer, CaseOutcome):
             return Times(error=answer.message or answer.kind.value)
-        return Times(**answer)
+        return answer
 
     def try_out(self, file: Path, is_patient: bool = True) -> CaseOutcome:
         """What the device does with the case of a file; one that the CPU does not take is invalid."""
         seconds = self._seconds if is_patient else min(self._seconds, PATIENCE)
-        return self._outcome({"file": str(file), "do": "try", "fallback": self._fallback}, seconds)
+        request = {"file": str(file), "do": "try", "fallback": self._fallback}
+        return self._ask(CaseOutcome, request, seconds)
 
-    def _outcome(self, request: dict[str, str], seconds: float | None = None) -> CaseOutcome:
-        answer = self._ask(request, seconds)
-        if isinstance(answer, CaseOutcome):
-            return answer
-        return CaseOutcome(
-            **{**answer, "kind": CaseVerdict(answer["kind"]), "operators": tuple(answer["operators"])}
-        )
-
-    def _ask(self, request: dict[str, str], seconds: float | None = None) -> dict[str, Any] | CaseOutcome:
+    def _ask(
+        self, kind: type[_Answer], request: dict[str, str], seconds: float | None = None
+    ) -> _Answer | CaseOutcome:
         """The answer, or how the process ended instead of giving one."""
         seconds = self._seconds if seconds is None else seconds
         process, answers = self._started()
@@ -85,8 +83,7 @@ class Bench:
             return CaseOutcome(CaseVerdict.HANGS, message=f"no answer after {seconds:g} seconds")
         if not line:
             return self._crashed(process)
-        found: dict[str, Any] = json.loads(line)
-        return found
+        return decode(kind, line)
 
     def _started(self) -> tuple[subprocess.Popen[str], IO[str]]:
         if self._process is not None and self._answers is not None:

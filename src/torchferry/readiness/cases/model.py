@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchferry.readiness.model import Special
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 class Draw(str, Enum):
@@ -173,7 +171,7 @@ class CaseOutcome:
 class Times:
     """How long one call takes, in seconds, of each round that was measured."""
 
-    seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by the type of the device
+    seconds: Mapping[str, list[float]] = field(default_factory=dict)  # by the type of the device
     error: str = ""  # why nothing was measured
     simulated: bool = False
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Union
 
 from torchferry.errors import InputError
@@ -91,13 +90,9 @@ class ModelRequest:
     fake: bool = False  # shapes only
     device: str = ""  # the type of the device that computes; "": the CPU, choosing as a device would
 
-    def encode(self) -> str:
-        """As text, for another process."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
     @property
     def described(self) -> str:
-        """As a user would write it."""
+        """The request as a user would write it."""
         words = [self.factory]
         words += [f"--init {_quoted(self.init)}"] if self.init else []
         words += [f"--input {_quoted(text)}" for text in self.inputs]
@@ -107,12 +102,6 @@ class ModelRequest:
         words += [f"--amp {self.amp}"] if self.amp else []
         words += ["--fake"] if self.fake else []
         return " ".join(words)
-
-
-def decode(text: str) -> ModelRequest:
-    """What `encode` has written."""
-    given = json.loads(text)
-    return ModelRequest(**{**given, "inputs": tuple(given["inputs"])})
 
 
 def checked(request: ModelRequest) -> ModelRequest:

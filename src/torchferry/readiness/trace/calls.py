@@ -9,8 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from torchferry.operators.names import CHOOSE_BY_DEVICE
-from torchferry.operators.native_functions import OperatorFacts, operator_facts
-from torchferry.operators.schemas import Schema, schemas
+from torchferry.operators.native_functions import OperatorFacts, Schema, operator_facts, schemas
 from torchferry.readiness.model import Phase
 from torchferry.readiness.trace.events import OLD_PROFILER, EventRole, OperatorEvent, Signatures
 from torchferry.traces.names import (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from torchferry.operators.schemas import ArgumentKind, Schema, choose_overload
+from torchferry.operators.native_functions import ArgumentKind, Schema, choose_overload
 from torchferry.readiness.model import Argument, OperatorSite, Signature, Special, TensorSpec, Use, Value
 from torchferry.traces.columns import INVALID, EventKind, nanoseconds
 from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, TraceEvent

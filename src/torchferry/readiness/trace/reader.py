@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from torchferry.errors import InputError
 from torchferry.operators.names import CALLED_ELSEWHERE
-from torchferry.operators.schemas import schemas
+from torchferry.operators.native_functions import schemas
 from torchferry.readiness.model import TRACE, Capture, ModuleInfo, OperatorSite, Phase, Signature
 from torchferry.readiness.trace.calls import (
     CountLevel,

@@ -29,7 +29,12 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         yield from _supported(_FOREACH, _foreach_utils, target, "torch.optim takes its foreach form")
         yield from _supported(_CAPTURABLE, optimizer, target, "optimizers can be capturable")
         yield from _pinning()
-        yield from _sync_batch_norm()
+        check = "_passing_sync_batchnorm_handle"
+        if hasattr(
+            DistributedDataParallel, check
+        ):  # it refuses what the CPU has no kernels for unless they are added
+            name = f"{DistributedDataParallel.__name__}.{check}"
+            yield Patch(name, DistributedDataParallel, check, _accept, "takes SyncBatchNorm")
         yield _data_parallel()
         if target.placement is None:
             means = "0: the CPU's number is -1"
@@ -61,17 +66,17 @@ def _pinning() -> Iterator[Change]:
     for name in [name for name in dir(torch.Tensor) if name.startswith("new_")]:
         method = _unpinned(getattr(torch.Tensor, name))
         yield Patch(f"torch.Tensor.{name}", torch.Tensor, name, method, _UNPINNED)
-    yield _silent_loader()
 
+    def silence() -> None:
+        warnings.filterwarnings("ignore", message=_LOADER_WARNING)
 
-def _sync_batch_norm() -> Iterator[Change]:
-    """DistributedDataParallel refuses SyncBatchNorm on the CPU, which has no kernels for it unless they are added."""
-    check = "_passing_sync_batchnorm_handle"
-    if hasattr(DistributedDataParallel, check):
-        means = "takes SyncBatchNorm"
-        yield Patch(
-            f"{DistributedDataParallel.__name__}.{check}", DistributedDataParallel, check, _accept, means
-        )
+    def speak() -> None:
+        warnings.filters[:] = [  # type: ignore[index]
+            entry for entry in warnings.filters if getattr(entry[1], "pattern", entry[1]) != _LOADER_WARNING
+        ]
+
+    # A DataLoader that is to pin says that there is no accelerator; the program's output is not to be disturbed.
+    yield Action("torch.utils.data.DataLoader", "pins no memory, and does not warn", silence, speak)
 
 
 def _data_parallel() -> Change:
@@ -86,20 +91,6 @@ def _data_parallel() -> Change:
     return Patch(
         "torch.nn.DataParallel", DataParallel, "__init__", without_devices, "calls the module itself"
     )
-
-
-def _silent_loader() -> Change:
-    """A DataLoader that is to pin says that there is no accelerator; the program's output is not to be disturbed."""
-
-    def silence() -> None:
-        warnings.filterwarnings("ignore", message=_LOADER_WARNING)
-
-    def speak() -> None:
-        warnings.filters[:] = [  # type: ignore[index]
-            entry for entry in warnings.filters if getattr(entry[1], "pattern", entry[1]) != _LOADER_WARNING
-        ]
-
-    return Action("torch.utils.data.DataLoader", "pins no memory, and does not warn", silence, speak)
 
 
 def _accept(self: Any, module: Any) -> None:

@@ -53,8 +53,6 @@ def host_memory() -> tuple[int, int]:
 
 
 class _CurrentDevice(threading.local):
-    """The current device of a thread."""
-
     index = 0
 
 
@@ -162,8 +160,6 @@ def lazy_call(call: Any, **_: object) -> None:
 def _device_names(devices: Devices) -> dict[str, Any]:
 
     class DeviceContext(device_parts.DeviceContext):
-        """Makes a device the current one inside a with block; None or a negative index changes nothing."""
-
         _index = staticmethod(devices.get_device_index)
         _exchange = staticmethod(devices.exchange_device)
 
@@ -387,7 +383,6 @@ def record_memory_history(*_: object, **__: object) -> None:
 
 
 def _memory_names(memory: HostMemory) -> dict[str, Any]:
-    """What torch.cuda and torch.cuda.memory both have."""
     resets = ("accumulated_memory_stats", "max_memory_allocated", "max_memory_cached", "peak_memory_stats")
     return {
         **memory.answers(),

@@ -60,11 +60,14 @@ def install(vendor: Vendor, memory_of_device: int, device_name: str) -> ModuleTy
     tree = Tree(vendor.torch_module, vendor.company)
     tensor_types = typed.tensor_types(vendor.torch_module, vendor.device_type)
     storage_types = typed.storage_types(vendor.torch_module)
-    implemented = _implemented({**tensor_types, **storage_types}, _own_scaler(extras))
+    own_scaler = any(extra.kind == "own_scaler" for extra in extras)
+    implemented = _implemented({**tensor_types, **storage_types}, own_scaler)
     Surface(vendor, implemented, [f"torch.cuda.{area}" for area in _AREAS if area]).fill(tree)
     for name, value in _INTERNAL.items():
         tree.place(name, value)
-    setattr(tree.root, IDENTITY_ATTRIBUTE, _identity(vendor, device_name, memory_of_device, extras))
+    variables = [extra.name for extra in extras if extra.kind == "capability_env"]
+    identity = Identity(vendor, device_name, memory_of_device, properties(extras), "".join(variables[:1]))
+    setattr(tree.root, IDENTITY_ATTRIBUTE, identity)
     _add_extras(tree, extras)
     _register(vendor, tree)
     typed.teach_default_tensor_type(tensor_types)
@@ -89,15 +92,6 @@ def _implemented(types: Mapping[str, type], own_scaler: bool) -> dict[str, Any]:
     return found
 
 
-def _identity(vendor: Vendor, device_name: str, memory: int, extras: tuple[Extra, ...]) -> Identity:
-    variables = [extra.name for extra in extras if extra.kind == "capability_env"]
-    return Identity(vendor, device_name, memory, properties(extras), "".join(variables[:1]))
-
-
-def _own_scaler(extras: tuple[Extra, ...]) -> bool:
-    return any(extra.kind == "own_scaler" for extra in extras)
-
-
 def _add_extras(tree: Tree, extras: tuple[Extra, ...]) -> None:
     for name, function in functions(extras).items():
         tree.place(name, function)
@@ -107,15 +101,11 @@ def _add_extras(tree: Tree, extras: tuple[Extra, ...]) -> None:
         elif extra.kind == "alias":
             tree.place(extra.name, tree.find(extra.key))
         elif extra.kind == "in_torch":
-            _place_in_torch(extra.name, imported_when_called(extra.key))
+            path, _, leaf = extra.name.rpartition(".")
+            holder = functools.reduce(getattr, filter(None, path.split(".")), torch)
+            setattr(holder, leaf, imported_when_called(extra.key))
         elif extra.kind == "library":
             _add_library(extra.name, extra.key)
-
-
-def _place_in_torch(name: str, value: Any) -> None:
-    """Something under a name that the vendor's PyTorch has for it."""
-    holder, _, leaf = name.rpartition(".")
-    setattr(functools.reduce(getattr, filter(None, holder.split(".")), torch), leaf, value)
 
 
 class _Library(ModuleType):

@@ -54,27 +54,38 @@ class Extra:
     value: Any = None
 
 
-# kind -> whether a key and a JSON value follow the name
-_SHAPES = {
-    "nothing": (False, False),
-    "constant": (False, True),
-    "switch": (False, True),
-    "setter": (True, False),
-    "getter": (True, True),
-    "negation": (True, True),
-    "nonfinite": (False, False),
-    "context": (False, False),
-    "alias": (True, False),
-    "property": (False, True),
-    "cores": (False, False),
-    "capability_env": (False, False),
-    "own_scaler": (False, False),
-    "function": (True, False),
-    "in_torch": (True, False),
-    "library": (True, False),
-    "profile": (False, True),
-    "profile_config": (False, True),
-    "options": (False, True),
+@contextlib.contextmanager
+def nothing_inside(*_: object, **__: object) -> Iterator[None]:
+    """A block that changes nothing."""
+    yield
+
+
+_Maker = Callable[["Extra", dict[str, Any]], Callable[..., Any]]
+# kind -> whether a key and a JSON value follow the name, what makes a function of such a line
+_KINDS: Mapping[str, tuple[bool, bool, _Maker | None]] = {
+    "nothing": (False, False, lambda extra, _: _answering(None)),
+    "constant": (False, True, lambda extra, _: _answering(extra.value)),
+    "switch": (False, True, None),
+    "setter": (True, False, lambda extra, remembered: _setter(extra, remembered)),
+    "getter": (True, True, lambda extra, remembered: lambda: remembered.get(extra.key, extra.value)),
+    "negation": (
+        True,
+        True,
+        lambda extra, remembered: lambda: not remembered.get(extra.key, not extra.value),
+    ),
+    "nonfinite": (False, False, lambda extra, _: has_inf_or_nan),
+    "context": (False, False, lambda extra, _: nothing_inside),
+    "alias": (True, False, None),
+    "property": (False, True, None),
+    "cores": (False, False, None),
+    "capability_env": (False, False, None),
+    "own_scaler": (False, False, None),
+    "function": (True, False, lambda extra, _: imported_when_called(extra.key)),
+    "in_torch": (True, False, None),
+    "library": (True, False, None),
+    "profile": (False, True, lambda extra, _: profile(extra.value)),
+    "profile_config": (False, True, lambda extra, _: profile_config(extra.value)),
+    "options": (False, True, lambda extra, _: options(extra.value)),
 }
 
 
@@ -91,9 +102,9 @@ def load_extras(vendor_folder: Path) -> tuple[Extra, ...]:
 
 def _parse(file: Path, number: int, line: str) -> Extra:
     kind, _, rest = line.strip().partition(" ")
-    if kind not in _SHAPES:
-        raise VendorError(f"{file}: line {number}: unknown kind '{kind}'; known: {', '.join(_SHAPES)}")
-    has_key, has_value = _SHAPES[kind]
+    if kind not in _KINDS:
+        raise VendorError(f"{file}: line {number}: unknown kind '{kind}'; known: {', '.join(_KINDS)}")
+    has_key, has_value, _ = _KINDS[kind]
     parts = rest.split(None, has_key + has_value)
     if len(parts) != 1 + has_key + has_value:
         raise VendorError(f"{file}: line {number}: '{kind}' takes {1 + has_key + has_value} words after it")
@@ -114,20 +125,12 @@ def properties(extras: Iterable[Extra]) -> dict[str, Any]:
 def functions(extras: Iterable[Extra]) -> dict[str, Callable[..., Any]]:
     """The functions that the extras describe, by dotted name."""
     remembered: dict[str, Any] = {}
-    makers: dict[str, Callable[[Extra], Callable[..., Any]]] = {
-        "nothing": lambda extra: _answering(None),
-        "constant": lambda extra: _answering(extra.value),
-        "setter": lambda extra: _setter(extra, remembered),
-        "getter": lambda extra: lambda: remembered.get(extra.key, extra.value),
-        "negation": lambda extra: lambda: not remembered.get(extra.key, not extra.value),
-        "nonfinite": lambda extra: has_inf_or_nan,
-        "context": lambda extra: nothing_inside,
-        "function": lambda extra: imported_when_called(extra.key),
-        "profile": lambda extra: profile(extra.value),
-        "profile_config": lambda extra: profile_config(extra.value),
-        "options": lambda extra: options(extra.value),
-    }
-    return {extra.name: makers[extra.kind](extra) for extra in extras if extra.kind in makers}
+    made = {}
+    for extra in extras:
+        make = _KINDS[extra.kind][2]
+        if make is not None:
+            made[extra.name] = make(extra, remembered)
+    return made
 
 
 def imported_when_called(name: str) -> Callable[..., Any]:
@@ -165,12 +168,6 @@ def has_inf_or_nan(tensors: Any) -> bool:
     return any(has_inf_or_nan(tensor) for tensor in tensors)
 
 
-@contextlib.contextmanager
-def nothing_inside(*_: object, **__: object) -> Iterator[None]:
-    """A block that changes nothing."""
-    yield
-
-
 _FOLDER = "folder"
 _NUMBER = "number"
 
@@ -190,15 +187,13 @@ def profile_config(fields: Mapping[str, Any]) -> type:
             if unknown:
                 raise TypeError(f"profileConfig() got an unexpected keyword argument '{unknown[0]}'")
             self.settings = {
-                name: _checked(name, given[name], known) if name in given else _default(known)
+                name: _checked(name, given[name], known)
+                if name in given
+                else (known[0] if isinstance(known, list) else known)
                 for name, known in fields.items()
             }
 
     return profileConfig
-
-
-def _default(known: Any) -> Any:
-    return known[0] if isinstance(known, list) else known
 
 
 def _checked(name: str, value: Any, known: Any) -> Any:

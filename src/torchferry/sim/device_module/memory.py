@@ -79,7 +79,6 @@ class _RawAllocations:
         self._storages: dict[int, torch.UntypedStorage] = {}
 
     def take(self, size: int, device: DeviceLike = None, stream: object = None) -> int:
-        """Allocate bytes on a device; the address."""
         place = torch.device(device_type(), existing_index(device))
         storage: Any = torch.UntypedStorage(size, device=place)  # type: ignore[no-untyped-call]
         address: int = storage.data_ptr()
@@ -87,7 +86,6 @@ class _RawAllocations:
         return address
 
     def give_back(self, address: int) -> None:
-        """Free what take gave."""
         if self._storages.pop(address, None) is None:
             raise RuntimeError(f"{address:#x} was not allocated by caching_allocator_alloc")
 

@@ -97,8 +97,6 @@ BACKENDS_API = {"cufft_plan_cache": PlanCache()}
 
 
 class _Stack(threading.local):
-    """The nested ranges of one thread."""
-
     def __init__(self) -> None:
         self.open: list[Any] = []
 

@@ -26,7 +26,9 @@ class SimulatedModule(ModuleType):
         absent, uncertain = self.__dict__.get("_absent", {}), self.__dict__.get("_uncertain", {})
         full = f"{self.__name__}.{name}"
         if name in uncertain:
-            if not _asked_by_torch():
+            # torch's own code asks for whatever might be there
+            caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+            if caller.partition(".")[0] != "torch":
                 warnings.warn(
                     f"{full}: it is not known whether {self._company} has it; the simulated device does",
                     stacklevel=2,
@@ -38,12 +40,6 @@ class SimulatedModule(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._uncertain} - {"_absent", "_uncertain", "_company"})
-
-
-def _asked_by_torch() -> bool:
-    """Whether the attribute is read by torch's own code, which asks for whatever might be there."""
-    name = str(sys._getframe(2).f_globals.get("__name__", ""))
-    return name == "torch" or name.startswith("torch.")
 
 
 class Tree:
@@ -129,10 +125,11 @@ class Surface:
     def fill(self, tree: Tree) -> None:
         """Place what the vendor has, then what it may have; then say of each other name why it isn't there."""
         listed = set(self._vendor.apis) | set(self._implemented) | self._submodules
-        names = sorted(name for name in listed if self._concerns(name))
         by_support: dict[Support, list[str]] = {support: [] for support in Support}
-        for name in names:
-            by_support[self._api(name).support].append(name)
+        for name in sorted(listed):
+            api = self._api(name)
+            if name.startswith(_CUDA + ".") or api.name.startswith(self._prefix):
+                by_support[api.support].append(name)
         for name in by_support[Support.SAME] + by_support[Support.RENAMED]:
             self._place(tree, name)
         for name in by_support[Support.UNKNOWN]:
@@ -140,19 +137,17 @@ class Surface:
         for name in by_support[Support.RENAMED]:
             self._say_renamed(tree, name)
         for name in by_support[Support.UNSUPPORTED]:
-            self._say_absent(tree, name, f"{self._vendor.company} does not have it")
-
-    def _concerns(self, name: str) -> bool:
-        return name.startswith(_CUDA + ".") or self._api(name).name.startswith(self._prefix)
+            path = self._path_beside_siblings(name)
+            if not tree.has(path):
+                tree.absent(path, f"{self._vendor.company} does not have it")
 
     def _api(self, name: str) -> Api:
         if name in self._vendor.apis or not self._vendor.apis_complete:
             known = self._vendor.api(name)
-            return known if known.name or known.support is Support.UNSUPPORTED else self._unknown(name)
+            if known.name or known.support is Support.UNSUPPORTED:
+                return known
+            return Api(Support.UNKNOWN, natural_name(name, self._vendor.torch_module))
         return Api(Support.UNSUPPORTED, "")
-
-    def _unknown(self, name: str) -> Api:
-        return Api(Support.UNKNOWN, natural_name(name, self._vendor.torch_module))
 
     def _place(self, tree: Tree, name: str) -> None:
         target = self._api(name).name
@@ -180,11 +175,6 @@ class Surface:
             tree.module(path)
         else:
             why = f"it is not known whether {self._vendor.company} has it, and the simulated device doesn't"
-            tree.absent(path, why)
-
-    def _say_absent(self, tree: Tree, name: str, why: str) -> None:
-        path = self._path_beside_siblings(name)
-        if not tree.has(path):
             tree.absent(path, why)
 
     def _path_beside_siblings(self, name: str) -> str:

@@ -65,6 +65,15 @@ def install(vendor: Vendor) -> list[Path]:
     return folders
 
 
+def begin_plugin(package: str) -> Vendor:
+    """What importing a vendor's plugin does first: it takes the simulated device for its own."""
+    vendor = require_simulator(package)
+    from torchferry.sim.shims.modules import adopt_device
+
+    adopt_device(vendor, package)
+    return vendor
+
+
 def require_simulator(package: str) -> Vendor:
     """The vendor that is simulated; a stand-in that is imported by anything else than the simulator refuses."""
     import torch  # noqa: F401  a child process activates the simulator when torch is first imported

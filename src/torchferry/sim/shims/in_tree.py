@@ -96,7 +96,6 @@ def _simplify(profile: Any) -> None:
 
 
 def _keep_innermost(path: str) -> None:
-    """Of the operators in a trace that was just written."""
     with open(path, encoding="utf-8") as file:
         trace = json.load(file)
     operators = [event for event in trace["traceEvents"] if event.get("cat") == "cpu_op"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from torchferry.sim.shims import require_simulator
+from torchferry.sim.shims import begin_plugin
 
-_vendor = require_simulator(__name__)
+_vendor = begin_plugin(__name__)
 
-from torchferry.sim.shims.modules import adapter_version, adopt_device  # noqa: E402
-
-adopt_device(_vendor, __name__)
+from torchferry.sim.shims.modules import adapter_version  # noqa: E402
 
 from . import backends, optimizers, utils  # noqa: E402
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from torchferry.sim.shims import require_simulator
+from torchferry.sim.shims import begin_plugin
 
-_vendor = require_simulator(__name__)
+_vendor = begin_plugin(__name__)
 
-from torchferry.sim.shims.modules import adapter_version, adopt_device, alias, device_module  # noqa: E402
+from torchferry.sim.shims.modules import adapter_version, alias, device_module  # noqa: E402
 
-adopt_device(_vendor, __name__)
 _device = device_module(_vendor)
 if _device is not None and hasattr(_device, "amp"):
     alias(f"{__name__}.amp", _device.amp)  # published ports import it from here, too

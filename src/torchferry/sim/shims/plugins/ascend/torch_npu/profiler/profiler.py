@@ -82,11 +82,9 @@ class _KinetoProfile:
         )
 
     def start(self) -> None:
-        """Begin to watch."""
         self._watch.start()
 
     def stop(self) -> None:
-        """End."""
         self._watch.stop()
 
     def export_chrome_trace(self, output_path: str) -> None:
@@ -103,11 +101,9 @@ class _KinetoProfile:
         self._watch.export_stacks(str(output_path), _METRIC)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """A remark that goes into the trace."""
         self._watch.add_metadata(key, value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """A remark in JSON that goes into the trace."""
         self._watch.add_metadata_json(key, value)
 
 
@@ -141,7 +137,6 @@ class profile(_KinetoProfile):  # noqa: N801  the card's name
         self._watch.step_num = value
 
     def step(self) -> None:
-        """Say that a step has ended."""
         self._watch.step()
 
     def __enter__(self) -> profile:
