@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conversion.rewriting import run
-from torchferry.conversion.hunks import make_hunks
+from torchferry.conversion.verify import make_hunks
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText
 from torchferry.source.edits import Edit, apply_edits

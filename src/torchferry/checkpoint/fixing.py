@@ -144,7 +144,11 @@ class _Taken:
 
 def repair(source: Path, output: Path, asked: Repair) -> Repaired:
     """Read, change, write, and read back what was written."""
-    _check_output(source, output, asked.force)
+    if output.is_dir():
+        raise OutputError(f"{output}: a folder; -o takes the name of a file")
+    if output.exists() and not asked.force:
+        which = "the input itself" if source.exists() and output.samefile(source) else "there already"
+        raise OutputError(f"{output}: {which}; choose another name, or add --force to replace it")
     contents = read(source)
     try:
         taken = _taken(contents, asked)
@@ -177,13 +181,18 @@ def _changed_and_written(output: Path, asked: Repair, contents: Checkpoint, take
         twice = len(full) - len({(each.data_ptr(), each.dtype, each.shape, each.stride()) for each in full})
     else:
         write_torch(output, tree, devices, tensors)
+    left_out = tuple(path.name for path in contents.others)
+    if asked.only:
+        taken_names = (asked.only.split(".", 1)[0], asked.only)
+        names_of_parts = tuple(map(key_name, parts(contents.tree)))
+        left_out = (*(name for name in names_of_parts if name not in taken_names), *left_out)
     return Repaired(
         output,
         output.stat().st_size,
         len(tensors),
         tuple(names),
         changed,
-        _left_out(contents, asked.only),
+        left_out,
         taken.ran_code,
         done,
         taken.made_plain,
@@ -191,14 +200,6 @@ def _changed_and_written(output: Path, asked: Repair, contents: Checkpoint, take
         bool(contents.metadata.keys() - {"format"}) and output.suffix != ".safetensors",
         bool(tensors) and all(isinstance(part, torch.Tensor) for part in parts(tree).values()),
     )
-
-
-def _check_output(source: Path, output: Path, force: bool) -> None:
-    if output.is_dir():
-        raise OutputError(f"{output}: a folder; -o takes the name of a file")
-    if output.exists() and not force:
-        which = "the input itself" if source.exists() and output.samefile(source) else "there already"
-        raise OutputError(f"{output}: {which}; choose another name, or add --force to replace it")
 
 
 def _taken(contents: Checkpoint, asked: Repair) -> _Taken:
@@ -236,11 +237,3 @@ def _flat(tree: Any, contents: Checkpoint) -> dict[str, torch.Tensor]:
     states = [state.name for state in state_dicts(contents.tree) if state.path]
     hint = f"add --only {states[0]}" if states else "write a .pth"
     raise InputError(f"safetensors holds tensors alone, and {', '.join(odd[:5]) or 'this'} is none; {hint}")
-
-
-def _left_out(contents: Checkpoint, only: str) -> tuple[str, ...]:
-    others = tuple(path.name for path in contents.others)
-    if not only:
-        return others
-    first = only.split(".", 1)[0]
-    return tuple(key_name(key) for key in parts(contents.tree) if key_name(key) not in (first, only)) + others

@@ -252,7 +252,9 @@ def _not_one(folder: Path, found: list[Path], inside: list[str]) -> InputError:
 
 def read_index(path: Path) -> Checkpoint:
     """The weights of all shards that an index names, as if they were in one file."""
-    where = _weight_map(path)
+    with readable(path, "check the path"), open(path, encoding="utf-8") as stream:
+        listed = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
+        where = {str(name): str(file) for name, file in listed.items()}
     shards = {name: _shard(path, name) for name in dict.fromkeys(where.values())}
     tree, places = Ordered(), {}
     names: dict[Global, None] = {}
@@ -269,12 +271,6 @@ def read_index(path: Path) -> Checkpoint:
     size = sum(shard.size for shard in shards.values())
     metadata = next((shard.metadata for shard in shards.values()), {})
     return Checkpoint(path, FileFormat.SHARDED, size, tree, places, tuple(names), metadata)
-
-
-def _weight_map(path: Path) -> dict[str, str]:
-    with readable(path, "check the path"), open(path, encoding="utf-8") as stream:
-        where = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
-        return {str(name): str(file) for name, file in where.items()}
 
 
 def _shard(index: Path, name: str) -> Checkpoint:

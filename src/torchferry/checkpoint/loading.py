@@ -96,19 +96,16 @@ class Loaded:
             return self._sparse(node, name)
         if self.made_plain is not None:
             self.made_plain.append((name, node.class_name))
-            return self._plainly(node, name)
+            # What it holds, without the object: its attributes, else what it was made of.
+            inside = parts(node)
+            if inside:
+                return self._dictionary(dict(inside), name)
+            made = [self.tree(part, name) for part in node.arguments]
+            return made[0] if len(made) == 1 else made
         try:
             return value(node, lambda part: self.tree(part, name))
         except NotAValueError:
             raise NotPlainError(name, f"a {node.class_name}") from None
-
-    def _plainly(self, node: Opaque, name: str) -> Any:
-        """What an object holds, without the object: its attributes, else what it was made of."""
-        inside = parts(node)
-        if inside:
-            return self._dictionary(dict(inside), name)
-        made = [self.tree(part, name) for part in node.arguments]
-        return made[0] if len(made) == 1 else made
 
     def _sparse(self, node: Opaque, name: str) -> torch.Tensor:
         layout, data = node.arguments
@@ -161,7 +158,14 @@ class Loaded:
                     f"{self.contents.path}: cut short: the data of {name} is not there; fetch it anew"
                 )
             made = self._put_together(described, place, name) if place.pieces else self._bytes(place, name)
-            self._check(made, place, name)
+            # Whether the bytes are those that were saved, where the file can tell.
+            if place.checksum and place.size:
+                data = (ctypes.c_char * place.size).from_address(made.data_ptr())
+                if zlib.crc32(data) != place.checksum:
+                    path = place.path or self.contents.path
+                    raise InputError(
+                        f"{path}: damaged: the data of {name} is not what was saved, by its checksum; fetch it anew"
+                    )
             if self.contents.is_big_endian and place.data is None:
                 made = made.clone()
                 made.byteswap(getattr(torch, storage.dtype))
@@ -203,16 +207,6 @@ class Loaded:
             raise InputError(f"{path}: cut short: the data of {name} ends too early; fetch it anew")
         self._unpacked += len(data)
         return data
-
-    def _check(self, storage: Any, place: StoragePlace, name: str) -> None:
-        """Whether the bytes are those that were saved, where the file can tell."""
-        if place.checksum and place.size:
-            data = (ctypes.c_char * place.size).from_address(storage.data_ptr())
-            if zlib.crc32(data) != place.checksum:
-                path = place.path or self.contents.path
-                raise InputError(
-                    f"{path}: damaged: the data of {name} is not what was saved, by its checksum; fetch it anew"
-                )
 
     def _put_together(self, described: TensorEntry, place: StoragePlace, name: str) -> Any:
         """A tensor of which parts were saved by themselves."""

@@ -331,6 +331,11 @@ def wrappers_of(names: Collection[str]) -> tuple[str, ...]:
 def renamed_to_fit(names: Collection[str], wanted: Collection[str]) -> Renaming:
     """The names without what wrappers and frameworks put before them, as far as that makes more of them fit."""
 
+    def without(prefix: str) -> Renaming:
+        shorter = {name: name.removeprefix(prefix) for name in names}
+        bare = {name: _WRAPPED.sub("", short) for name, short in shorter.items()}
+        return Renaming(bare, prefix, sum(bare[name] != shorter[name] for name in bare))
+
     def score(renaming: Renaming) -> tuple[int, int]:
         return len(set(renaming.names.values()) & set(wanted)), -renaming.unwrapped
 
@@ -339,14 +344,8 @@ def renamed_to_fit(names: Collection[str], wanted: Collection[str]) -> Renaming:
     ends = zip(min(names, default=""), max(names, default=""), strict=False)
     common = "".join(letter for letter, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
     prefixes = ["", *(common[: end + 1] for end, letter in enumerate(common) if letter == ".")]
-    best = max((_without(names, prefix) for prefix in prefixes), key=score)
+    best = max(map(without, prefixes), key=score)
     return best if score(best)[0] > score(as_it_is)[0] else as_it_is
-
-
-def _without(names: Collection[str], prefix: str) -> Renaming:
-    shorter = {name: name.removeprefix(prefix) for name in names}
-    bare = {name: _WRAPPED.sub("", short) for name, short in shorter.items()}
-    return Renaming(bare, prefix, sum(bare[name] != shorter[name] for name in bare))
 
 
 def fit(given: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> WeightsFit:

@@ -70,7 +70,7 @@ def _edits(
         return [Edit(*span, spelling.word)]
     is_all = text.raw == word.encode() and not token.fields and len(tokens) == 1
     if is_all:
-        return [module.replacing(node, spelling.expression)]
+        return [module.replacement(node, spelling.expression)]
     if token.is_f_string:
         return [Edit(*span, f"{{{spelling.expression}}}")]
     if b"{" in text.raw or b"%" in text.raw:  # a template for format() or %

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchferry.conversion import problems, renaming
-from torchferry.conversion.hunks import make_hunks
 from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.conversion.python_config import fit_for_config
 from torchferry.conversion.rule import Proposal, Rule, RuleSet
 from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.site import FileContext, RenameTable, Site
 from torchferry.conversion.target import Target
-from torchferry.conversion.verify import VerificationError, check_rewrite
+from torchferry.conversion.verify import VerificationError, check_rewrite, make_hunks
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText, SourceText

@@ -129,7 +129,7 @@ def _chain_edits(site: Site[ast.Attribute], chain: _Chain) -> list[Edit] | None:
         reachable, imports = new, add_imports(module, chain.rename.imports)
     if not reachable:
         return None
-    return [module.replacing(chain.node, reachable), *imports]
+    return [module.replacement(chain.node, reachable), *imports]
 
 
 def _attribute_edits(
@@ -215,14 +215,14 @@ def _root_edits(context: FileContext, scope: Scope, root: ast.expr) -> Iterator[
     if binding is not None and isinstance(binding.node, ast.Import) and binding.qualified == root.id:
         name = renamed(context, root.id).partition(".")[0]
         if name != root.id:
-            yield context.module.replacing(root, name)
+            yield context.module.replacement(root, name)
     if binding is None or not isinstance(binding.node, ast.ImportFrom):
         return
     for alias in binding.node.names:
         if alias.name == root.id and alias.asname is None:
             local = local_name(context, alias, renamed(context, binding.qualified))
             if local != root.id:
-                yield context.module.replacing(root, local)
+                yield context.module.replacement(root, local)
 
 
 def local_name(context: FileContext, alias: ast.alias, new: str) -> str:

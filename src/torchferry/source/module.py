@@ -67,10 +67,6 @@ class PythonModule(SourceText):
     def end(self, node: ast.AST) -> int:
         return self.line_starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined, no-any-return]
 
-    def replacing(self, node: ast.AST, text: str) -> Edit:
-        """The edit that writes a text in the place of a node."""
-        return Edit(self.start(node), self.end(node), text)
-
     def segment(self, node: ast.AST) -> str:
         """The source text of a node."""
         return self.data[self.start(node) : self.end(node)].decode("utf-8")

@@ -113,7 +113,7 @@ class _LoaderCall:
         elif order is not None:
             made, shuffle = order
             text = f"{sampler}({self._text(made.args[0])}, shuffle={shuffle})"
-            self.changes.replace(self.call, _SHARED, self.module.replacing(made, text), *edits)
+            self.changes.replace(self.call, _SHARED, self.module.replacement(made, text), *edits)
         else:
             dataset = self._dataset_text()
             self.changes.replace(self.call, _SHARED, *self._sampler_edits(sampler, dataset, test), *edits)
@@ -182,8 +182,8 @@ class _LoaderCall:
         subset = self.changes.name_of("torch.utils.data.Subset", "Subset")
         name = self._hoisted(f"{subset}({self._text(dataset)}, {self._text(indices)})")
         return [
-            self.module.replacing(dataset, name),
-            self.module.replacing(given, f"{sampler}({name}, shuffle=True)"),
+            self.module.replacement(dataset, name),
+            self.module.replacement(given, f"{sampler}({name}, shuffle=True)"),
         ]
 
     def _text(self, node: ast.AST) -> str:
@@ -196,7 +196,7 @@ class _LoaderCall:
         if _is_plain(dataset):
             return self._text(dataset)
         name = self._hoisted(_alone(self._text(dataset)))
-        self.changes.replace(self.call, _SHARED, self.module.replacing(dataset, name))
+        self.changes.replace(self.call, _SHARED, self.module.replacement(dataset, name))
         return name
 
     def _hoisted(self, text: str) -> str:
@@ -228,10 +228,10 @@ class _LoaderCall:
             return [add_argument(self.module, self.call, f"sampler={text}")]
         for keyword in self.call.keywords:
             if keyword.arg == "shuffle" and given is None:
-                return [self.module.replacing(keyword, f"sampler={text}")]
-        edits = [self.module.replacing(shuffle, "False")] if shuffle is not None else []
+                return [self.module.replacement(keyword, f"sampler={text}")]
+        edits = [self.module.replacement(shuffle, "False")] if shuffle is not None else []
         if given is not None:
-            return [*edits, self.module.replacing(given, text)]
+            return [*edits, self.module.replacement(given, text)]
         return [*edits, add_argument(self.module, self.call, f"sampler={text}")]
 
     def _edits_beside_hidden(
@@ -244,7 +244,7 @@ class _LoaderCall:
         name = self._text(options)
         order = f'{name}.get("shuffle", False)'
         text = f'{{**{name}, "shuffle": False}}, sampler={sampler}({dataset}, shuffle={order})'
-        return [self.module.replacing(options, text)]
+        return [self.module.replacement(options, text)]
 
     def _batch_edits(self, settings: Distributed) -> list[Edit]:
         if not settings.split_batch:
@@ -256,7 +256,7 @@ class _LoaderCall:
         text = self._text(size)
         if not isinstance(size, (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)):
             text = f"({text})"
-        return [self.module.replacing(size, f"{text} // {dist}.get_world_size()")]
+        return [self.module.replacement(size, f"{text} // {dist}.get_world_size()")]
 
 
 def _alone(text: str) -> str:

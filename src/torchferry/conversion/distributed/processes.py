@@ -325,7 +325,7 @@ class _Indexes:
         return False
 
     def _put(self, node: ast.AST, text: str) -> None:
-        self.changes.replace(node, _OWN_CARD, self.module.replacing(node, text))
+        self.changes.replace(node, _OWN_CARD, self.module.replacement(node, text))
 
     def _note(self, node: ast.expr, number: int) -> None:
         self.numbers.setdefault(number, Origin(self.file, node))

@@ -81,7 +81,7 @@ class Unwrapping:
             edit = Edit(end, end, ".module")
         else:  # other programs may hand their model to this function, too, and that is not wrapped
             text = file.module.segment(node)
-            edit = file.module.replacing(node, f'getattr({text}, "module", {text})')
+            edit = file.module.replacement(node, f'getattr({text}, "module", {text})')
         self.changes.of(file).replace(node, _INSIDE, edit)
 
     def _look_at_inside(self, file: ProgramModule, node: ast.Attribute) -> None:
@@ -217,7 +217,7 @@ def remove_data_parallel(program: TrainingProgram, splits: bool, changes: Progra
                 for node in ast.walk(call.args[1]) if len(call.args) > 1 else ():
                     if isinstance(node, (ast.Name, ast.Attribute)) and file.qualified(node) in DATA_PARALLEL:
                         name = changes.of(file).name_of(DDP, "DistributedDataParallel")
-                        changes.of(file).replace(node, _TYPE, file.module.replacing(node, name))
+                        changes.of(file).replace(node, _TYPE, file.module.replacement(node, name))
     return is_found
 
 
@@ -253,7 +253,7 @@ def _remove(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
     if is_alone and [file.module.segment(target) for target in assigned_to(statement)] == [text]:
         _delete(file, statement, changes)
     else:
-        changes.replace(call, _GONE, file.module.replacing(call, text))
+        changes.replace(call, _GONE, file.module.replacement(call, text))
 
 
 def _delete(file: ProgramModule, statement: ast.stmt, changes: FileChanges) -> None:

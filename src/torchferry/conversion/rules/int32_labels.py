@@ -5,15 +5,33 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
-from torchferry.conversion.labels import LOSS_WORDS, find_labels
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind
-from torchferry.source.names import called_name
-from torchferry.source.walk import WalkState, walk_lines
+from torchferry.source.module import PythonModule
+from torchferry.source.names import called_name, last_name
+from torchferry.source.walk import WalkState, nodes_on_lines, walk_lines
 from torchferry.text import Text
 
+_LOSS_WORDS = ("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss")
+_FUNCTIONS = frozenset({"cross_entropy", "nll_loss"})
+_MODULES = frozenset({"CrossEntropyLoss", "NLLLoss"})
+# Kernels that take places or classes as int64 on every device.
+_WANT_INT64 = frozenset(
+    {
+        "one_hot",
+        "gather",
+        "scatter",
+        "scatter_",
+        "scatter_add_",
+        "index_select",
+        "take_along_dim",
+        "embedding",
+    }
+    | {"index_add_", "index_fill_", "bincount"}
+)
 _CAST = Text(
     "int32 labels: the loss's kernel works on them without a cast of its own",
     "标签转为 int32：损失算子可直接使用，无需再转换",
@@ -38,6 +56,40 @@ _MOVES = tuple(
 )
 
 
+@lru_cache(maxsize=2)  # asked for each copy of a module, and again when the result is checked
+def _of_losses(module: PythonModule) -> frozenset[str]:
+    """The variables that a module gives to a classification loss."""
+    # `criterion = nn.CrossEntropyLoss().cuda()`: the names under which such a loss is called.
+    losses = set(_FUNCTIONS)
+    for node in nodes_on_lines(module, sorted(module.lines_with([word.encode() for word in _MODULES]))):
+        if isinstance(node, ast.Assign) and any(
+            called_name(item) in _MODULES for item in ast.walk(node.value)
+        ):
+            losses.update(filter(None, map(last_name, node.targets)))
+    found: set[str] = set()
+    words = [word.encode() for word in (*losses, *_MODULES)]
+    for node in nodes_on_lines(module, sorted(module.lines_with(words))):
+        # A loss is called by its name, or made on the spot: nn.CrossEntropyLoss()(x, y).
+        if isinstance(node, ast.Call) and (called_name(node) in losses or called_name(node.func) in _MODULES):
+            values = [*node.args[1:2], *(item.value for item in node.keywords if item.arg == "target")]
+            found.update(value.id for value in values if isinstance(value, ast.Name))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=2)
+def _labels(module: PythonModule) -> frozenset[str]:
+    """Those that are used for nothing else: what indexes must stay int64."""
+    places: set[str] = set()
+    labels = _of_losses(module)
+    for node in ast.walk(module.tree) if labels else ():
+        if isinstance(node, ast.Call) and called_name(node) in _WANT_INT64:
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            places.update(item.id for item in arguments if isinstance(item, ast.Name))
+        elif isinstance(node, ast.Subscript):
+            places.update(item.id for item in ast.walk(node.slice) if isinstance(item, ast.Name))
+    return labels - places
+
+
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     function = site.node.func
     methods = ("cuda", "to", site.target.vendor.tensor_method)
@@ -46,7 +98,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     if not isinstance(function.value, ast.Name) or _is_cast(site):
         return
     name = function.value.id
-    if find_labels(site.module).are_labels(name) or _is_given_to_loss(site):
+    if name in _labels(site.module) or _is_given_to_loss(site):
         if site.target.is_portable:
             yield site.remark(Kind.INFO, _CUDA_STAYS)
             return
@@ -68,7 +120,7 @@ def _is_for_regression(site: Site[ast.Call]) -> bool:
         return True
     data = site.module.data
     return (
-        not any(word.encode() in data for word in LOSS_WORDS)
+        not any(word.encode() in data for word in _LOSS_WORDS)
         and _REGRESSION.search(site.module.decoded.text) is not None
     )
 
@@ -84,7 +136,7 @@ def _is_cast(site: Site[ast.Call]) -> bool:
 
 def _restructure(context: FileContext) -> Iterator[Proposal]:
     module = context.module
-    known = b"|".join(sorted(re.escape(name.encode()) for name in find_labels(module).of_losses))
+    known = b"|".join(sorted(re.escape(name.encode()) for name in _of_losses(module)))
     method = re.escape(context.target.vendor.tensor_method.encode())
     moved = rb"\b(?:%b|(?i:%b))\s*\.\s*(?:to|cuda|%b)\b" % (known or rb"(?!)", _LABELS, method)
     lines = sorted(module.lines_matching(re.compile(moved)))
@@ -105,7 +157,7 @@ RULE = Rule(
     id="TF705",
     name="int32-labels",
     summary=Text("class labels as int32", "分类标签使用 int32"),
-    triggers=(*LOSS_WORDS, *_MOVES),
+    triggers=(*_LOSS_WORDS, *_MOVES),
     option="int32_labels",
     restructure=_restructure,
     worth=lambda data: _MOVED.search(data) is not None,

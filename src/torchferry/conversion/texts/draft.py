@@ -10,12 +10,12 @@ from functools import cached_property
 from itertools import starmap
 
 from torchferry.conversion.file import Conversion, FileJob
-from torchferry.conversion.hunks import make_hunks
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules import paddle
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
 from torchferry.conversion.texts.words import Decision
+from torchferry.conversion.verify import make_hunks
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, apply_edits, edited

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from torchferry.conversion.discover import PYTHON_SUFFIXES
 from torchferry.conversion.file import Conversion, FileJob, convert_text
-from torchferry.conversion.hunks import Row
 from torchferry.conversion.rule import RuleSet
 from torchferry.conversion.texts.draft import undone
 from torchferry.conversion.texts.magics import CellReading, Foreign, ShownLine, read_cell
@@ -21,7 +20,7 @@ from torchferry.conversion.texts.native_ops import CUDA_SUFFIXES
 from torchferry.conversion.texts.notebook_file import Notebook, NotebookCell, read_notebook
 from torchferry.conversion.texts.shell import convert_shell
 from torchferry.conversion.texts.text_rules import NOTEBOOK, SPEAKS_OF_CUDA, look_at_cuda_source, what_it_says
-from torchferry.conversion.verify import VerificationError
+from torchferry.conversion.verify import Row, VerificationError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
-from torchferry.conversion.hunks import Row, matched_rows
+from torchferry.conversion.verify import Row, matched_rows
 from torchferry.source.module import ParseError
 
 # What stands for one character of the value: a pair of surrogates, an escape, or the character itself.

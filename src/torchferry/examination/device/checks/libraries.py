@@ -84,9 +84,8 @@ def _list(station: Station, needs: Needs) -> Text:
     for name, file in needs.missing.items():
         is_known = not file.name or (own is not None and own in file.parents)
         names.append(Text(name, name) if is_known else _NEEDED_BY.format(name=name, file=station.shown(file)))
-    return _MISSING.format(
-        names=Text(", ".join(name.en for name in names), ", ".join(name.zh for name in names))
-    )
+    listed = Text(", ".join(name.en for name in names), ", ".join(name.zh for name in names))
+    return _MISSING.format(names=listed)
 
 
 def _remedy(station: Station, search: LibrarySearch, needs: Needs) -> tuple[Text, tuple[Command, ...]]:
@@ -96,15 +95,11 @@ def _remedy(station: Station, search: LibrarySearch, needs: Needs) -> tuple[Text
     toolkit = station.toolkit_folder
     folders = [toolkit / name for name in station.table.toolkit.libraries] if toolkit else []
     folders += map(station.path, station.table.driver.libraries)
-    useful = [
-        station.shown(folder)
-        for folder in folders
-        if any(os.path.isfile(folder / library) for library in needs.missing)
-    ]
+    useful = [folder for folder in folders if any(os.path.isfile(folder / name) for name in needs.missing)]
     if not useful:
         return _NOWHERE, ()
-    command = Command(library_path(useful), Reach.SHELL)
-    return _ELSEWHERE.format(folder=", ".join(useful)), (command,)
+    shown = list(map(station.shown, useful))
+    return _ELSEWHERE.format(folder=", ".join(shown)), (Command(library_path(shown), Reach.SHELL),)
 
 
 def _too_old(station: Station, needs: Needs) -> Iterator[CheckResult]:
@@ -129,11 +124,8 @@ def _mixed(station: Station, needs: Needs) -> Iterator[CheckResult]:
     own = Path(os.path.realpath(folder))
     for name in station.table.libraries:
         place = needs.found.get(name)
-        if place is None or not any(
-            os.path.isfile(folder / each / name) for each in station.table.toolkit.libraries
-        ):
-            continue
-        if own not in Path(os.path.realpath(place)).parents:
+        is_in_toolkit = any(os.path.isfile(folder / each / name) for each in station.table.toolkit.libraries)
+        if place is not None and is_in_toolkit and own not in Path(os.path.realpath(place)).parents:
             found = _MIXED.format(name=name, found=station.shown(place.parent))
             why = _MIXED_WHY.format(toolkit=station.shown(folder))
             yield CheckResult(ID, "two toolkits", Status.DOUBT, found, why)

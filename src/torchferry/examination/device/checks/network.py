@@ -69,7 +69,9 @@ _RANGE_WHY = Text(
 def check(station: Station) -> Iterator[CheckResult]:
     """Results for the host's name, ports, the variables and the files that the vendor's collectives read."""
     yield _name(station)
-    yield from _master(station)
+    master = station.machine.environment.get("MASTER_ADDR", "")
+    if master and not _is_address(master) and station.address(master) is None:
+        yield CheckResult(ID, "MASTER_ADDR", Status.DOUBT, _UNRESOLVED.format(name=master), _MASTER_WHY)
     yield _port(station)
     yield from _reserved(station)
     yield from _interfaces(station)
@@ -82,22 +84,12 @@ def _name(station: Station) -> CheckResult:
     if address is None:
         command = Command(f"sh -c 'echo \"127.0.1.1 {name}\" >> /etc/hosts'", Reach.ROOT)
         commands = (command,) if re.fullmatch(r"[A-Za-z0-9.-]+", name) else ()
-        return CheckResult(
-            ID, "host name", Status.DOUBT, _UNRESOLVED.format(name=name), _UNRESOLVED_WHY, commands
-        )
+        found = _UNRESOLVED.format(name=name)
+        return CheckResult(ID, "host name", Status.DOUBT, found, _UNRESOLVED_WHY, commands)
     found = _RESOLVES.format(name=name, address=address)
     if address.startswith("127."):
         return CheckResult(ID, "host name", Status.INFO, found, _LOCAL)
     return CheckResult(ID, "host name", Status.FINE, found, _FINE)
-
-
-def _master(station: Station) -> Iterator[CheckResult]:
-    value = station.machine.environment.get("MASTER_ADDR", "")
-    if not value or _is_address(value):
-        return
-    address = station.address(value)
-    if address is None:
-        yield CheckResult(ID, "MASTER_ADDR", Status.DOUBT, _UNRESOLVED.format(name=value), _MASTER_WHY)
 
 
 def _port(station: Station) -> CheckResult:

@@ -33,7 +33,6 @@ _UNLOADED_WHY = Text(
 _LONGEST_LINE = 200
 _NONE = Text("it lists no device", "没有列出设备")
 _UNREAD = Text("it answers; how to read its list is not known", "有回答；其列表格式未知")
-_FOUND = Text("{devices}", "{devices}")
 _SICK = Text("not healthy: {devices}", "状态异常：{devices}")
 _SICK_WHY = Text(
     "the vendor's command warns of these devices: reset them, or leave them out with {variable}",
@@ -81,14 +80,8 @@ def _of_list(station: Station, name: str, text: str) -> CheckResult:
         if facts.healthy and device.get("health") and device["health"] not in facts.healthy
     ]
     if sick:
-        variable = station.vendor.visible_devices_env
-        return CheckResult(
-            ID,
-            name,
-            Status.DOUBT,
-            _SICK.format(devices=", ".join(sick)),
-            _SICK_WHY.format(variable=variable),
-        )
+        why = _SICK_WHY.format(variable=station.vendor.visible_devices_env)
+        return CheckResult(ID, name, Status.DOUBT, _SICK.format(devices=", ".join(sick)), why)
     counted = Counter(device["name"] for device in devices)
     listed = ", ".join(f"{count} x {model}" for model, count in counted.items())
-    return CheckResult(ID, name, Status.FINE, _FOUND.format(devices=listed), _FINE)
+    return CheckResult(ID, name, Status.FINE, Text(listed, listed), _FINE)

@@ -62,18 +62,19 @@ def check(station: Station) -> Iterator[CheckResult]:
         why = _NEEDED.format(get=station.table.get)
         yield CheckResult(ID, facts.name, Status.BLOCKS, _ABSENT.format(places=places), why)
         return
-    yield _other_processor(station) or _judged(station)
+    other, folder = station.toolkit_architecture, station.toolkit_folder
+    if other and folder is not None:
+        found = _PROCESSOR.format(folder=station.shown(folder), other=other)
+        why = _PROCESSOR_WHY.format(here=station.machine.architecture, get=station.table.get)
+        yield CheckResult(ID, facts.name, Status.BLOCKS, found, why)
+    else:
+        yield _judged(station)
     yield from _operators(station)
-    yield from _packages(station)
-
-
-def _other_processor(station: Station) -> CheckResult | None:
-    other, here = station.toolkit_architecture, station.machine.architecture
-    if not other or station.toolkit_folder is None:
-        return None
-    found = _PROCESSOR.format(folder=station.shown(station.toolkit_folder), other=other)
-    why = _PROCESSOR_WHY.format(here=here, get=station.table.get)
-    return CheckResult(ID, station.table.toolkit.name, Status.BLOCKS, found, why)
+    missing = [name for name in facts.packages if station.machine.version(name) is None]
+    if missing:
+        command = Command(f"pip install {' '.join(missing)}", Reach.INSTALL)
+        found = _MISSING.format(names=", ".join(missing))
+        yield CheckResult(ID, "Python packages", Status.DOUBT, found, _PACKAGES_WHY, (command,))
 
 
 def _judged(station: Station) -> CheckResult:
@@ -109,11 +110,3 @@ def _operators(station: Station) -> Iterator[CheckResult]:
         found = _NO_OPERATORS.format(folder=station.shown(folder))
         why = _NO_OPERATORS_WHY.format(get=station.table.get)
         yield CheckResult(ID, f"{station.table.toolkit.name} operators", Status.DOUBT, found, why)
-
-
-def _packages(station: Station) -> Iterator[CheckResult]:
-    missing = [name for name in station.table.toolkit.packages if station.machine.version(name) is None]
-    if missing:
-        command = Command(f"pip install {' '.join(missing)}", Reach.INSTALL)
-        found = _MISSING.format(names=", ".join(missing))
-        yield CheckResult(ID, "Python packages", Status.DOUBT, found, _PACKAGES_WHY, (command,))

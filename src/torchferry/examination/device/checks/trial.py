@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.examination.device.station import TRIAL_SECONDS, CommandOutput, Station
+from torchferry.examination.device.station import TRIAL_SECONDS, Station
 from torchferry.report.checks import CheckResult, Status
 from torchferry.report.safe import shortened
 from torchferry.text import Text
@@ -28,7 +28,6 @@ _LATE_WHY = Text(
     "导入插件或首次使用设备时无响应：请查看 `dmesg` 以及占用设备的进程",
 )
 _CRASHED = Text("ended by {name}: {line}", "被 {name} 终止：{line}")
-_FAILED = Text("{line}", "{line}")
 _FAILED_WHY = Text(
     "so ends every program that uses the device; `ferry explain` knows many such messages",
     "使用设备的程序都会这样结束；`ferry explain` 能解释许多此类信息",
@@ -44,17 +43,14 @@ def check(station: Station) -> Iterator[CheckResult]:
     if output.code is None:
         yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _LATE.format(seconds=TRIAL_SECONDS), _LATE_WHY)
     elif output.code:
-        yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _fault(output), _FAILED_WHY)
+        # The last line that it printed, which for Python is the error.
+        lines = [line.strip() for line in output.text.splitlines() if line.strip()]
+        line = shortened(lines[-1], _LONGEST) if lines else f"exit code {output.code}"
+        fault = Text(line, line)
+        if output.code < 0:
+            fault = _CRASHED.format(name=signal_name(-output.code), line=line if lines else "-")
+        yield CheckResult(ID, _SUBJECT, Status.BLOCKS, fault, _FAILED_WHY)
     elif count := output.text.count("computed "):
         yield CheckResult(ID, _SUBJECT, Status.FINE, _DONE.format(count=count), _DONE_WHY)
     else:
         yield CheckResult(ID, _SUBJECT, Status.BLOCKS, _NO_DEVICE, _NO_DEVICE_WHY)
-
-
-def _fault(output: CommandOutput) -> Text:
-    """The last line that it printed, which for Python is the error."""
-    lines = [line.strip() for line in output.text.splitlines() if line.strip()]
-    line = shortened(lines[-1], _LONGEST) if lines else f"exit code {output.code}"
-    if output.code is None or output.code >= 0:
-        return _FAILED.format(line=line)
-    return _CRASHED.format(name=signal_name(-output.code), line=line if lines else "-")
