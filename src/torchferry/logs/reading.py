@@ -12,9 +12,9 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from torchferry.errors import InputError
 
@@ -51,23 +51,18 @@ def _below(folder: Path, skipped: re.Pattern[str] | None, unread: dict[str, str]
     for place, folders, names in os.walk(folder, onerror=refused):
         folders[:] = [name for name in folders if not (skipped and skipped.fullmatch(name))]
         for file in (Path(place, name) for name in names if _NAME.search(name)):
-            if _is_no_file(file):
-                unread[str(file)] = "a pipe or a device"
-            else:
+            is_file = True
+            with suppress(OSError):  # said when it is read
+                is_file = stat.S_ISREG(os.stat(file).st_mode)
+            if is_file:
                 files.append(file)
+            else:  # to read it may never end
+                unread[str(file)] = "a pipe or a device"
     return sorted(files, key=lambda file: [_written(file.name), str(file)])
 
 
-def _is_no_file(path: Path) -> bool:
-    """A pipe or a device: to read it may never end."""
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:  # said when it is read
-        return False
-
-
 def _identity(file: Path) -> object:
-    """The same for all names of a file."""
+    """What is the same for all names of a file."""
     try:
         found = os.stat(file)
     except OSError:
@@ -111,7 +106,9 @@ def blocks(
     is_wide = first[:_SAMPLE].count(0) > len(first[:_SAMPLE]) // 4  # two bytes are a mark only where it is
     encoding = next((name for mark, name in _UTF_16.items() if is_wide and first.startswith(mark)), "")
     if encoding:
-        yield from _decoded(itertools.chain([first], found), encoding)
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        for block in itertools.chain([first], found):
+            yield decoder.decode(block).lstrip("\ufeff").encode()
         return
     sample = first[:_SAMPLE].replace(b"\0", b"")
     if len(sample) - len(sample.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(sample):
@@ -122,7 +119,7 @@ def blocks(
 
 
 def _bytes_of(raw: io.BufferedReader, progress: Progress | None, damaged: Damaged | None) -> Iterator[bytes]:
-    """Unpacked, as they come."""
+    """The unpacked bytes of a stream, as they come."""
     stream = _unpacked(raw)
     told = 0
     while True:
@@ -133,7 +130,9 @@ def _bytes_of(raw: io.BufferedReader, progress: Progress | None, damaged: Damage
             if damaged is not None:
                 damaged(str(error))
         if progress is not None:
-            now = _position(raw)
+            now = 0
+            with suppress(OSError):  # a pipe has no position
+                now = raw.tell()
             progress(now - told)
             told = now
         if not block:
@@ -152,16 +151,3 @@ def _unpacked(raw: io.BufferedReader) -> Stream:
     if head.startswith(_ZSTD):
         raise OSError("packed with zstd, which is not read here; unpack it with `zstd -d`")
     return raw
-
-
-def _decoded(found: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    for block in found:
-        yield decoder.decode(block).lstrip("\ufeff").encode()
-
-
-def _position(raw: BinaryIO) -> int:
-    try:
-        return raw.tell()
-    except OSError:  # a pipe has none
-        return 0

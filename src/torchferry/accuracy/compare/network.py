@@ -14,7 +14,7 @@ from torchferry.accuracy.compare import statistics as watched_rows
 from torchferry.accuracy.compare.matching import NOTHING
 from torchferry.accuracy.compare.model import NetworkCurve, NetworkDifference, PairRows
 from torchferry.accuracy.judge.model import CallPair
-from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
+from torchferry.accuracy.model import Call, Kept, RecordHeader, Statistics, TensorRecord
 from torchferry.operators.names import base_name, is_plumbing
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -84,14 +84,16 @@ def network_differences(
         metrics = pair.outputs[0].metrics if pair.outputs else None
         if call is None or metrics is None or not _counts(call) or not _is_float(pair.outputs[0].mine):
             continue
+        mean_abs = math.inf if math.isnan(metrics.mean_abs) else metrics.mean_abs
         if metrics.count == 1 and not scaling.makes(call):
-            if _loss_rank(call, model) >= ranks.get(call.step, 0):
-                ranks[call.step] = _loss_rank(call, model)
-                found[call.step, LOSS] = _mean_abs(metrics.mean_abs)
+            # a scalar that is computed outside of the model is rather the loss than one inside
+            rank = 0 if model and call.model == model else 1
+            if rank >= ranks.get(call.step, 0):
+                ranks[call.step] = rank
+                found[call.step, LOSS] = mean_abs
         elif metrics.count > 1 and call.model == model != "":
-            found[call.step, OUTPUT] = _mean_abs(metrics.mean_abs)
-    order = {OUTPUT: 0, LOSS: 1}
-    keys = sorted(found, key=lambda key: (key[0], order[key[1]]))
+            found[call.step, OUTPUT] = mean_abs
+    keys = sorted(found, key=lambda key: (key[0], (OUTPUT, LOSS).index(key[1])))
     return tuple(NetworkDifference(what, step, found[step, what]) for step, what in keys)
 
 
@@ -103,15 +105,6 @@ def main_model(calls: Iterable[Call]) -> str:
 
 def _counts(call: Call) -> bool:
     return call.phase == FORWARD and not is_plumbing(call.operator)
-
-
-def _loss_rank(call: Call, model: str) -> int:
-    """A scalar that is computed outside of the model is rather the loss than one inside."""
-    return 0 if model and call.model == model else 1
-
-
-def _mean_abs(value: float) -> float:
-    return math.inf if math.isnan(value) else value
 
 
 class Gathering:
@@ -182,19 +175,19 @@ class Gathering:
                     losses.update({key: before} if before is not None else {})
             ranked = sorted(losses.items(), key=lambda item: (item[0][1] != main, item[1][0]))
             found = {step: tensor for (step, _), (_, tensor) in ranked}
-        values = {step: _scalar(tensor) for step, tensor in _read(record, found.items())}
-        return {step: value for step, value in values.items() if value is not None}
+        return {
+            step: math.nan if each.nans else math.inf if each.infinities else each.mean
+            for step, each in _read(record, found.items())
+        }
 
     def gradient_norms(self, record: Record) -> dict[int, float]:
         """By step: the norm of all gradients."""
         if self._watched[GRADIENT_NORM]:
-            watched = self._watched[GRADIENT_NORM].items()
-            norms = {step: _norm(tensor) for step, tensor in _read(record, watched)}
-            return {step: norm for step, norm in norms.items() if norm is not None}
+            return {step: each.norm for step, each in _read(record, self._watched[GRADIENT_NORM].items())}
         squares = dict(self._squares)
         steps = {*squares, *(step for step, _ in self._gradients)}
-        for step, tensor in _read(record, self._gradients if len(steps) > 1 else ()):
-            squares[step] = squares.get(step, 0.0) + (_norm(tensor) or 0.0) ** 2
+        for step, each in _read(record, self._gradients if len(steps) > 1 else ()):
+            squares[step] = squares.get(step, 0.0) + each.norm**2
         return {step: math.sqrt(square) for step, square in squares.items()}
 
 
@@ -220,27 +213,18 @@ def _is_float(tensor: TensorRecord) -> bool:
     return "float" in tensor.dtype
 
 
-def _read(record: Record, tensors: Iterable[tuple[int, TensorRecord]]) -> Iterator[tuple[int, TensorRecord]]:
-    """With their statistics; what was read of the file for them is given back on the way."""
+def _read(record: Record, tensors: Iterable[tuple[int, TensorRecord]]) -> Iterator[tuple[int, Statistics]]:
+    """The statistics of those that have any; what was read of the file for them is given back on the way."""
     read = 0
     for step, tensor in tensors:
-        yield step, with_statistics(record, tensor)
+        statistics = with_statistics(record, tensor).statistics
+        if statistics is not None:
+            yield step, statistics
         read += tensor.nbytes + _AROUND
         if read > _READ_AT_ONCE:
             record.release()
             read = 0
     record.release()
-
-
-def _scalar(tensor: TensorRecord) -> float | None:
-    statistics = tensor.statistics
-    if statistics is None:
-        return None
-    return math.nan if statistics.nans else math.inf if statistics.infinities else statistics.mean
-
-
-def _norm(tensor: TensorRecord) -> float | None:
-    return None if tensor.statistics is None else tensor.statistics.norm
 
 
 def with_statistics(record: Record, tensor: TensorRecord) -> TensorRecord:
@@ -329,17 +313,13 @@ def _of_unmatched(pairs: PairRows) -> Iterator[Text]:
 
 
 def _of_both(mine: RecordHeader, golden: RecordHeader) -> Iterator[Text]:
-    ours, theirs = (_script(header.program) for header in (mine, golden))
-    if ours and theirs and ours != theirs:
+    words = (header.program.partition(" ")[0] for header in (mine, golden))
+    # a module, or what is no command line, has no name of a script
+    scripts = {word.rpartition("/")[2] for word in words if not word.startswith("-")} - {""}
+    if len(scripts) > 1:
         yield _PROGRAMS.format(mine=mine.program, golden=golden.program)
     if mine.torch.partition("+")[0] != golden.torch.partition("+")[0] and mine.torch and golden.torch:
         yield _VERSIONS.format(mine=mine.torch, golden=golden.torch)
-
-
-def _script(program: str) -> str:
-    """Its name, wherever it lies; "" of a module or what is no command line."""
-    first = program.partition(" ")[0]
-    return "" if first.startswith("-") else first.rpartition("/")[2]
 
 
 def _of_header(header: RecordHeader, side: str) -> Iterator[Text]:

@@ -23,14 +23,12 @@ from torchferry.accuracy.compare.statistics import (
     rounding,
 )
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, RecordHeader, TensorRecord, TensorRef, Value
+from torchferry.accuracy.model import Call, RecordHeader, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random
 from torchferry.readiness.model import Special
 from torchferry.text import Text
 
-# Which arguments two calls of one operator were given that are not the same.
-
-# They say where and how a kernel works, not what it computes.
+# Arguments that say where and how a kernel works, not what it computes.
 _OF_THE_DEVICE = frozenset(
     {
         "device", "layout", "pin_memory", "non_blocking", "memory_format", "generator", "half_to_float", "benchmark",
@@ -61,7 +59,8 @@ class ArgumentDifference:
 def different_arguments(mine: Call, golden: Call, *, is_complete: bool) -> list[ArgumentDifference]:
     """Without what says only how a kernel works. `is_complete`: what a call does not have is its default."""
     ours, theirs = dict(mine.arguments), dict(golden.arguments)
-    has_other_shapes, has_other_dtypes = _inputs_differ(mine, golden)
+    has_other_shapes = [each.shape for each in mine.inputs] != [each.shape for each in golden.inputs]
+    has_other_dtypes = [each.dtype for each in mine.inputs] != [each.dtype for each in golden.inputs]
     plumbing = is_plumbing(mine.operator)
     found = []
     for name in dict.fromkeys((*ours, *theirs)):
@@ -69,22 +68,12 @@ def different_arguments(mine: Call, golden: Call, *, is_complete: bool) -> list[
             continue
         if not is_complete and (name not in ours or name not in theirs):
             continue
+        # numbers follow from shapes, and dtypes from those of the inputs
+        is_consequence = name.endswith(_DTYPE) and (plumbing or has_other_dtypes)
         for each in _differences(mine.operator, name, ours.get(name, _MISSING), theirs.get(name, _MISSING)):
-            is_consequence = (each.is_whole and has_other_shapes) or (
-                name.endswith(_DTYPE) and (plumbing or has_other_dtypes)
-            )
-            if not is_consequence:
+            if not is_consequence and not (each.is_whole and has_other_shapes):
                 found.append(each)
     return found
-
-
-def _inputs_differ(mine: Call, golden: Call) -> tuple[bool, bool]:
-    """Whether the inputs of two calls have other shapes, and other dtypes."""
-    ours, theirs = mine.inputs, golden.inputs
-    return (
-        [each.shape for each in ours] != [each.shape for each in theirs],
-        [each.dtype for each in ours] != [each.dtype for each in theirs],
-    )
 
 
 def _differences(operator: str, name: str, mine: Value, golden: Value) -> Iterator[ArgumentDifference]:
@@ -98,28 +87,27 @@ def _differences(operator: str, name: str, mine: Value, golden: Value) -> Iterat
         return
     if _are_equal(mine, golden):
         return
-    share = _share(mine, golden)
-    shown = [_shown(operator, name, value) for value in (mine, golden)]
+    both = (mine, golden)
+    shown = [_shown(operator, name, value) for value in both]
     if isinstance(mine, float) and isinstance(golden, float) and f"{mine:.6g}" != f"{golden:.6g}":
         shown = [f"{mine:.6g}", f"{golden:.6g}"]
-    yield ArgumentDifference(name, shown[0], shown[1], share, _is_whole(mine) and _is_whole(golden))
+    yield ArgumentDifference(name, shown[0], shown[1], _share(*both), all(map(_is_whole, both)))
 
 
 def _are_equal(mine: Value, golden: Value) -> bool:
     if isinstance(mine, Special) and isinstance(golden, Special):
         return mine == golden or mine.kind.lower() in _KINDS_OF_THE_DEVICE
-    if isinstance(mine, TensorRef) or isinstance(golden, TensorRef):
-        return isinstance(mine, TensorRef) and isinstance(golden, TensorRef)
+    if isinstance(mine, TensorRef) and isinstance(golden, TensorRef):
+        return True
     both_nan = isinstance(mine, float) and isinstance(golden, float) and mine != mine and golden != golden
     return both_nan or mine == golden
 
 
 def _share(mine: Value, golden: Value) -> float:
-    numbers = isinstance(mine, (int, float)) and isinstance(golden, (int, float))
-    if not numbers or not (isinstance(mine, float) or isinstance(golden, float)):
+    if not isinstance(mine, (int, float)) or not isinstance(golden, (int, float)):
         return math.inf
-    assert isinstance(mine, (int, float)) and isinstance(golden, (int, float))
-    if not (math.isfinite(mine) and math.isfinite(golden)):
+    is_fraction = isinstance(mine, float) or isinstance(golden, float)
+    if not is_fraction or not math.isfinite(mine) or not math.isfinite(golden):
         return math.inf
     return abs(mine - golden) / max(abs(mine), abs(golden))
 
@@ -185,13 +173,8 @@ _ONLY_MAYBE = Text(
 # By these, and by copies to the host, which they follow, programs come to know what is in a tensor.
 _READING = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "_to_copy", "copy_")
 _COPIES = ("_to_copy", "copy_", "_copy_from")
-_OF_LATE_COPIES = (
-    ErrorKind.LATE,
-    ErrorKind.TAIL,
-    ErrorKind.TILE,
-    ErrorKind.ZERO,
-    ErrorKind.STALE,
-)  # what results look like where inputs were not there yet
+# What results look like where inputs were not there yet.
+_OF_LATE_COPIES = (ErrorKind.LATE, ErrorKind.TAIL, ErrorKind.TILE, ErrorKind.ZERO, ErrorKind.STALE)
 _COPIED = Text(
     "{name} was copied from the host before (call {number}, {place}): if `ferry case` finds this call right, the copy was "
     "not finished, or its source was written to, when the kernel read it",
@@ -240,29 +223,27 @@ class Programs:
         self._largest = 0.0  # distance so far
         self._read = 0.0  # the largest distance of what the programs have read from tensors
         self._has_fault = False
-        self._copied: dict[
-            int, tuple[int, Call]
-        ] = {}  # contents of mine that came from the host, where and how
+        self._copied: dict[int, tuple[int, Call]] = {}  # contents of mine from the host, where and how
         self._pieces: set[Place] = set()  # where the sides do the same by different operators
         self.later: dict[int, Judgement] = {}
 
     def look(self, pairs: Iterable[CallPair]) -> Iterator[CallPair]:
         """The same pairs; some with another judgement."""
         for at, pair in enumerate(pairs):
-            yield self._looked_at(at, pair)
-
-    def _looked_at(self, at: int, pair: CallPair) -> CallPair:
-        if any(call is not None and is_watched(call) for call in (pair.mine, pair.golden)):
-            return pair  # a row of statistics: nothing was called there
-        pair = self._with_copies(at, pair)
-        if pair.mine is None or pair.golden is None:
-            self._keep_lonely(at, pair)
-            return pair
-        self._blame_lonely(pair)
-        judgement = self._judgement(pair, pair.mine, pair.golden, self._given(pair))
-        self._keep_distances(pair)
-        self._has_fault = self._has_fault or judgement.verdict is Verdict.FAULT
-        return pair if judgement is pair.judgement else replace(pair, judgement=judgement)
+            if any(call is not None and is_watched(call) for call in (pair.mine, pair.golden)):
+                yield pair  # a row of statistics: nothing was called there
+                continue
+            pair = self._with_copies(at, pair)
+            if pair.mine is None or pair.golden is None:
+                self._keep_lonely(at, pair)
+            else:
+                self._blame_lonely(pair, pair.mine, pair.golden)
+                judgement = self._judgement(pair, pair.mine, pair.golden)
+                self._keep_distances(pair, pair.mine)
+                self._has_fault = self._has_fault or judgement.verdict is Verdict.FAULT
+                if judgement is not pair.judgement:
+                    pair = replace(pair, judgement=judgement)
+            yield pair
 
     def _with_copies(self, at: int, pair: CallPair) -> CallPair:
         """With the hint that an input may not have been there yet, where a copy from the host went before.
@@ -272,29 +253,31 @@ class Programs:
         call = pair.mine
         if call is None:
             return pair
-        if base_name(call.operator) in _COPIES and _comes_from_host(call):
+        devices = [each.device.partition(":")[0] for each in (*call.inputs[-1:], *call.outputs[:1])]
+        comes_from_host = len(devices) == 2 and devices[0] == "cpu" != devices[1]
+        if base_name(call.operator) in _COPIES and comes_from_host:
             self._copied.update((each.content, (at, call)) for each in call.outputs if each.content)
         copies = [(each, self._copied[each.content]) for each in call.inputs if each.content in self._copied]
-        if pair.judgement.verdict not in BAD or pair.judgement.sort not in _OF_LATE_COPIES or not copies:
+        judgement = pair.judgement
+        if judgement.verdict not in BAD or judgement.sort not in _OF_LATE_COPIES:
+            return pair
+        if judgement.sort is ErrorKind.LATE:
+            copies = [each for each in copies if judgement.why and f"{each[0].name} " in judgement.why.en]
+        if not copies:
             return pair
         tensor, (position, copy) = copies[0]
-        if pair.judgement.sort is ErrorKind.LATE:
-            named = [
-                each for each in copies if pair.judgement.why and f"{each[0].name} " in pair.judgement.why.en
-            ]
-            if not named:
-                return pair
-            tensor, (position, copy) = named[0]
-            why = _LATE.format(operator=call.operator, number=call.number, name=tensor.name)
-            self.later[position] = Judgement(Verdict.FAULT, ErrorKind.LATE, why=why)
-            self._has_fault = True
-            why = _joined(pair.judgement.why, _EXPLAINED.format(number=copy.number, place=copy.place or "?"))
-            return replace(pair, judgement=replace(pair.judgement, verdict=Verdict.INHERITED, why=why))
-        hint = _COPIED.format(name=tensor.name, number=copy.number, place=copy.place or "?")
-        return replace(pair, judgement=replace(pair.judgement, why=_joined(pair.judgement.why, hint)))
+        where = {"number": copy.number, "place": copy.place or "?"}
+        if judgement.sort is not ErrorKind.LATE:
+            hint = _joined(judgement.why, _COPIED.format(name=tensor.name, **where))
+            return replace(pair, judgement=replace(judgement, why=hint))
+        why = _LATE.format(operator=call.operator, number=call.number, name=tensor.name)
+        self.later[position] = Judgement(Verdict.FAULT, ErrorKind.LATE, why=why)
+        self._has_fault = True
+        why = _joined(judgement.why, _EXPLAINED.format(**where))
+        return replace(pair, judgement=replace(judgement, verdict=Verdict.INHERITED, why=why))
 
-    def _judgement(self, pair: CallPair, mine: Call, golden: Call, given: float | None) -> Judgement:
-        judgement = pair.judgement
+    def _judgement(self, pair: CallPair, mine: Call, golden: Call) -> Judgement:
+        judgement, given = pair.judgement, self._given(pair)
         if mine.operator == golden.operator and not _have_equal_results(pair):
             found = different_arguments(mine, golden, is_complete=self._is_complete)
             if found:
@@ -310,51 +293,41 @@ class Programs:
             return None
         return max(known)
 
-    def _keep_distances(self, pair: CallPair) -> None:
-        reads = pair.mine is not None and base_name(pair.mine.operator) in _READING
+    def _keep_distances(self, pair: CallPair, mine: Call) -> None:
+        reads = base_name(mine.operator) in _READING
         for each in (*pair.inputs, *pair.outputs):
             apart = _distance(each)
             if apart is not None:
                 self._read = max(self._read, apart if reads else 0.0)
                 self._apart[_MINE].keep(each.mine.content, apart)
                 self._apart[_GOLDEN].keep(each.golden.content, apart)
-        random = pair.mine is not None and is_random(pair.mine.operator)
         found = [each for each in map(_distance, pair.outputs) if each is not None]
-        self._largest = max([self._largest, *([1.0] if random and any(found) else found)])
+        self._largest = max([self._largest, *([1.0] if is_random(mine.operator) and any(found) else found)])
 
     def _keep_lonely(self, at: int, pair: CallPair) -> None:
         """What a copy or a view makes of something is that thing still."""
         call, side = (pair.mine, _MINE) if pair.mine is not None else (pair.golden, _GOLDEN)
         assert call is not None
         sources = [self._lonely.get((side, each.content)) for each in call.inputs if each.content]
-        source = next((each for each in sources if each is not None), None)
+        known = [each for each in sources if each is not None]
+        kept = None
         if pair.how == EXTRA:
-            kept = source
+            kept = known[0] if known else None
         elif pair.how in (NOTHING, GROUP) and pair.judgement.verdict not in BAD:
-            given = self._given_to_lonely(call, side, sources)
+            distances = [self._apart[side].of(each.content) for each in call.inputs]
+            apart = [*(each.given for each in known), *(each for each in distances if each is not None)]
+            given = max(apart, default=self._largest)
             is_alone = pair.how == NOTHING
-            kept = _Lonely(
-                at, side, _place(call), given, is_alone, is_alone and not (self._has_fault and given > _SMALL)
-            )
-        else:
-            kept = None
+            is_sure = is_alone and not (self._has_fault and given > _SMALL)
+            kept = _Lonely(at, side, _place(call), given, is_alone, is_sure)
         for each in call.outputs:
             if kept is not None and each.content:
                 self._lonely[side, each.content] = kept
 
-    def _given_to_lonely(self, call: Call, side: str, sources: Sequence[_Lonely | None]) -> float:
-        known = [each.given for each in sources if each is not None]
-        for each in call.inputs:
-            apart = self._apart[side].of(each.content)
-            if apart is not None:
-                known.append(apart)
-        return max(known, default=self._largest)
-
-    def _blame_lonely(self, pair: CallPair) -> None:
+    def _blame_lonely(self, pair: CallPair, mine: Call, golden: Call) -> None:
         """Where an input differs that only one side has computed so, and what that was computed from does not."""
-        assert pair.mine is not None and pair.golden is not None
-        if pair.mine.operator != pair.golden.operator:  # which tensors belong together is a guess
-            self._pieces.add(_place(pair.mine))
+        if mine.operator != golden.operator:  # which tensors belong together is a guess
+            self._pieces.add(_place(mine))
             return
         for each in pair.inputs if self._lonely else ():
             source = self._lonely.get((_MINE, each.mine.content)) or self._lonely.get(
@@ -369,7 +342,7 @@ class Programs:
                 own = apart > (_OWN if is_alone else AMPLIFICATION) * min(source.given, _SMALL)
                 if own or is_alone:
                     source = replace(source, is_alone=is_alone)
-                    self.later[source.at] = _of_lonely(source, pair.mine, is_sure=own and source.is_sure)
+                    self.later[source.at] = _of_lonely(source, mine, is_sure=own and source.is_sure)
 
 
 class _Distances:
@@ -400,22 +373,15 @@ def _distance(difference: PairDifference) -> float | None:
     mine, golden = difference.mine, difference.golden
     if mine.shape != golden.shape:
         return math.inf
-    if (mine.unread and golden.unread and mine.offset is None) or not mine.elements:
-        return 0.0 if not mine.elements or _holds_nothing(mine) else None
+    if not mine.elements:
+        return 0.0
+    if mine.unread and golden.unread and mine.offset is None:
+        return 0.0 if mine.unread in ("uninitialised", "overwritten", "empty") else None
     return distance_of(difference)
 
 
 def _place(call: Call) -> Place:
     return call.step, call.phase, call.module
-
-
-def _comes_from_host(call: Call) -> bool:
-    devices = [each.device.partition(":")[0] for each in (*call.inputs[-1:], *call.outputs[:1])]
-    return len(devices) == 2 and devices[0] == "cpu" != devices[1]
-
-
-def _holds_nothing(tensor: TensorRecord) -> bool:
-    return tensor.unread in ("uninitialised", "overwritten", "empty")
 
 
 def _have_equal_results(pair: CallPair) -> bool:
@@ -437,9 +403,8 @@ def _with_arguments(judgement: Judgement, found: Sequence[ArgumentDifference], r
     if not is_certain and all(each.share <= AMPLIFICATION * min(read, _SMALL) for each in found):
         return judgement  # computed from what differs, and by as little
     verdict, said = (Verdict.PROGRAM, _LISTED) if is_certain else (Verdict.UNEXPLAINED, _MAYBE)
-    return replace(
-        judgement, verdict=verdict, sort=ErrorKind.ARGUMENTS, limit=None, why=said.format(arguments=told)
-    )
+    why = said.format(arguments=told)
+    return replace(judgement, verdict=verdict, sort=ErrorKind.ARGUMENTS, limit=None, why=why)
 
 
 def _is_unexplained(difference: ArgumentDifference, read: float) -> bool:
@@ -460,9 +425,8 @@ def _of_equal_inputs(judgement: Judgement, pair: CallPair, mine: Call) -> Judgem
     if not known:
         return judgement
     apart, worst = max(known, key=lambda each: each[0])
-    if len(known) == len(mine.outputs) and apart <= rounding(
-        [worst.mine, *(each.mine for each in pair.inputs)]
-    ):
+    limit = rounding([worst.mine, *(each.mine for each in pair.inputs)])
+    if len(known) == len(mine.outputs) and apart <= limit:
         return replace(judgement, verdict=Verdict.EQUAL if apart == 0.0 else Verdict.NORMAL, basis="golden")
     if apart == 0.0:
         return judgement

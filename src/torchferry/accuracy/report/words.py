@@ -8,6 +8,7 @@ from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Gr
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 
+# The worst first.
 VERDICT = {
     Verdict.PROGRAM: Grade(
         Text("programs differ", "程序不同"),
@@ -16,10 +17,7 @@ VERDICT = {
         Text("it is called with other arguments, or by one side only", "调用参数不同，或只有一方调用"),
     ),
     Verdict.FAULT: Grade(
-        Text("fault", "错误"),
-        BAD,
-        "✕",
-        Text("its own error is not of rounding", "自身误差不是舍入造成的"),
+        Text("fault", "错误"), BAD, "✕", Text("its own error is not of rounding", "自身误差不是舍入造成的")
     ),
     Verdict.SUSPICIOUS: Grade(
         Text("suspicious", "可疑"),
@@ -59,7 +57,7 @@ VERDICT = {
         Text("normal", "正常"), GOOD, "✓", Text("differs as rounding does", "差异在舍入误差范围内")
     ),
     Verdict.EQUAL: Grade(Text("equal", "完全相同"), GOOD, "=", Text("every bit is the same", "逐位相同")),
-}  # the worst first
+}
 RANK_OF = {verdict: at for at, verdict in enumerate(VERDICT)}
 SORT = {
     ErrorKind.NONE: Text("", ""),
@@ -92,6 +90,7 @@ SORT = {
     ErrorKind.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
     ErrorKind.VALUES: Text("wrong values", "数值错误"),
 }
+# Rows of `ferry watch`.
 WATCHED = {
     "module": Text("its output", "其输出"),
     "output_gradient": Text("the gradient of its output", "其输出的梯度"),
@@ -103,7 +102,7 @@ WATCHED = {
     "buffer": Text("a buffer", "缓冲区"),
     "learning_rate": Text("the learning rate", "学习率"),
     "scale": Text("the scale of the loss", "损失的缩放系数"),
-}  # rows of `ferry watch`
+}
 DIFFER = Text("the values differ", "数值不同")
 HOW = {
     SAME: Text("same", "相同"),
@@ -184,15 +183,13 @@ NO_PARTING = Text(
     "两次运行没有分歧：统计量的差异均可由舍入或继承误差解释",
 )
 RANK = Text("rank {rank}", "rank {rank}")
-WHERE, KIND, ERROR, RESULT, PICTURE, WHY, NEXT = (
-    Text("where", "位置"),
-    Text("kind", "类型"),
-    Text("error", "误差"),
-    Text("result", "结果"),
-    Text("picture", "图示"),
-    Text("why", "原因"),
-    Text("next", "下一步"),
-)
+WHERE = Text("where", "位置")
+KIND = Text("kind", "类型")
+ERROR = Text("error", "误差")
+RESULT = Text("result", "结果")
+PICTURE = Text("picture", "图示")
+WHY = Text("why", "原因")
+NEXT = Text("next", "下一步")
 PICTURE_COLUMN = Text("Picture", "图示")
 WHERE_COLUMN = Text("Where", "位置")
 GOLDEN_CALL_AT = Text("golden's call {number}, step {step}", "标杆的第 {number} 个调用，第 {step} 步")
@@ -241,33 +238,27 @@ GOLDEN_ERROR = Text("Golden's error", "标杆误差")
 LIMIT = Text("Limit", "上限")
 NUMBER = Text("No.", "序号")
 GOLDEN_NUMBER = Text("Golden's no.", "标杆序号")
-STEP, PHASE_COLUMN, MODULE, MODEL, PLACE = (
-    Text("Step", "步"),
-    Text("Phase", "阶段"),
-    Text("Module", "模块"),
-    Text("Model", "模型"),
-    Text("Source", "源码"),
-)
+STEP = Text("Step", "步")
+PHASE_COLUMN = Text("Phase", "阶段")
+MODULE = Text("Module", "模块")
+MODEL = Text("Model", "模型")
+PLACE = Text("Source", "源码")
 HOW_COLUMN = Text("Match", "匹配")
 COSINE = Text("Cosine", "余弦")
 MAX_ABS = Text("Max abs", "最大绝对误差")
 MAX_REL = Text("Max rel", "最大相对误差")
-TENSOR, DTYPE, SHAPE, SIDE = (
-    Text("Tensor", "张量"),
-    Text("Dtype", "类型"),
-    Text("Shape", "形状"),
-    Text("Side", "来源"),
-)
+TENSOR = Text("Tensor", "张量")
+DTYPE = Text("Dtype", "类型")
+SHAPE = Text("Shape", "形状")
+SIDE = Text("Side", "来源")
 COUNT = Text("Calls", "调用数")
 MEANS = Text("Meaning", "含义")
 FACT, VALUE, SUMMARY = Text("Fact", "项目"), Text("Value", "值"), Text("Summary", "概要")
 MINE, GOLDEN = Text("mine", "待测"), Text("golden", "标杆")
-PROGRAM, DEVICE, FILE, TORCH = (
-    Text("Program", "程序"),
-    Text("Device", "设备"),
-    Text("Record", "记录"),
-    Text("PyTorch", "PyTorch"),
-)
+PROGRAM = Text("Program", "程序")
+DEVICE = Text("Device", "设备")
+FILE = Text("Record", "记录")
+TORCH = Text("PyTorch", "PyTorch")
 RANK_COLUMN = Text("Rank", "Rank")
 DIFFERENCES = Text("Tensors", "张量误差")
 INPUTS, OUTPUTS = Text("inputs", "输入"), Text("outputs", "输出")
