@@ -20,6 +20,7 @@ from torchferry.conversion.discover import ProjectEntry, read_file
 from torchferry.errors import InputError
 from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, PythonModule
+from torchferry.text import Language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo.evidence import SUFFIXES
@@ -89,7 +90,7 @@ def _meant(name: str, known: tuple[str, ...]) -> str:
 
 
 FRAMEWORK = "PyTorch"  # the one whose programs are converted and read
-READMES = {"zh": "README.md", "en": "README.en.md"}
+READMES: Mapping[Language, str] = {"zh": "README.md", "en": "README.en.md"}
 REQUIREMENTS = "requirements.txt"
 PLACEHOLDER = "<TODO"
 _SKIPPED = {".git", ".hg", ".svn"}

@@ -145,10 +145,14 @@ def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, pla
     _carry_licence(outcome, origin)
     found = candidates(str(outcome.folder), outcome.entries)
     main = _main(request, outcome, found)
+    curves = [log.shows.curves.get("loss", StepCurve(())) if log else StepCurve(()) for log in logs]
+    has_both = all(curve.values for curve in curves)
+    picture = draw(curves[0], curves[1], (table.original_log, table.port_log)) if has_both else ""
     facts = _facts(request, place, vendor, table, outcome, logs)
+    facts = replace(facts, picture=f"{table.run_folder}/{NAME}" if picture else "")
     not_required = _add_requirements(outcome)
     _keep_readme(outcome)
-    _add_files(outcome, facts, logs, run_scripts.start_of(str(outcome.folder), main))
+    _add_files(outcome, facts, logs, picture, run_scripts.start_of(str(outcome.folder), main))
     write_project(outcome, out, {}, Replace.NOTHING)
     notebooks = sum(entry.path.endswith(".ipynb") for entry in outcome.entries)
     return NewDelivery(place, outcome, main, found, notebooks, left_out, tuple(not_required))
@@ -229,8 +233,10 @@ def _facts(
     outcome: ProjectOutcome,
     logs: tuple[_Log | None, _Log | None],
 ) -> DeliveryFacts:
-    licences = _licences(outcome)
-    licence = _content(outcome, licences[0]) if licences else b""
+    licences, licence = _licences(outcome), b""
+    if licences:
+        added = outcome.added.get(licences[0])
+        licence = added.data if added else read_file(os.path.join(outcome.folder, licences[0]))
     original, port = (log.shows if log else RunEvidence() for log in logs)
     return DeliveryFacts(
         place,
@@ -244,26 +250,13 @@ def _facts(
         licence_file=licences[0] if licences else "",
         rows=tuple(compare(original, port, table.relative_error, table.absolute_error)),
         logs=tuple(log.path for log in logs if log),
-        picture=f"{table.run_folder}/{NAME}" if _picture(logs, table) else "",
         simulated=bool(port.simulated),
-    )
-
-
-def _picture(logs: tuple[_Log | None, _Log | None], table: ZooTable) -> str:
-    original, port = (log.shows.curves.get("loss", StepCurve(())) if log else StepCurve(()) for log in logs)
-    return (
-        draw(original, port, (table.original_log, table.port_log)) if original.values and port.values else ""
     )
 
 
 def _licences(outcome: ProjectOutcome) -> list[str]:
     own = [entry.path for entry in outcome.entries if not (entry.is_folder or entry.is_link or entry.problem)]
     return licence_files([*own, *outcome.added])
-
-
-def _content(outcome: ProjectOutcome, name: str) -> bytes:
-    added = outcome.added.get(name)
-    return added.data if added else read_file(os.path.join(outcome.folder, name))
 
 
 def _carry_licence(outcome: ProjectOutcome, origin: Path) -> None:
@@ -282,11 +275,9 @@ def _carry_licence(outcome: ProjectOutcome, origin: Path) -> None:
 def _keep_readme(outcome: ProjectOutcome) -> None:
     """The original's README stays, under another name: the one of the delivery has its place."""
     ours = {name.casefold() for name in READMES.values()}
-    kept = [entry for entry in outcome.entries if entry.path.casefold() in ours and not entry.is_folder]
-    for entry in kept:
+    for entry in [each for each in outcome.entries if each.path.casefold() in ours and not each.is_folder]:
         if not entry.is_link and not entry.problem:
-            data = read_file(os.path.join(outcome.folder, entry.path))
-            outcome.add(_KEPT_README, AddedFile(data))
+            outcome.add(_KEPT_README, AddedFile(read_file(os.path.join(outcome.folder, entry.path))))
         outcome.entries.remove(entry)
     outcome.outcomes = [each for each in outcome.outcomes if each.path.casefold() not in ours]
 
@@ -312,11 +303,11 @@ def _add_files(
     outcome: ProjectOutcome,
     facts: DeliveryFacts,
     logs: tuple[_Log | None, _Log | None],
+    picture: str,
     start: run_scripts.Start,
 ) -> None:
     for language, name in READMES.items():
-        text = readme(facts, "zh" if language == "zh" else "en")
-        outcome.added[name] = AddedFile(text.encode("utf-8", "replace"))
+        outcome.added[name] = AddedFile(readme(facts, language).encode("utf-8", "replace"))
     table, model = facts.table, facts.place.model
     launcher = table.launcher(model)
     test = run_scripts.short_test(os.path.basename(launcher), facts.arguments, "test.log")
@@ -328,9 +319,8 @@ def _add_files(
         ),
         f"{table.run_folder}/README.md": AddedFile(run_scripts.explained(start).encode()),
     }
-    picture = _picture(logs, table)
     if picture:
-        added[f"{table.run_folder}/{NAME}"] = AddedFile(picture.encode())
+        added[facts.picture] = AddedFile(picture.encode())
     added |= {log.path: AddedFile(log.data) for log in logs if log}
     taken = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
     # what the project itself has under these names is its own, and stays

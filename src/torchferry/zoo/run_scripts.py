@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from torchferry.conversion.discover import ProjectEntry, read_file
-from torchferry.text import Language, Text
-from torchferry.zoo.delivery import PLACEHOLDER, imported_modules, parsed
+from torchferry.text import Text
+from torchferry.zoo.delivery import PLACEHOLDER, READMES, imported_modules, parsed
 
 # The zoo's name -> how programs call the same; the first that a program has is it.
 _SPELLINGS = {
@@ -197,10 +197,9 @@ def short_test(launcher_name: str, arguments: str, log: str) -> str:
 
 def explained(start: Start) -> str:
     """The README of the folder, in both languages."""
-    languages: tuple[Language, Language] = ("zh", "en")
     others = _OTHERS.format(script=start.script or f"{PLACEHOLDER}>")
     pages = []
-    for language in languages:
+    for language in READMES:
         rows = [_HEAD.in_language(language)]
         for name, meaning in _OPTIONS.items():
             passed = f"`{start.options[name]}`" if name in start.options else ""

@@ -100,8 +100,8 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
         raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     matches = _matches(seen)
-    keeper = Keeper()
-    programs = Programs(mine.header, golden.header if golden else None)
+    keeper, header = Keeper(), golden.header if golden else None
+    programs = Programs(mine.header, header)
     if mine.header.kept is Kept.TENSORS:
         measured = _measured(mine, golden, matches, work)
         judged = _judged(measured, _judge_of(mine, golden), len(matches), work)
@@ -114,14 +114,14 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
     return RankComparison(
         mine.header,
-        golden.header if golden else None,
+        header,
         str(mine.path),
         str(golden.path) if golden else "",
         pairs,
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
-        notes_of_comparison(mine.header, golden.header if golden else None, pairs, keeper.left_out),
+        notes_of_comparison(mine.header, header, pairs, keeper.left_out),
         curves(seen),
         network_differences(pairs, seen[0][0].scaling),
     )

@@ -123,7 +123,11 @@ def with_reasons(pairs: Iterable[CallPair]) -> Iterator[tuple[CallPair, Text | N
         rows = list(group)
         faint, is_fine = _faint_parameters(rows), _is_fine(rows)
         for pair in rows:
-            yield pair, FAINT if _is_faint(pair, faint) else HARMLESS if is_fine and _is_small(pair) else None
+            # statistics of a batch norm do not count in the loss: they must be about right by themselves
+            is_buffer = pair.mine is not None and pair.mine.operator == BUFFER
+            is_small = _farthest(pair) < (_WRONG_BUFFER if is_buffer else math.inf)
+            is_harmless = is_fine and pair.mine is not None and is_small
+            yield pair, FAINT if _is_faint(pair, faint) else HARMLESS if is_harmless else None
 
 
 def _faint_parameters(pairs: Sequence[CallPair]) -> set[tuple[str, str, str]]:
@@ -152,12 +156,6 @@ def _is_fine(pairs: Sequence[CallPair]) -> bool:
         if call is not None and call.operator in (LOSS, GRADIENT_NORM) and pair.outputs:
             known[call.operator] = _farthest(pair) <= watched_limit(pair.outputs[0].mine)
     return len(known) == 2 and all(known.values())
-
-
-def _is_small(pair: CallPair) -> bool:
-    """Statistics of a batch norm do not count in the loss: they must be about right by themselves."""
-    call = pair.mine
-    return call is not None and _farthest(pair) < (_WRONG_BUFFER if call.operator == BUFFER else math.inf)
 
 
 def _farthest(pair: CallPair) -> float:
@@ -231,9 +229,10 @@ def _judged(
         return Judgement(Verdict.NORMAL, basis=BASIS), 0.0
     if not known:
         return Judgement(Verdict.UNKNOWN, basis=BASIS, why=_NO_STATISTICS), 0.0
-    difference, out = max(known, key=lambda one: one[1])
-    if all(_is_equal(each) for each, _ in known):
+    figures = [(each.mine.statistics, each.golden.statistics) for each, _ in known]
+    if all(mine and golden and mine.checksum == golden.checksum for mine, golden in figures):
         return Judgement(Verdict.EQUAL, basis=BASIS), 0.0
+    difference, out = max(known, key=lambda one: one[1])
     limit = _limit(call, inputs, difference)
     verdict, sort, why = _verdict(call, difference, out, given, limit)
     if verdict is Verdict.FAULT and given == math.inf:
@@ -244,11 +243,6 @@ def _judged(
 
 def _distance(difference: PairDifference) -> float | None:
     return None if is_scratch(difference.mine) else distance_of(difference)
-
-
-def _is_equal(difference: PairDifference) -> bool:
-    mine, golden = difference.mine.statistics, difference.golden.statistics
-    return mine is not None and golden is not None and mine.checksum == golden.checksum
 
 
 def _verdict(
@@ -287,8 +281,8 @@ def _limit(call: Call, inputs: Sequence[PairDifference], output: PairDifference)
 
 # Judgements from the figures alone, where PyTorch is not there to compute what is right.
 #
-# Golden is taken for right. Where the inputs of two calls differ already, nothing finer can be said
-# than that a difference has not grown much.
+# Golden is taken for right. Where the inputs of two calls differ already, nothing finer can be said than that a
+# difference has not grown much.
 
 GOLDEN_BASIS = "golden"
 _POINTS = 64.0  # a single element may be this much farther off than all are on average

@@ -38,10 +38,15 @@ class _Claim:
     text: Text = _PRODUCT
 
 
+# The matrix that was decomposed, what came out (both in double precision), and the arguments.
+Claims = Callable[[torch.Tensor, Sequence[Any], Arguments], list[_Claim]]
+
+
 @dataclass(frozen=True)
 class _Decomposition:
     free: frozenset[int]  # outputs that may be others and yet be right
-    claims: Callable[[Arguments, Parts], list[_Claim]]
+    claims: Claims
+    needed: tuple[int, ...] = (0, 1)  # outputs without which nothing can be claimed
 
 
 def free_outputs(operator: str) -> frozenset[int]:
@@ -52,18 +57,21 @@ def free_outputs(operator: str) -> frozenset[int]:
 
 def problem(operator: str, arguments: Arguments, parts: Parts) -> tuple[float, Text] | None:
     """By how many times what is normal the parts are off, and what is; None: nothing is, or nothing can be said."""
-    matrix = _matrix(arguments)
+    decomposition = _DECOMPOSITIONS[operator]
+    matrix: torch.Tensor = arguments["A"] if "A" in arguments else arguments["self"]
     size = max(*matrix.shape[-2:], 1)
     dtype = next((part.dtype for part in parts if part is not None and is_floating(part)), matrix.dtype)
     digits = digits_of(str(dtype).removeprefix("torch."))
-    if digits is None or not matrix.numel():
+    needed = [parts[at] for at in decomposition.needed]
+    if digits is None or not matrix.numel() or any(part is None or not part.numel() for part in needed):
         return None
     limit = _CONSTANT * size * 2.0**-digits.digits
-    precise = [doubled(part) if part is not None else None for part in parts]
+    matrix = doubled(matrix)
     worst: tuple[float, Text] | None = None
-    finite = doubled(matrix).isfinite().flatten(-2).all(-1)
+    finite = matrix.isfinite().flatten(-2).all(-1)
     try:
-        claims = _DECOMPOSITIONS[operator].claims(arguments, precise)
+        precise = [doubled(part) if part is not None else None for part in parts]
+        claims = decomposition.claims(matrix, precise, arguments)
     except RuntimeError:  # pivots that are none
         return math.inf, _PRODUCT.format(ratio=math.inf)
     for claim in claims:
@@ -73,11 +81,6 @@ def problem(operator: str, arguments: Arguments, parts: Parts) -> tuple[float, T
         if ratio.numel() and float(ratio.max()) > max(1.0, worst[0] if worst else 0.0):
             worst = float(ratio.max()), claim.text
     return (worst[0], worst[1].format(ratio=worst[0])) if worst is not None else None
-
-
-def _matrix(arguments: Arguments) -> torch.Tensor:
-    found: torch.Tensor = arguments["A"] if "A" in arguments else arguments["self"]
-    return found
 
 
 def _size(matrix: torch.Tensor) -> torch.Tensor:
@@ -93,21 +96,16 @@ def _orthonormal(vectors: torch.Tensor) -> _Claim:
     return _Claim(vectors.mH @ vectors, right, _size(right), _ORTHOGONAL)
 
 
-def _of_svd(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix = doubled(_matrix(arguments))
-    left, values, right = parts[0], parts[1], parts[2]
-    if left is None or right is None or values is None or not left.numel() or not right.numel():
-        return []
+def _of_svd(matrix: torch.Tensor, parts: Sequence[Any], _: Arguments) -> list[_Claim]:
+    left, values, right = parts[:3]
     count = values.shape[-1]
     made = left[..., :count] * values.unsqueeze(-2).to(left.dtype) @ right[..., :count, :]
     return [_Claim(made, matrix, _size(matrix)), _orthonormal(left), _orthonormal(right.mH)]
 
 
-def _of_eigh(arguments: Arguments, parts: Parts) -> list[_Claim]:
+def _of_eigh(given: torch.Tensor, parts: Sequence[Any], arguments: Arguments) -> list[_Claim]:
     """Only one triangle of the matrix is looked at."""
-    given, values, vectors = doubled(_matrix(arguments)), parts[0], parts[1]
-    if values is None or vectors is None or not vectors.numel():
-        return []
+    values, vectors = parts[:2]
     is_upper = str(arguments.get("UPLO", "L")).upper() == "U"
     part = given.triu(1) if is_upper else given.tril(-1)
     diagonal = torch.diagonal(given, dim1=-2, dim2=-1)
@@ -117,10 +115,8 @@ def _of_eigh(arguments: Arguments, parts: Parts) -> list[_Claim]:
     return [_Claim(made, matrix, _size(matrix)), _orthonormal(vectors)]
 
 
-def _of_eig(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, values, vectors = doubled(_matrix(arguments)).to(torch.complex128), parts[0], parts[1]
-    if values is None or vectors is None or not vectors.numel():
-        return []
+def _of_eig(given: torch.Tensor, parts: Sequence[Any], _: Arguments) -> list[_Claim]:
+    matrix, (values, vectors) = given.to(torch.complex128), parts[:2]
     lengths = torch.linalg.vector_norm(vectors, dim=-2, keepdim=True)
     return [
         _Claim(matrix @ vectors, vectors * values.unsqueeze(-2), _size(matrix)),
@@ -128,11 +124,9 @@ def _of_eig(arguments: Arguments, parts: Parts) -> list[_Claim]:
     ]
 
 
-def _of_values(arguments: Arguments, parts: Parts) -> list[_Claim]:
+def _of_values(given: torch.Tensor, parts: Sequence[Any], _: Arguments) -> list[_Claim]:
     """Eigenvalues come in any order, and those of some matrices have few digits: sums of their powers have all."""
-    matrix, values = doubled(_matrix(arguments)).to(torch.complex128), parts[0]
-    if values is None or not values.numel():
-        return []
+    matrix, values = given.to(torch.complex128), parts[0]
     claims, power = [], matrix
     for exponent in (1, 2, 3):
         right = torch.diagonal(power, dim1=-2, dim2=-1).sum(-1)
@@ -143,28 +137,24 @@ def _of_values(arguments: Arguments, parts: Parts) -> list[_Claim]:
     return claims
 
 
-def _of_qr(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, left, right = doubled(_matrix(arguments)), parts[0], parts[1]
-    if right is None:
-        return []
+def _of_qr(matrix: torch.Tensor, parts: Sequence[Any], _: Arguments) -> list[_Claim]:
+    left, right = parts[:2]
     if left is None or not left.numel():  # only one of the two was asked for
         return [_Claim(right.mH @ right, matrix.mH @ matrix, _size(matrix).square())]
     claims = [_Claim(left @ right, matrix, _size(matrix)), _orthonormal(left)]
     return [*claims, _Claim(right.tril(-1), torch.zeros_like(right), _size(right))]
 
 
-def _of_geqrf(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, packed, factors = doubled(_matrix(arguments)), parts[0], parts[1]
-    if packed is None or factors is None or not packed.numel():
-        return []
+def _of_geqrf(matrix: torch.Tensor, parts: Sequence[Any], _: Arguments) -> list[_Claim]:
+    packed, factors = parts[:2]
     count = min(packed.shape[-2:])
     left = torch.linalg.householder_product(packed[..., :count], factors)
     return [_Claim(left @ packed.triu()[..., :count, :], matrix, _size(matrix))]
 
 
-def _of_lu(arguments: Arguments, parts: Parts) -> list[_Claim]:
-    matrix, (order, lower, upper) = doubled(_matrix(arguments)), parts[:3]
-    if order is None or lower is None or upper is None:
+def _of_lu(matrix: torch.Tensor, parts: Sequence[Any], _: Arguments) -> list[_Claim]:
+    order, lower, upper = parts[:3]
+    if order is None:
         return []
     made = lower @ upper
     permuted = order @ made if order.numel() else made
@@ -175,12 +165,12 @@ def _of_lu(arguments: Arguments, parts: Parts) -> list[_Claim]:
     ]
 
 
-def _of_packed_lu(first: int) -> Callable[[Arguments, Parts], list[_Claim]]:
+def _of_packed_lu(first: int) -> Claims:
     """Both triangles in one matrix, the pivots in the output behind; some kernels take the matrix transposed."""
 
-    def claims(arguments: Arguments, parts: Parts) -> list[_Claim]:
-        matrix, packed, pivots = doubled(_matrix(arguments)), parts[first], parts[first + 1]
-        if packed is None or pivots is None or not packed.numel():
+    def claims(matrix: torch.Tensor, parts: Sequence[Any], arguments: Arguments) -> list[_Claim]:
+        packed, pivots = parts[first : first + 2]
+        if pivots is None:
             return []
         has_pivots = bool(pivots.numel()) and arguments.get("pivot", True) is not False
         order, lower, upper = torch.lu_unpack(packed, pivots, unpack_pivots=has_pivots)
@@ -193,16 +183,16 @@ def _of_packed_lu(first: int) -> Callable[[Arguments, Parts], list[_Claim]]:
 
 
 _DECOMPOSITIONS: dict[str, _Decomposition] = {
-    "aten::_linalg_svd": _Decomposition(frozenset({0, 2}), _of_svd),
+    "aten::_linalg_svd": _Decomposition(frozenset({0, 2}), _of_svd, needed=(0, 1, 2)),
     "aten::_linalg_eigh": _Decomposition(frozenset({1}), _of_eigh),
     "aten::linalg_eig": _Decomposition(frozenset({0, 1}), _of_eig),
-    "aten::_linalg_eigvals": _Decomposition(frozenset({0}), _of_values),
-    "aten::linalg_eigvals": _Decomposition(frozenset({0}), _of_values),
-    "aten::linalg_qr": _Decomposition(frozenset({0, 1}), _of_qr),
+    "aten::_linalg_eigvals": _Decomposition(frozenset({0}), _of_values, needed=(0,)),
+    "aten::linalg_eigvals": _Decomposition(frozenset({0}), _of_values, needed=(0,)),
+    "aten::linalg_qr": _Decomposition(frozenset({0, 1}), _of_qr, needed=(1,)),
     "aten::geqrf": _Decomposition(frozenset({0, 1}), _of_geqrf),
-    "aten::linalg_lu": _Decomposition(frozenset({0, 1, 2}), _of_lu),
-    "aten::linalg_lu_factor_ex": _Decomposition(frozenset({0, 1}), _of_packed_lu(0)),
-    "aten::_linalg_det": _Decomposition(frozenset({1, 2}), _of_packed_lu(1)),
-    "aten::_linalg_slogdet": _Decomposition(frozenset({2, 3}), _of_packed_lu(2)),
-    "aten::_linalg_solve_ex": _Decomposition(frozenset({1, 2}), _of_packed_lu(1)),
+    "aten::linalg_lu": _Decomposition(frozenset({0, 1, 2}), _of_lu, needed=(1, 2)),
+    "aten::linalg_lu_factor_ex": _Decomposition(frozenset({0, 1}), _of_packed_lu(0), needed=(0,)),
+    "aten::_linalg_det": _Decomposition(frozenset({1, 2}), _of_packed_lu(1), needed=(1,)),
+    "aten::_linalg_slogdet": _Decomposition(frozenset({2, 3}), _of_packed_lu(2), needed=(2,)),
+    "aten::_linalg_solve_ex": _Decomposition(frozenset({1, 2}), _of_packed_lu(1), needed=(1,)),
 }

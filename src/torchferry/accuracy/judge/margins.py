@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import torch
 from torchferry.accuracy.judge.execution import is_floating
 from torchferry.accuracy.model import Call
 from torchferry.operators.names import without_overload
+from torchferry.vendors.schema import toml_module
 
 _FILE = Path(__file__).with_name("margins.toml")
 
@@ -74,8 +73,7 @@ class Digits:
 
 @cache
 def _data() -> dict[str, Any]:
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    found: dict[str, Any] = toml.loads(_FILE.read_text("utf-8"))
+    found: dict[str, Any] = toml_module().loads(_FILE.read_text("utf-8"))
     return found
 
 

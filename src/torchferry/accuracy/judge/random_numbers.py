@@ -71,9 +71,8 @@ def _moments(
         return None
     found = float(values.mean())
     digits = 2.0**-8 if numbers.dtype == torch.bfloat16 else 2.0**-10
-    if abs(found - mean) > _DEVIATIONS * math.sqrt(max(0.0, variance) / count) + digits * (
-        abs(mean) + math.sqrt(variance)
-    ):
+    rounding = digits * (abs(mean) + math.sqrt(variance))
+    if abs(found - mean) > _DEVIATIONS * math.sqrt(max(0.0, variance) / count) + rounding:
         return _MEAN.format(count=count, found=found, right=mean)
     spread = float(values.sub(mean).square().mean())
     scatter = _DEVIATIONS * math.sqrt(max(0.0, fourth - variance * variance) / count)
@@ -150,9 +149,8 @@ def _normal(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     )
     away = numbers - mean
     # without any deviation, all are the mean
-    return _moments(
-        (away / deviation).where(away != 0, torch.zeros_like(away)), 0.0, 1.0, 3.0, deviation != 0
-    )
+    deviations = (away / deviation).where(away != 0, torch.zeros_like(away))
+    return _moments(deviations, 0.0, 1.0, 3.0, deviation != 0)
 
 
 def _whole(given: Arguments, results: list[torch.Tensor]) -> Text | None:
@@ -163,12 +161,11 @@ def _whole(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     low, count = low or 0, high - (low or 0)
     variance = (count**2 - 1) / 12
     fourth = variance * (3 * count**2 - 7) / 20
-    return _between(numbers, low, high - 1) or _moments(
-        numbers.double(), (low + high - 1) / 2, variance, fourth
-    )
+    middle = (low + high - 1) / 2
+    return _between(numbers, low, high - 1) or _moments(numbers.double(), middle, variance, fourth)
 
 
-def _permuted(_: Arguments, results: list[torch.Tensor]) -> Text | None:
+def _permuted(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     order = results[0]
     return None if torch.equal(order.sort().values.long(), torch.arange(order.numel())) else _NO_ORDER
 
@@ -181,24 +178,16 @@ def _share(numbers: torch.Tensor, chance: float | torch.Tensor) -> Text | None:
         expected = chance.double().expand_as(values)
         away = float((values - expected).sum())
         scatter = math.sqrt(max(0.0, float((expected * (1 - expected)).sum())))
-        count = values.numel()
-        is_off = abs(away) > _DEVIATIONS * scatter + 1.0
-        return (
-            _MEAN.format(count=count, found=float(values.mean()), right=float(expected.mean()))
-            if is_off
-            else None
-        )
+        if abs(away) <= _DEVIATIONS * scatter + 1.0:
+            return None
+        return _MEAN.format(count=values.numel(), found=float(values.mean()), right=float(expected.mean()))
     variance = chance * (1 - chance)
     return _moments(values, chance, variance, variance * (1 - 3 * variance))
 
 
 def _heads(given: Arguments, results: list[torch.Tensor]) -> Text | None:
-    """Of bernoulli, whose argument holds the chances unless there is one for all."""
+    """The argument of bernoulli holds the chances unless there is one for all."""
     return _share(results[0], given["self"] if given.get("p") is None else given["p"])
-
-
-def _filled_with_heads(given: Arguments, results: list[torch.Tensor]) -> Text | None:
-    return _share(results[0], given.get("p", 0.5))
 
 
 def _dropped(given: Arguments, results: list[torch.Tensor]) -> Text | None:
@@ -258,17 +247,12 @@ def _sloped(given: Arguments, results: list[torch.Tensor]) -> Text | None:
         return None
     result, source, slopes = (each.double() for each in (results[0], given["self"], results[1]))
     limit = 2 * torch.finfo(results[0].dtype).eps
-    wrong = int(
-        ((result - torch.where(source > 0, source, source * slopes)).abs() > limit * source.abs()).sum()
-    )
+    right = torch.where(source > 0, source, source * slopes)
+    wrong = int(((result - right).abs() > limit * source.abs()).sum())
     if wrong:
         return _SLOPED.format(wrong=wrong, count=result.numel())
     low, high = float(given.get("lower", 0.125)), float(given.get("upper", 1.0 / 3.0))
     return _even(results[1][results[0] < 0], low, high)
-
-
-def _chosen(given: Arguments, results: list[torch.Tensor]) -> Text | None:
-    return _between(results[0], 0, given["self"].shape[-1] - 1)
 
 
 _UNIFORM = ("aten::uniform_", "aten::uniform", "aten::rand", "aten::rand_like")
@@ -277,9 +261,11 @@ _JUDGES: dict[str, Callable[[Arguments, list[torch.Tensor]], Text | None]] = {
     "aten::normal_": _normal, "aten::normal": _normal, "aten::randn": _normal, "aten::randn_like": _normal,
     "aten::normal_functional": _normal,
     "aten::randint": _whole, "aten::randint_like": _whole, "aten::random_": _whole, "aten::random": _whole,
-    "aten::randperm": _permuted, "aten::bernoulli_": _filled_with_heads, "aten::bernoulli": _heads,
+    "aten::randperm": _permuted, "aten::bernoulli": _heads,
+    "aten::bernoulli_": lambda given, results: _share(results[0], given.get("p", 0.5)),
     "aten::native_dropout": _dropped, "aten::_fused_dropout": _dropped, "aten::exponential_": _positive,
-    "aten::exponential": _positive, "aten::multinomial": _chosen, "aten::cauchy_": _heavy, "aten::cauchy": _heavy,
+    "aten::exponential": _positive, "aten::cauchy_": _heavy, "aten::cauchy": _heavy,
+    "aten::multinomial": lambda given, results: _between(results[0], 0, given["self"].shape[-1] - 1),
     "aten::log_normal_": _of_logarithm, "aten::log_normal": _of_logarithm, "aten::geometric_": _tries,
     "aten::geometric": _tries, "aten::poisson": _events, "aten::rrelu_with_noise": _sloped,
     "aten::rrelu_with_noise_": _sloped,
