@@ -223,12 +223,12 @@ _PROCESSES = Text("The processes, in the order in which they failed", "各进程
 _PROCESSES_UNORDERED = Text("The processes that failed", "失败的进程")
 _LINE = Column(Text("line", "行"), is_number=True)
 _TEXT = Column(Text("text", "内容"))
-_PLACE = Column(Text("place", "位置"))
+_PLACE = Column(Text("place", "位置"), kind="code")
 _TIMES = Column(Text("times", "次数"), is_number=True)
 _SORT = Column(Text("sort", "类别"), is_whole=True)
 _MEANING = Column(Text("what it means, and what to do", "含义与处理方法"))
 _TIME = Column(Text("time", "时间"), is_whole=True)
-_RULE = Column(Text("rule", "规则"), is_whole=True)
+_RULE = Column(Text("rule", "规则"), is_whole=True, kind="code")
 _SORTS = {
     Effect.ERROR: Grade(Text("error", "错误"), BAD),
     Effect.CONSEQUENCE: Grade(Text("consequence", "后果"), DOUBT),
@@ -275,15 +275,11 @@ def page_of_code(findings: Sequence[FoundMessage], options: Options) -> Page:
 
 def page_of_rules(patterns: Sequence[ErrorPattern], options: Options) -> Page:
     """All rules, as a table."""
-    rows = [
-        (
-            Cell(pattern.id, is_code=True),
-            _SORTS[pattern.effect],
-            Cell(lines((pattern.cause, pattern.remedy))),
-        )
+    rows = tuple(
+        (pattern.id, _SORTS[pattern.effect], lines((pattern.cause, pattern.remedy)))
         for pattern in sorted(patterns, key=lambda pattern: pattern.id)
-    ]
-    return Page(TITLE, (), (Table(_RULES, (_RULE, _SORT, _MEANING), tuple(rows)),))
+    )
+    return Page(TITLE, (), (Table(_RULES, (_RULE, _SORT, _MEANING), rows),))
 
 
 def _with_meaning(finding: FoundMessage) -> Text:
@@ -367,9 +363,9 @@ def _why_unknown(explanation: Explanation) -> Text | None:
 
 
 def _excerpt(cause: FoundMessage) -> Table:
-    rows = [(Cell(""), Cell(shown(text), "dim")) for text in cause.before]
-    rows.append((Cell(str(cause.line)), Cell(shown(cause.text), "bold")))
-    return Table(_LINES, (_LINE, _TEXT), tuple(rows))
+    rows = [("", Cell(shown(text), "dim")) for text in cause.before]
+    rows.append((str(cause.line), Cell(shown(cause.text), "bold")))
+    return Table(_LINES, (_LINE, _TEXT), rows)
 
 
 def _processes(explanation: Explanation) -> Table:
@@ -377,16 +373,11 @@ def _processes(explanation: Explanation) -> Table:
     for failure in explanation.failures:
         finding = failure.finding
         said = Text(finding.text, finding.text) if finding.pattern is None else cause_of(finding)
-        rows.append(
-            (
-                Cell(place_of(explanation, finding), is_code=True),
-                Cell("" if finding.time is None else clock(finding.time)),
-                _SORTS[finding.effect],
-                Cell(Text(shown(said.en), shown(said.zh))),
-            )
-        )
+        time = "" if finding.time is None else clock(finding.time)
+        text = Text(shown(said.en), shown(said.zh))
+        rows.append((place_of(explanation, finding), time, _SORTS[finding.effect], text))
     title = _PROCESSES if _why_unknown(explanation) is None else _PROCESSES_UNORDERED
-    return Table(title, (_PLACE, _TIME, _SORT, _TEXT), tuple(rows))
+    return Table(title, (_PLACE, _TIME, _SORT, _TEXT), rows)
 
 
 def _others(explanation: Explanation, others: list[FoundMessage], most: int | None) -> Table:
@@ -395,18 +386,13 @@ def _others(explanation: Explanation, others: list[FoundMessage], most: int | No
     for finding in others[:most]:
         is_said = finding.id in said  # elsewhere: its line is enough
         said.add(finding.id)
-        text = shown(finding.text)
-        meaning = (Text(text, text), _with_meaning(finding), remedy_of(finding))
-        rows.append(
-            (
-                Cell(place_of(explanation, finding), is_code=True),
-                Cell(str(finding.count)),
-                _SORTS[finding.effect],
-                Cell(text if is_said or finding.pattern is None else lines(meaning)),
-            )
-        )
-    left_out = len(others) - len(rows)
-    return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), tuple(rows), left_out)
+        line = shown(finding.text)
+        text: str | Text = line if is_said else Text(line, line)
+        if not is_said and finding.pattern is not None:
+            text = lines((Text(line, line), _with_meaning(finding), remedy_of(finding)))
+        place = place_of(explanation, finding)
+        rows.append((place, str(finding.count), _SORTS[finding.effect], text))
+    return Table(_ELSE, (_PLACE, _TIMES, _SORT, _MEANING), rows, len(others) - len(rows))
 
 
 def _notes(explanation: Explanation) -> Iterator[Text]:

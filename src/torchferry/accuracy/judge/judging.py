@@ -190,7 +190,10 @@ class Judge:
         if right is None or (record.offset is None and record.elements):
             return None
         if tuple(right.shape) != record.shape:
-            return self._judge_shape(work, number, right)
+            # of results that are only handed on to the backward pass, kernels choose the shape by dtype and device
+            host = work.reference.of_host[number]
+            is_main = number == 0 and (host is None or tuple(host.shape) != record.shape)
+            return of_another_shape(record, right) if is_main else None
         if not record.elements:
             return work.is_fine(number, 0.0)
         result = self._result(work, number)
@@ -229,12 +232,6 @@ class Judge:
         assert result is not None
         return result
 
-    def _judge_shape(self, work: _CallWork, number: int, right: torch.Tensor) -> Judgement | None:
-        """Of results that are only handed on to the backward pass, kernels choose the shape by dtype and device."""
-        record, host = work.call.outputs[number], work.reference.of_host[number]
-        is_main = number == 0 and (host is None or tuple(host.shape) != record.shape)
-        return of_another_shape(record, right) if is_main else None
-
     def _weigh(self, work: _CallWork, number: int, compared: Compared) -> Judgement:
         """Normal if golden, or the CPU, errs nearly as much."""
         record = work.call.outputs[number]
@@ -247,7 +244,10 @@ class Judge:
         own, ratio = compared.errors.relative, errors.worst
         fine = Judgement(work.normal, ErrorKind.NONE, record.name, own, golden_error, basis=FLOAT64)
         if ratio <= 1.0:
-            leans = self._leans(work, number)
+            # what the elements of a result with few digits show only together; not of parts of one
+            digits, leans = digits_of(record.dtype), None
+            if digits is not None and digits.digits != digits.compute and not is_large(work.call):
+                leans = leaning(work.reference, number, lambda: self._mine.tensor(record))
             if leans is None:
                 return fine
             why = SAID.format(output=record.name, what=leans)
@@ -261,13 +261,6 @@ class Judge:
         sort, what = sort_of(compared, self._context(work, number))
         why = SAID.format(output=record.name, what=what)
         return replace(fine, verdict=verdict, sort=sort, limit=limit, why=why)
-
-    def _leans(self, work: _CallWork, number: int) -> Text | None:
-        """What the elements of a result with few digits show only together; not of parts of one."""
-        digits = digits_of(work.call.outputs[number].dtype)
-        if digits is None or digits.digits == digits.compute or is_large(work.call):
-            return None
-        return leaning(work.reference, number, lambda: self._mine.tensor(work.call.outputs[number]))
 
     def _golden_errors(self, work: _CallWork, number: int) -> Errors | None:
         """Of golden's result, from its own inputs. One that was computed with fewer digits excuses nothing."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from torchferry.accuracy.judge.execution import execute_doubled, is_floating
 from torchferry.accuracy.judge.margins import Compared, digits_of, flat, reduced
-from torchferry.accuracy.judge.model import CannotExecuteError
-from torchferry.accuracy.judge.references import Reference, attempt
+from torchferry.accuracy.judge.references import Reference, results_if_any
 from torchferry.accuracy.model import Value
 from torchferry.observe.operators import find_overload
 from torchferry.operators.names import without_overload
@@ -130,16 +130,18 @@ def _scale(reference: Reference) -> float | None:
 
 def _direction(reference: Reference, output: int, given: float) -> torch.Tensor | None:
     """How the right result goes with the number, per its own size."""
-    call = reference.call
-    changed = replace(call, arguments=tuple({**dict(call.arguments), _SCALE: given * (1.0 + _STEP)}.items()))
-    try:
-        found = attempt(lambda: execute_doubled(changed, reference.inputs))[output]
-    except CannotExecuteError:
-        return None
+    found = _with_argument(reference, output, _SCALE, given * (1.0 + _STEP))
     right = reference.right[output]
-    if found is None or right is None or found.shape != right.shape:
-        return None
-    return (found - right) / _STEP
+    return (found - right) / _STEP if found is not None and right is not None else None
+
+
+def _with_argument(reference: Reference, output: int, name: str, value: Value) -> torch.Tensor | None:
+    """What a result would be in double precision if an argument had another value; None: there is no such result."""
+    call = reference.call
+    changed = replace(call, arguments=tuple({**dict(call.arguments), name: value}.items()))
+    found = results_if_any(call, lambda: execute_doubled(changed, reference.inputs))[output]
+    right = reference.right[output]
+    return found if found is not None and right is not None and found.shape == right.shape else None
 
 
 def _leaning(result: torch.Tensor, right: torch.Tensor, direction: torch.Tensor) -> Leaning | None:
@@ -176,16 +178,9 @@ _FROM_N = Text("it is as if the variance were divided by n, not by n - 1", "ç»“æ
 
 def misreadings(reference: Reference, output: int) -> Iterator[tuple[Text, torch.Tensor]]:
     """Explanations, with the result that each would have given in double precision."""
-    call = reference.call
-    given: dict[str, Value] = dict(call.arguments)
-    for name, value, other in _others(call.operator, given):
-        changed = replace(call, arguments=tuple({**given, name: other}.items()))
-        try:
-            found = attempt(lambda changed=changed: execute_doubled(changed, reference.inputs))[output]  # type: ignore[misc]
-        except CannotExecuteError:
-            continue
-        right = reference.right[output]
-        if found is not None and right is not None and found.shape == right.shape:
+    for name, value, other in _others(reference.call.operator, dict(reference.call.arguments)):
+        found = _with_argument(reference, output, name, other)
+        if found is not None:
             yield _AS_IF.format(name=name, value=_shown(other), given=_shown(value)), found
     yield from _from_all(reference, output)
 
@@ -210,10 +205,7 @@ def unread_inputs(
         inputs = list(reference.inputs)
         inputs[at] = tensor.clone()
         inputs[at][first:] = 0
-        try:
-            found = attempt(lambda inputs=inputs: reference.execute(inputs))[output]  # type: ignore[misc]
-        except CannotExecuteError:
-            continue
+        found = results_if_any(reference.call, partial(reference.execute, inputs))[output]
         is_fitting = found is not None and tuple(found.shape) == shape
         if found is not None and is_fitting and float((found[first:] != 0).double().mean()) > 0.5:
             yield _NOT_THERE.format(name=record.name, first=first), found

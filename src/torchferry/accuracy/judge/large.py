@@ -19,7 +19,7 @@ from torchferry.accuracy.judge.execution import TensorSource, execute, read_inpu
 from torchferry.accuracy.judge.margins import UNIT, Compared, Terms, compare, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, Ranges, items_of
-from torchferry.accuracy.judge.references import Reference, attempt
+from torchferry.accuracy.judge.references import Reference, attempt, results_if_any
 from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.operators.names import without_overload
@@ -192,10 +192,7 @@ def _of_host(call: Call, source: TensorSource) -> torch.Tensor | None:
     """What the CPU's own kernel makes of it, unless that would fill the memory."""
     if sum(each.nbytes for each in call.inputs) > pieces.MOST_BYTES:
         return None
-    try:
-        return attempt(lambda: execute(call, read_inputs(source, call), "cpu"))[0]
-    except CannotExecuteError:
-        return None
+    return results_if_any(call, lambda: execute(call, read_inputs(source, call), "cpu"))[0]
 
 
 def _judge_exact(mine: Call, source: TensorSource, normal: Verdict) -> Judgement:
@@ -274,7 +271,7 @@ class _Cell:
 
 
 def judge_large(task: LargeCall, judge: Judge) -> Judgement:
-    """`judge` judges a call as a whole."""
+    """Judge a large call in parts; `judge` judges each as a whole."""
     count = items_of(task.mine)
     flag = judge_flag(task.mine, task.source, task.normal)
     if count > 1 or (count and flag is not None):
@@ -332,7 +329,11 @@ class _Divided:
         """The worst of some parts; where it is wrong, of all."""
         cells, was_looked_at = self._cells()
         chosen = _chosen(cells, was_looked_at)
-        judged = [(cell, self._judge_cell(cell)) for cell in chosen]
+        judged = []
+        for cell in chosen:
+            mine, golden = self._task.part(self._division, cell.ranges)
+            judged.append((cell, self._judge(mine, golden, mine.call, golden.call if golden else None)))
+            self._release()
         worst_cell, worst = max(judged, key=lambda each: badness(each[1]))
         is_all = len(chosen) == len(cells)
         if worst.verdict in _BAD:
@@ -342,12 +343,6 @@ class _Divided:
             return self._described(worst, worst_cell, wrong if is_all else suspects if was_looked_at else [])
         note = _SAMPLED if was_looked_at else _SPREAD_ONLY
         return worst if is_all else _with_note(worst, note.format(judged=len(chosen), count=len(cells)))
-
-    def _judge_cell(self, cell: _Cell) -> Judgement:
-        mine, golden = self._task.part(self._division, cell.ranges)
-        found = self._judge(mine, golden, mine.call, golden.call if golden else None)
-        self._release()
-        return found
 
     def _release(self) -> None:
         self._task.source.release()

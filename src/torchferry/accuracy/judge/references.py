@@ -148,12 +148,10 @@ class Reference:
     @cached_property
     def moved(self) -> Outputs:
         """How far each element of the results moves when inputs are slightly off."""
-        try:
-            return attempt(
-                lambda: sensitivity(self.call, self.inputs, self.right, self.execute, self.margins)
-            )
-        except CannotExecuteError:  # some arguments must hold certain values
-            return [None] * len(self.call.outputs)
+        # some arguments must hold certain values: then it can't be found out
+        return results_if_any(
+            self.call, lambda: sensitivity(self.call, self.inputs, self.right, self.execute, self.margins)
+        )
 
     def execute(self, inputs: Sequence[torch.Tensor], factors: Mapping[str, float] | None = None) -> Outputs:
         """The call in double precision, with other inputs; numbers are multiplied by `factors`."""
@@ -178,10 +176,7 @@ class Reference:
     @cached_property
     def of_host(self) -> Outputs:
         """What the CPU's own kernel gives, in the call's own dtypes; nothing if it has none."""
-        try:
-            return self.in_order(attempt(lambda: execute(self.call, self.given, "cpu")))
-        except CannotExecuteError:
-            return [None] * len(self.call.outputs)
+        return self.in_order(results_if_any(self.call, lambda: execute(self.call, self.given, "cpu")))
 
     def in_order(self, results: Outputs) -> Outputs:
         """Results that may come in any order, in one; others as they are."""
@@ -245,6 +240,14 @@ def attempt(work: Callable[[], Outputs]) -> Outputs:
     except _REFUSALS as error:
         said = str(error).strip().splitlines()
         raise CannotExecuteError(said[0] if said else type(error).__name__) from None
+
+
+def results_if_any(call: Call, work: Callable[[], Outputs]) -> Outputs:
+    """Make a call; where it can't be executed, there is nothing in the place of each output."""
+    try:
+        return attempt(work)
+    except CannotExecuteError:
+        return [None] * len(call.outputs)
 
 
 def _variant(call: Call) -> str:
