@@ -8,7 +8,6 @@ from torchferry import units
 from torchferry.readiness.model import Advice, OperatorSupport, Readiness, TensorSpec, Use
 from torchferry.readiness.report import words
 from torchferry.readiness.report.tables import (
-    CalledOperator,
     ModuleNode,
     OperatorSupportRow,
     Overview,
@@ -44,9 +43,6 @@ from torchferry.report.html import (
 from torchferry.report.safe import one_line, web_address
 from torchferry.text import Text
 
-# Pieces of the page that several of its sections use: badges of support, cells of the heat map, links
-# to lines.
-
 _HEAT = ((0.99, "h4"), (0.95, "h3"), (0.8, "h2"), (0.5, "h1"), (0.0, "h0"))
 
 _RANKS: dict[OperatorSupport | None, int] = {
@@ -78,26 +74,14 @@ def heat(tally: Tally) -> str:
     return f'<span class="cell {tone}">{share} <i aria-hidden="true">{grade.sign}</i>{said}</span>'
 
 
-def place_link(use: Use, anchors: Anchors) -> str:
-    """The line of code, as a link to where the page shows it."""
-    place = code(words.place(use))
-    target = anchors.get(use.site.place)
-    return f'<a href="#{target}">{place}</a>' if target else place
-
-
-def operator_link(operator: str, anchors: Anchors) -> str:
-    """An operator's name, as a link to its row."""
-    return f'<a href="#{anchors[operator]}">{code(operator)}</a>'
-
-
-# The page's heat map: the tree of modules, a column for each device; opening a module shows what it
-# calls.
-
 OPEN_DEPTH = 2  # modules with a problem are open down to here
 
 
 def modules_section(overview: Overview, anchors: Anchors) -> str:
-    """The section; `anchors` are those of the operators."""
+    """The heat map: the tree of modules, a column for each device; opening a module shows what it calls.
+
+    `anchors` are those of the operators.
+    """
     root = module_tree(overview)
     heads = "".join(f'<span class="cell">{escaped(one_line(name))}</span>' for name in overview.labels)
     helping = words.HEAT_HELP if overview.is_timed else words.HEAT_HELP_CALLS
@@ -115,7 +99,16 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
     kind = f' <span class="quiet">{escaped(one_line(node.type))}</span>' if node.type else ""
     children = "".join(_module(child, overview, anchors, depth + 1) for child in node.children.values())
     own = sorted(node.operators.values(), key=lambda called: -sum(map(overview.weight, called.uses)))
-    operators = "".join(_operator_of_module(called, overview, anchors) for called in own)
+    operators = ""
+    for called in own:
+        link = f'<a href="#{anchors[called.operator]}">{code(called.operator)}</a>'
+        badges = "".join(
+            f'<span class="cell">{support_badge(each.support)}</span>' for each in called.tallies
+        )
+        weight = sum(map(overview.weight, called.uses))
+        operators += (
+            f'<div class="line call"><span class="what">{link}</span>{_part(weight, overview)}{badges}</div>'
+        )
     troubled = [one_line(name) for name in dict.fromkeys(_troubled(node))] if node.has_problem else []
     more = ", …" if len(troubled) > words.MAX_ITEMS else ""
     title = f' title="{escaped(", ".join(troubled[: words.MAX_ITEMS]) + more)}"' if troubled else ""
@@ -123,15 +116,6 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
         f'<details{" open" if is_open else ""}><summary class="line"{title}><span class="what">{name}{kind}</span>'
         f"{_part(node.weight, overview)}{''.join(map(heat, node.tallies))}</summary>"
         f'<div class="below">{children}{operators}</div></details>'
-    )
-
-
-def _operator_of_module(called: CalledOperator, overview: Overview, anchors: Anchors) -> str:
-    cells = "".join(f'<span class="cell">{support_badge(tally.support)}</span>' for tally in called.tallies)
-    weight = sum(map(overview.weight, called.uses))
-    return (
-        f'<div class="line call"><span class="what">{operator_link(called.operator, anchors)}</span>'
-        f"{_part(weight, overview)}{cells}</div>"
     )
 
 
@@ -150,13 +134,14 @@ def _troubled(node: ModuleNode) -> list[str]:
     return [*own, *below]
 
 
-# The page's table of operators: support on each device; opening one shows reasons, advice and calls.
-
 MAX_USES = 25  # of one operator
 
 
 def operators_section(overview: Overview, operators: Anchors, lines: Anchors) -> str:
-    """The section; the anchors are those of operators, and of lines of code."""
+    """The table of operators: support on each device; opening one shows reasons, advice and calls.
+
+    The anchors are those of operators, and of lines of code.
+    """
     heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (words.weight(overview.is_timed), "number")]
     heads += [(Text(*[one_line(name)] * 2), "support") for name in overview.labels]
     heads += [(words.DTYPES, "text"), (words.PHASE_COLUMN, "text")]
@@ -245,6 +230,7 @@ def _use(use: Use, lines: Anchors) -> str:
     if use.varied:
         inputs += f'<br><span class="quiet">{both(words.VARIED)}</span>'
     node = f"<br>{code(use.site.node)}" if use.site.node else ""
+    place, target = code(words.place(use)), lines.get(use.site.place)
     return row(
         [
             inputs,
@@ -254,7 +240,7 @@ def _use(use: Use, lines: Anchors) -> str:
             units.duration(use.seconds) if use.seconds else "",
             both(words.PHASE[use.site.phase]) + node,
             code(words.module(use)),
-            place_link(use, lines),
+            f'<a href="#{target}">{place}</a>' if target else place,
         ]
     )
 
@@ -277,6 +263,7 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
         for line in file.lines
         if line.operators
     }
+    sources = "".join(_file(file, lines) for file in files)
     capture = overview.capture
     run = [[both(name), escaped(str(value))] for name, value in words.facts(capture, len(overview.uses))]
     run += [[both(words.NOTE), both(words.note(key))] for key in capture.notes]
@@ -287,7 +274,7 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
         [
             modules_section(overview, operators) if overview.uses else "",
             operators_section(overview, operators, lines) if overview.uses else "",
-            _sources(files, lines) if files else "",
+            section(words.SOURCE, quiet(words.LINES_HELP) + sources, "sources") if files else "",
             section(words.SUMMARY, facts(run), "run"),
         ],
         language=options.language,
@@ -309,11 +296,6 @@ def _card(readiness: Readiness) -> str:
         f'<div class="device {tone}"><h2>{escaped(one_line(label(readiness)))}</h2><div class="big">{escaped(share)}</div>'
         f"{both(words.said(readiness), 'p')}</div>"
     )
-
-
-def _sources(files: Sequence[SourceFile], anchors: Anchors) -> str:
-    shown = "".join(_file(file, anchors) for file in files)
-    return section(words.SOURCE, quiet(words.LINES_HELP) + shown, "sources")
 
 
 def _file(file: SourceFile, anchors: Anchors) -> str:

@@ -89,9 +89,6 @@ def _rows(overview: Overview, language: Language) -> Iterator[dict[str, Cell]]:
                 }
 
 
-# An Excel workbook: the guide's list of operators that are not supported, a summary, all operators,
-# all calls.
-
 UNSUPPORTED = "unsupported_op"
 _WIDTHS = {
     "operator": 40, "inputs": 50, "strides": 36, "arguments": 40, "outputs": 40, "module": 32, "file": 32,
@@ -197,14 +194,11 @@ def _calls_sheet(overview: Overview, options: Options) -> Sheet:
             for _, text, _ in judgement_cells(None, options.language)
         ),
     ]
-    return Sheet(say(words.CALLS_SHEET), columns, _calls(overview, options))
-
-
-def _calls(overview: Overview, options: Options) -> Iterator[Row]:
     judged = [{use_key(each.use): each for each in one.judgements} for one in overview.readinesses]
-    for row in overview.operators:
-        for use in row.uses:
-            cells = call_cells(use, overview, options.language)
-            for column in judged:
-                cells += judgement_cells(column.get(use_key(use)), options.language)
-            yield [value for _, _, value in cells]
+    rows: list[Row] = []
+    for use in (use for row in overview.operators for use in row.uses):
+        cells = call_cells(use, overview, options.language)
+        for column in judged:
+            cells += judgement_cells(column.get(use_key(use)), options.language)
+        rows.append([value for _, _, value in cells])
+    return Sheet(say(words.CALLS_SHEET), columns, rows)

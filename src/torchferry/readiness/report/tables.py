@@ -279,9 +279,9 @@ def _new_node(path: str, types: dict[str, str], overview: Overview) -> ModuleNod
 
 
 def _called(node: ModuleNode, operator: str, overview: Overview) -> CalledOperator:
-    return node.operators.setdefault(
-        operator, CalledOperator(operator, [Tally() for _ in overview.readinesses])
-    )
+    if operator not in node.operators:
+        node.operators[operator] = CalledOperator(operator, [Tally() for _ in overview.readinesses])
+    return node.operators[operator]
 
 
 def _prune(node: ModuleNode) -> None:
@@ -325,34 +325,24 @@ def source_files(overview: Overview, folder: Path | None) -> list[SourceFile]:
         if line:
             places.setdefault(name, {}).setdefault(line, []).append(use)
     judged = [{use_key(each.use): each.support for each in one.judgements} for one in overview.readinesses]
-    files = [_file(name, lines, overview, judged, folder) for name, lines in places.items()]
+    files = []
+    for name, lines in places.items():
+        texts = read_lines(name, folder)
+        wanted = set(lines)
+        if texts:
+            wanted |= {near for line in lines for near in range(line - AROUND, line + AROUND + 1)}
+            wanted = {line for line in wanted if line in lines or 1 <= line <= len(texts)}
+        shown = []
+        for number in sorted(wanted):
+            text = texts[number - 1] if number <= len(texts) else ""
+            uses = lines.get(number, [])
+            columns = [worst(column[key] for key in map(use_key, uses) if key in column) for column in judged]
+            operators = tuple(dict.fromkeys(use.operator for use in uses))
+            supports = tuple(columns) if uses else ()
+            shown.append(SourceLine(number, text, overview.share(uses), supports, operators))
+        share = overview.share(use for uses in lines.values() for use in uses)
+        files.append(SourceFile(name, bool(texts), share, tuple(shown)))
     return sorted(files, key=lambda file: (-file.share, file.name))
-
-
-def _file(
-    name: str,
-    lines: dict[int, list[Use]],
-    overview: Overview,
-    judged: Sequence[dict[object, OperatorSupport]],
-    folder: Path | None,
-) -> SourceFile:
-    texts = read_lines(name, folder)
-    wanted = set(lines)
-    if texts:
-        wanted |= {near for line in lines for near in range(line - AROUND, line + AROUND + 1)}
-        wanted = {line for line in wanted if line in lines or 1 <= line <= len(texts)}
-    shown = []
-    for number in sorted(wanted):
-        text = texts[number - 1] if number <= len(texts) else ""
-        uses = lines.get(number, [])
-        columns = [worst(column[use_key(use)] for use in uses if use_key(use) in column) for column in judged]
-        operators = tuple(dict.fromkeys(use.operator for use in uses))
-        shown.append(
-            SourceLine(number, text, overview.share(uses), tuple(columns) if uses else (), operators)
-        )
-    return SourceFile(
-        name, bool(texts), overview.share(use for uses in lines.values() for use in uses), tuple(shown)
-    )
 
 
 def read_lines(name: str, folder: Path | None) -> list[str]:

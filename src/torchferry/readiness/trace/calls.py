@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from torchferry.operators.names import CHOOSE_BY_DEVICE
-from torchferry.operators.native_functions import OperatorFacts, Schema, operator_facts, schemas
+from torchferry.operators.native_functions import Schema, operator_facts, schemas
 from torchferry.readiness.model import Phase
 from torchferry.readiness.trace.events import OLD_PROFILER, EventRole, OperatorEvent, Signatures
 from torchferry.traces.names import (
@@ -178,9 +178,6 @@ class _Thread:
         return around._replace(phase=phase) if phase else around
 
 
-# Which of the nested operators count: those that the dispatcher hands to a backend, below autograd
-# and autocast.
-
 _IMPLICIT = "CompositeImplicitAutograd"
 _EXPLICIT = "CompositeExplicitAutograd"
 _CAST = "aten::to"
@@ -203,7 +200,8 @@ class CountedCall(NamedTuple):
 
 
 def counted(roots: Iterable[ProfiledCall], signatures: Signatures, device: str) -> Iterator[CountedCall]:
-    """The calls that count, in the order in which they began."""
+    """The calls that count, in the order in which they began: those that the dispatcher hands to a backend, below
+    autograd and autocast."""
     waiting = [(call, "") for call in reversed(list(roots))]
     while waiting:
         call, inside = waiting.pop()
@@ -247,9 +245,8 @@ def level_of(operator: str, schema: Schema | None, device: str) -> CountLevel:
         return CountLevel.THROUGH
     if operator in CHOOSE_BY_DEVICE or all(each.is_view for each in overloads):
         return CountLevel.WHOLE
-    return CountLevel.EXPANDED if all(_is_formula(fact, device) for fact in facts) else CountLevel.WHOLE
-
-
-def _is_formula(fact: OperatorFacts, device: str) -> bool:
-    has_kernel = "CPU" in fact.kernels or device.upper() in fact.kernels or bool(fact.structured_delegate)
-    return not has_kernel and any(key.startswith(_EXPLICIT) for key in fact.kernels)
+    for fact in facts:
+        has_kernel = fact.structured_delegate or not {"CPU", device.upper()}.isdisjoint(fact.kernels)
+        if has_kernel or not any(key.startswith(_EXPLICIT) for key in fact.kernels):
+            return CountLevel.WHOLE
+    return CountLevel.EXPANDED
