@@ -139,24 +139,18 @@ def remember_optimizers(patches: Patches, known: weakref.WeakSet[torch.optim.Opt
 
 def hook_steps(patches: Patches, before: _StepHook, after: _StepHook) -> None:
     """Call these before and after every optimizer's step, until the patches are taken back."""
-    hooks = _StepHooks(before, after)
-    hooks.add()
-    patches.add(hooks.remove)
+    patches.add(_StepHooks(before, after).remove)
 
 
 class _StepHooks:
     """Two hooks. None can be removed while PyTorch goes through them, as it calls one: then they stay, and do nothing."""
 
     def __init__(self, before: _StepHook, after: _StepHook) -> None:
-        self._before, self._after = before, after
-        self._handles: list[Any] = []
         self._is_on = True
         self._is_being_called = False
-
-    def add(self) -> None:
-        self._handles = [
-            optimizers.register_optimizer_step_pre_hook(self._called_before),
-            optimizers.register_optimizer_step_post_hook(self._called_after),
+        self._handles: list[Any] = [
+            optimizers.register_optimizer_step_pre_hook(functools.partial(self._call, before)),
+            optimizers.register_optimizer_step_post_hook(functools.partial(self._call, after)),
         ]
 
     def remove(self) -> None:
@@ -167,12 +161,6 @@ class _StepHooks:
     def _remove(self) -> None:
         for handle in self._handles:
             handle.remove()
-
-    def _called_before(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        self._call(self._before, optimizer, args, kwargs)
-
-    def _called_after(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        self._call(self._after, optimizer, args, kwargs)
 
     def _call(self, hook: _StepHook, *arguments: Any) -> None:
         if not self._is_on:

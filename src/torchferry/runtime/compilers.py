@@ -9,7 +9,7 @@ import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -28,14 +28,21 @@ def changes(target: LayerTarget) -> Iterator[Change]:
     if target.is_reference or (target.vendor and target.vendor.jit_script):
         yield from _scripts_run_eagerly(target)
     yield _scripts_know_factories()
+    prepare = _teach_dynamo
+    if target.is_reference:
+        change_fake_tensors, change_back = _fake_tensors_on_the_cpu()
+
+        def prepare() -> None:
+            _teach_dynamo()
+            change_fake_tensors()
+
     if hasattr(torch, "compile"):
         means = f"runs eagerly where inductor has no code for {target.device_type}"
-        prepare = _prepare_reference if target.is_reference else _teach_dynamo
         compile = eager_without_inductor(target.device_type, target.is_reference, prepare)  # noqa: A001
         yield Patch("torch.compile", torch, "compile", compile, means)
     if target.is_reference:
         means = "takes CUDA's devices for the CPU"  # when something is compiled; it is taken back here
-        yield Action("torch.compile", means, lambda: None, _FakeTensors.be_as_before)
+        yield Action("torch.compile", means, lambda: None, change_back)
     yield from _streams_are_streams(target)
 
 
@@ -134,24 +141,18 @@ def _teach_dynamo() -> None:
         constants.add(TwoNames)
 
 
-def _prepare_reference() -> None:
-    _teach_dynamo()
-    _FakeTensors.be_on_the_cpu()
+def _fake_tensors_on_the_cpu() -> tuple[Callable[[], None], Callable[[], None]]:
+    """What changes the tensors that a compiler computes with, and changes them back. In the reference those on CUDA's
+    devices, which are the CPU's with a number, have to be the CPU's like all others; this is done when something is
+    compiled, since importing them takes long."""
+    before: list[Any] = []
 
-
-class _FakeTensors:
-    """The tensors that a compiler computes with. In the reference those on CUDA's devices, which are the CPU's with a
-    number, have to be the CPU's like all others; changed when something is compiled, since importing them takes long."""
-
-    _original: ClassVar[Any] = None
-
-    @classmethod
-    def be_on_the_cpu(cls) -> None:
+    def change() -> None:
+        if before:
+            return
         from torch._subclasses.fake_tensor import FakeTensor
 
-        if cls._original is not None:
-            return
-        cls._original = vars(FakeTensor)["__new__"]
+        before.append(vars(FakeTensor)["__new__"])
         make: Any = FakeTensor.__new__
 
         @functools.wraps(make)
@@ -161,13 +162,13 @@ class _FakeTensors:
 
         type.__setattr__(FakeTensor, "__new__", staticmethod(new))
 
-    @classmethod
-    def be_as_before(cls) -> None:
-        if cls._original is not None:
+    def change_back() -> None:
+        if before:
             from torch._subclasses.fake_tensor import FakeTensor
 
-            type.__setattr__(FakeTensor, "__new__", cls._original)
-            cls._original = None
+            type.__setattr__(FakeTensor, "__new__", before.pop())
+
+    return change, change_back
 
 
 def _once(message: str) -> Callable[[], None]:

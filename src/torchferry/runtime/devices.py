@@ -26,7 +26,15 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         made = getattr(torch, name, None)
         if made is not None:
             yield _constructor(made, target, _of_first_argument)
-    yield _storage(target)
+
+    def storage(cls: type, *args: Any, **settings: Any) -> Any:
+        """torch.UntypedStorage(8, device="cuda:1"): a class of Python's over one that is written in C."""
+        if isinstance(settings.get("device"), str):
+            settings["device"] = target.text(settings["device"])
+        return torch._C.StorageBase.__new__(cls, *args, **settings)
+
+    means = f'device="cuda:1" is {target.text("cuda:1")}'
+    yield Patch("torch.UntypedStorage", torch.UntypedStorage, "__new__", staticmethod(storage), means)
     if target.is_reference:
         yield from presented.device_changes(target, Knowing(target).__getitem__)
     elif target.settings.type_checks is TypeChecks.BOTH:
@@ -89,18 +97,6 @@ def _of_first_argument(constructor: Constructor, target: LayerTarget) -> Any:
         return constructor.original(cls, args, settings)
 
     return make
-
-
-def _storage(target: LayerTarget) -> Patch:
-    """torch.UntypedStorage(8, device="cuda:1"): a class of Python's over one that is written in C."""
-
-    def make(cls: type, *args: Any, **settings: Any) -> Any:
-        if isinstance(settings.get("device"), str):
-            settings["device"] = target.text(settings["device"])
-        return torch._C.StorageBase.__new__(cls, *args, **settings)
-
-    means = f'device="cuda:1" is {target.text("cuda:1")}'
-    return Patch("torch.UntypedStorage", torch.UntypedStorage, "__new__", staticmethod(make), means)
 
 
 def _type(target: LayerTarget) -> Patch:

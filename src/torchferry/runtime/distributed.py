@@ -36,13 +36,15 @@ def changes(target: LayerTarget) -> Iterator[Change]:
     for owner in (dist, dist.distributed_c10d):
         yield Patch("torch.distributed.is_nccl_available", owner, "is_nccl_available", lambda: True, "true")
     if target.settings.type_checks is TypeChecks.BOTH:
-        yield Patch(
-            "torch.distributed.get_backend",
-            dist,
-            "get_backend",
-            _get_backend(target),
-            f'"{target.backend}" that equals "nccl"',
-        )
+        ask = dist.get_backend
+
+        @functools.wraps(ask)
+        def get_backend(group: Any = None) -> Any:
+            name = ask(group)
+            return TwoNames(name, _NCCL) if name == target.backend else name
+
+        means = f'"{target.backend}" that equals "nccl"'
+        yield Patch("torch.distributed.get_backend", dist, "get_backend", get_backend, means)
     yield from _meshes(target)
     if target.is_reference:
         yield _parallel_without_devices()
@@ -65,17 +67,6 @@ def _of_backend(
         return function(*args, **settings)
 
     return translated
-
-
-def _get_backend(target: LayerTarget) -> Callable[..., Any]:
-    original = dist.get_backend
-
-    @functools.wraps(original)
-    def get_backend(group: Any = None) -> Any:
-        name = original(group)
-        return TwoNames(name, _NCCL) if name == target.backend else name
-
-    return get_backend
 
 
 def _meshes(target: LayerTarget) -> Iterator[Change]:

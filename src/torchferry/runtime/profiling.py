@@ -38,8 +38,15 @@ def changes(target: LayerTarget) -> Iterator[Change]:
             f"{own.__name__}.tensorboard_trace_handler for traces of the device",
         )
     yield _older(target)
-    nvtx = torch.autograd.profiler
-    yield Patch("torch.autograd.profiler.emit_nvtx", nvtx, "emit_nvtx", _emit_nvtx(), "marks nothing")
+    older: Any = torch.autograd.profiler
+    marks: Any = older.emit_nvtx  # NVIDIA's marks for operators, which there is nobody to read
+
+    class emit_nvtx(marks):  # type: ignore[misc] # noqa: N801
+        def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+            super().__init__(False, record_shapes)
+
+    emit_nvtx.__module__, emit_nvtx.__qualname__ = marks.__module__, marks.__qualname__
+    yield Patch("torch.autograd.profiler.emit_nvtx", older, "emit_nvtx", emit_nvtx, "marks nothing")
 
 
 def _own_profiler(target: LayerTarget) -> ModuleType | None:
@@ -99,18 +106,6 @@ def _older(target: LayerTarget) -> Patch:
 
     means = f'"cuda" is "{target.device_type}"'
     return Patch("torch.autograd.profiler.profile", owner, "__init__", init, means)
-
-
-def _emit_nvtx() -> type:
-    """NVIDIA's marks for operators, which there is nobody to read."""
-    original: Any = torch.autograd.profiler.emit_nvtx
-
-    class emit_nvtx(original):  # type: ignore[misc] # noqa: N801
-        def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
-            super().__init__(False, record_shapes)
-
-    emit_nvtx.__module__, emit_nvtx.__qualname__ = original.__module__, original.__qualname__
-    return emit_nvtx
 
 
 def _make_own(own: ModuleType, activity: Any, settings: dict[str, Any]) -> Any:

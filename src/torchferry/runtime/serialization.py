@@ -99,19 +99,15 @@ def _load(target: LayerTarget) -> Callable[..., Any]:
         elif isinstance(map_location, torch.device) and target.is_reference:
             map_location = shown(map_location)
         elif callable(map_location) and both:
-            map_location = _told_both(map_location, target)
+            choose: Callable[..., Any] = map_location
+
+            def map_location(storage: Any, location: str) -> Any:
+                """The program's function, to which a place on the device goes by both names: it may ask for CUDA's."""
+                kind, colon, index = location.partition(":")
+                if kind == target.device_type:
+                    location = TwoNames(location, f"{CUDA}{colon}{index}")
+                return choose(storage, location)
+
         return original(f, map_location, *args, **settings)
 
     return load
-
-
-def _told_both(choose: Callable[..., Any], target: LayerTarget) -> Callable[..., Any]:
-    """The program's function, to which a place on the device goes by both names: it may ask for CUDA's."""
-
-    def told(storage: Any, location: str) -> Any:
-        kind, colon, index = location.partition(":")
-        if kind == target.device_type:
-            location = TwoNames(location, f"{CUDA}{colon}{index}")
-        return choose(storage, location)
-
-    return told

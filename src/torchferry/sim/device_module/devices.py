@@ -138,13 +138,6 @@ class DeviceOf(DeviceContext):
         super().__init__(obj.get_device() if obj.device.type == device_type() else -1)
 
 
-class DeviceGuard(DeviceContext):
-    """As DeviceContext, by index; torch's own code uses it."""
-
-    def __init__(self, index: int) -> None:
-        super().__init__(index)
-
-
 def is_available() -> bool:
     """Whether there is a device."""
     return native.device_count() > 0
@@ -292,7 +285,7 @@ API = {
 
 # What torch's own code asks of a device module, whatever the vendor's table says
 INTERNAL = {
-    "_DeviceGuard": DeviceGuard,
+    "_DeviceGuard": DeviceContext,
     "_exchange_device": exchange_device,
     "_get_device_index": get_device_index,
     "_initialized": True,  # activation checkpointing saves the random state only then
