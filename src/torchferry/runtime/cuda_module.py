@@ -129,7 +129,7 @@ def _walk(value: Any, parts: list[str]) -> Any:
             value = getattr(value, part, None)
         if value is None:
             return None
-        if said and inspect.isfunction(value):
+        if said and (inspect.isfunction(value) or inspect.ismethod(value)):
             value = _warning_when_called(value, str(said[-1].message))
     return value
 

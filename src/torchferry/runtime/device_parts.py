@@ -19,6 +19,11 @@ from torchferry.units import size
 _LEAST_PRIORITY, _GREATEST_PRIORITY = 0, -1
 
 
+def functions_of(part: object) -> dict[str, Callable[..., Any]]:
+    """The public methods of a part of a device's module: they are called as CUDA's functions are."""
+    return {name: getattr(part, name) for name in dir(part) if not name.startswith("_")}
+
+
 class DeviceContext:
     """Makes a device the current one inside a with block; None or a negative index changes nothing."""
 
@@ -248,28 +253,14 @@ class DeviceMemory:
         index, use = self._use(device)
         return f"GPU:{index}\nprocess {os.getpid():>10d} uses {use.reserved / 2**20:>12.3f} MB GPU memory"
 
-    def answers(self) -> dict[str, Callable[..., Any]]:
-        """The functions of torch.cuda.memory that only ask."""
-        asked = (
-            self.list_gpu_processes,
-            self.max_memory_allocated,
-            self.max_memory_reserved,
-            self.mem_get_info,
-            self.memory_allocated,
-            self.memory_reserved,
-            self.memory_stats,
-            self.memory_stats_as_nested_dict,
-            self.memory_summary,
-        )
-        old_names = {"max_memory_cached": self.max_memory_reserved, "memory_cached": self.memory_reserved}
-        return {**{function.__name__: function for function in asked}, **old_names}
+    max_memory_cached = max_memory_reserved
+    memory_cached = memory_reserved
 
 
 class RandomStates:
     """The states of the generators that random operators of the devices draw from."""
 
-    def generator(self, device: Any = None) -> torch.Generator:
-        """The generator of a device."""
+    def _get_generator(self, device: Any = None) -> torch.Generator:
         raise NotImplementedError
 
     def _device_count(self) -> int:
@@ -277,7 +268,7 @@ class RandomStates:
 
     def get_rng_state(self, device: Any = None) -> torch.Tensor:
         """A device's random state, as bytes on the CPU."""
-        return self.generator(device).get_state()
+        return self._get_generator(device).get_state()
 
     def get_rng_state_all(self) -> list[torch.Tensor]:
         """The random states of all devices."""
@@ -285,22 +276,12 @@ class RandomStates:
 
     def set_rng_state(self, new_state: torch.Tensor, device: Any = None) -> None:
         """Put back a random state."""
-        self.generator(device).set_state(new_state.cpu())
+        self._get_generator(device).set_state(new_state.cpu())
 
     def set_rng_state_all(self, new_states: Iterable[torch.Tensor]) -> None:
         """Put back the random states of all devices."""
         for device, state in enumerate(new_states):
             self.set_rng_state(state, device)
-
-    def states(self) -> dict[str, Callable[..., Any]]:
-        """The functions of torch.cuda.random about states."""
-        functions: tuple[Callable[..., Any], ...] = (
-            self.get_rng_state,
-            self.get_rng_state_all,
-            self.set_rng_state,
-            self.set_rng_state_all,
-        )
-        return {function.__name__: function for function in functions}
 
 
 class Autocast(torch.amp.autocast_mode.autocast):

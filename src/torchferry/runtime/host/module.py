@@ -40,10 +40,13 @@ class DeviceProperties:
     is_multi_gpu_board: int = 0
 
 
+def _whole_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def host_memory() -> tuple[int, int]:
     """Bytes of the host: those that a program can still get, and all."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = page * os.sysconf("SC_PHYS_PAGES")
+    page, total = os.sysconf("SC_PAGE_SIZE"), _whole_memory()
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
     except OSError:
@@ -64,7 +67,6 @@ class Devices:
         self._placement = placement
         self._current = _CurrentDevice()
         self._load = device_parts.Load()
-        self.sync_debug = device_parts.SyncDebug()
 
     def is_available(self) -> bool:
         """Whether there is a device."""
@@ -80,7 +82,7 @@ class Devices:
 
     def set_device(self, device: Any) -> None:
         """Make a device the current one of this thread; a negative index changes nothing."""
-        index = self.get_device_index(device)
+        index = self._get_device_index(device)
         if index >= self._count:
             raise RuntimeError(f"invalid device ordinal: {index}; there are {self._count} devices")
         if index >= 0:
@@ -88,7 +90,7 @@ class Devices:
             if self._placement is not None:
                 self._placement.set_current(index)
 
-    def exchange_device(self, index: int) -> int:
+    def _exchange_device(self, index: int) -> int:
         """Make a device the current one and answer which one was; a negative index changes nothing."""
         if index < 0:
             return -1
@@ -96,11 +98,11 @@ class Devices:
         self.set_device(index)
         return before
 
-    def maybe_exchange_device(self, index: int) -> int:
+    def _maybe_exchange_device(self, index: int) -> int:
         """The same: there is no context to be made. Dynamo wants it to be another function."""
-        return self.exchange_device(index)
+        return self._exchange_device(index)
 
-    def get_device_index(self, device: Any, optional: bool = True, allow_cpu: bool = False) -> int:
+    def _get_device_index(self, device: Any, optional: bool = True, allow_cpu: bool = False) -> int:
         """The index that a device argument means; None and a device without index mean the current one.
 
         The CPU as such is no device of CUDA's: it has no index, those that a program made as CUDA's have one.
@@ -116,9 +118,9 @@ class Devices:
             return -1
         raise ValueError(f"Expected a cuda device, but got: {device}")
 
-    def existing_index(self, device: Any) -> int:
-        """As get_device_index, for a question about a device that must exist."""
-        index = self.get_device_index(device)
+    def _existing_index(self, device: Any) -> int:
+        """As _get_device_index, for a question about a device that must exist."""
+        index = self._get_device_index(device)
         if not 0 <= index < self._count:
             raise AssertionError(f"Invalid device id: {index}; there are {self._count} devices")
         return index
@@ -129,23 +131,23 @@ class Devices:
 
     def get_device_properties(self, device: Any = None) -> DeviceProperties:
         """Name, memory and cores of the host."""
-        self.existing_index(device)
+        self._existing_index(device)
         return DeviceProperties(
-            platform.processor() or platform.machine(), host_memory()[1], os.cpu_count() or 1
+            platform.processor() or platform.machine(), _whole_memory(), os.cpu_count() or 1
         )
 
     def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
         """Whether one device can read another's memory: it is the same memory, so yes for two of them."""
-        return self.existing_index(device) != self.existing_index(peer_device)
+        return self._existing_index(device) != self._existing_index(peer_device)
 
     def utilization(self, device: Any = None) -> int:
         """Percent of the time since the last call in which this process computed."""
-        self.existing_index(device)
+        self._existing_index(device)
         return self._load.percent()
 
     def synchronize(self, device: Any = None) -> None:
         """Wait for all work of a device: it is done already."""
-        self.existing_index(device)
+        self._existing_index(device)
 
 
 def lazy_init() -> None:
@@ -160,8 +162,8 @@ def lazy_call(call: Any, **_: object) -> None:
 def _device_names(devices: Devices) -> dict[str, Any]:
 
     class DeviceContext(device_parts.DeviceContext):
-        _index = staticmethod(devices.get_device_index)
-        _exchange = staticmethod(devices.exchange_device)
+        _index = staticmethod(devices._get_device_index)
+        _exchange = staticmethod(devices._exchange_device)
 
     class DeviceOf(DeviceContext):
         """A with block for the device of a tensor: all are where they are."""
@@ -169,30 +171,23 @@ def _device_names(devices: Devices) -> dict[str, Any]:
         def __init__(self, obj: torch.Tensor | torch.UntypedStorage) -> None:
             super().__init__(None)
 
+    sync_debug = device_parts.SyncDebug()
     return {
+        **device_parts.functions_of(devices),
         "_DeviceGuard": DeviceContext,
-        "_exchange_device": devices.exchange_device,
-        "_get_device_index": devices.get_device_index,
+        "_exchange_device": devices._exchange_device,
+        "_get_device_index": devices._get_device_index,
         "_initialized": True,
         "_is_in_bad_fork": lambda: False,
         "_lazy_call": lazy_call,
         "_lazy_init": lazy_init,
-        "_maybe_exchange_device": devices.maybe_exchange_device,
-        "can_device_access_peer": devices.can_device_access_peer,
-        "current_device": devices.current_device,
+        "_maybe_exchange_device": devices._maybe_exchange_device,
         "device": DeviceContext,
-        "device_count": devices.device_count,
         "device_of": DeviceOf,
-        "get_device_name": devices.get_device_name,
-        "get_device_properties": devices.get_device_properties,
-        "get_sync_debug_mode": devices.sync_debug.get,
+        "get_sync_debug_mode": sync_debug.get,
         "init": lazy_init,
-        "is_available": devices.is_available,
         "is_initialized": lambda: True,
-        "set_device": devices.set_device,
-        "set_sync_debug_mode": devices.sync_debug.set,
-        "synchronize": devices.synchronize,
-        "utilization": devices.utilization,
+        "set_sync_debug_mode": sync_debug.set,
     }
 
 
@@ -238,7 +233,7 @@ class Stream(device_parts.EventsOfStream):
 
     def __init__(self, device: Any = None, priority: int = 0, *, stream_id: int | None = None) -> None:
         self.device = _HOST
-        self.device_index = self._devices.get_device_index(device)
+        self.device_index = self._devices._get_device_index(device)
         self.priority = priority
         self.stream_id = next(self._numbers) if stream_id is None else stream_id
 
@@ -280,11 +275,11 @@ class Streams:
 
     def default_stream(self, device: Any = None) -> Stream:
         """The stream that a device uses when no other is chosen."""
-        return self._class(self._devices.existing_index(device), stream_id=0)
+        return self._class(self._devices._existing_index(device), stream_id=0)
 
     def current_stream(self, device: Any = None) -> Stream:
         """The stream that takes a device's work now."""
-        index = self._devices.existing_index(device)
+        index = self._devices._existing_index(device)
         stream: Stream | None = self._current.streams.get(index)
         return stream or self.default_stream(index)
 
@@ -323,14 +318,8 @@ def _stream_names(devices: Devices) -> tuple[dict[str, Any], dict[str, Any]]:
     streams = Streams(devices, stream_class)
     context = type("StreamContext", (StreamContext,), {"_devices": devices, "_streams": streams})
     classes = {"Event": Event, "Stream": stream_class}
-    functions = {
-        "StreamContext": context,
-        "current_stream": streams.current_stream,
-        "default_stream": streams.default_stream,
-        "set_stream": streams.set_stream,
-        "stream": lambda stream: context(stream),
-    }
-    return functions, classes
+    functions = device_parts.functions_of(streams)
+    return {**functions, "StreamContext": context, "stream": lambda stream: context(stream)}, classes
 
 
 class HostMemory(device_parts.DeviceMemory):
@@ -341,57 +330,46 @@ class HostMemory(device_parts.DeviceMemory):
         self._fraction = 1.0
 
     def _use(self, device: Any) -> tuple[int, device_parts.MemoryUse]:
-        nothing = device_parts.MemoryUse(0, 0, 0, 0, 0, 0, 0, 0, host_memory()[1])
-        return self._devices.existing_index(device), nothing
+        nothing = device_parts.MemoryUse(0, 0, 0, 0, 0, 0, 0, 0, limit=_whole_memory())
+        return self._devices._existing_index(device), nothing
 
     def _title(self, index: int) -> str:
         return f"The CPU in place of CUDA device {index}"
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:
         """Free and total bytes of the host."""
-        self._devices.existing_index(device)
+        self._devices._existing_index(device)
         return host_memory()
 
-    def nothing_to_reset(self, device: Any = None) -> None:
+    def reset_peak_memory_stats(self, device: Any = None) -> None:
         """Let counters begin again: they are zero."""
-        self._devices.existing_index(device)
+        self._devices._existing_index(device)
+
+    reset_accumulated_memory_stats = reset_peak_memory_stats
+    reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
     def set_per_process_memory_fraction(self, fraction: float, device: Any = None) -> None:
         """Remember the part of a device's memory that this process may have; the host is not limited."""
-        self._devices.existing_index(device)
+        self._devices._existing_index(device)
         if not 0 <= fraction <= 1:
             raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
         self._fraction = fraction
 
     def get_per_process_memory_fraction(self, device: Any = None) -> float:
         """What set_per_process_memory_fraction was told last."""
-        self._devices.existing_index(device)
+        self._devices._existing_index(device)
         return self._fraction
 
+    def empty_cache(self) -> None:
+        """Give back what is reserved and not allocated: nothing is."""
 
-def empty_cache() -> None:
-    """Give back what is reserved and not allocated: nothing is."""
-
-
-def memory_snapshot(mempool_id: object = None) -> list[dict[str, Any]]:
-    """No segments."""
-    return []
+    def memory_snapshot(self, mempool_id: object = None) -> list[dict[str, Any]]:
+        """No segments."""
+        return []
 
 
 def record_memory_history(*_: object, **__: object) -> None:
     """Do nothing: there is no history of a device's memory."""
-
-
-def _memory_names(memory: HostMemory) -> dict[str, Any]:
-    resets = ("accumulated_memory_stats", "max_memory_allocated", "max_memory_cached", "peak_memory_stats")
-    return {
-        **memory.answers(),
-        **{f"reset_{name}": memory.nothing_to_reset for name in resets},
-        "empty_cache": empty_cache,
-        "get_per_process_memory_fraction": memory.get_per_process_memory_fraction,
-        "memory_snapshot": memory_snapshot,
-        "set_per_process_memory_fraction": memory.set_per_process_memory_fraction,
-    }
 
 
 class HostRandomStates(device_parts.RandomStates):
@@ -400,28 +378,26 @@ class HostRandomStates(device_parts.RandomStates):
     def __init__(self, devices: Devices) -> None:
         self._devices = devices
 
-    def generator(self, device: Any = None) -> torch.Generator:
-        """The generator that random operators of a device draw from."""
-        self._devices.existing_index(device)
+    def _get_generator(self, device: Any = None) -> torch.Generator:
+        self._devices._existing_index(device)
         return torch.default_generator
 
     def _device_count(self) -> int:
         return self._devices.device_count()
 
+    def manual_seed(self, seed: int) -> None:
+        """Seed every device, and so the CPU."""
+        torch.default_generator.manual_seed(int(seed))
 
-def manual_seed(seed: int) -> None:
-    """Seed every device, and so the CPU."""
-    torch.default_generator.manual_seed(int(seed))
+    def seed(self) -> None:
+        """Seed every device by chance, and so the CPU."""
+        torch.default_generator.seed()
 
+    def initial_seed(self) -> int:
+        """The seed of all devices."""
+        return torch.default_generator.initial_seed()
 
-def seed_by_chance() -> None:
-    """Seed every device by chance, and so the CPU."""
-    torch.default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The seed of all devices."""
-    return torch.default_generator.initial_seed()
+    manual_seed_all, seed_all = manual_seed, seed
 
 
 class CUDAGraph(graphs.Graph):
@@ -473,17 +449,10 @@ def host_module(device_count: int, placement: Placement | None = None) -> Module
         raise RunError(f"the CPU can stand for one CUDA device or more, not for {device_count}")
     machine = Devices(device_count, placement)
     streams, stream_classes = _stream_names(machine)
-    memory = HostMemory(machine)
-    memory_names = _memory_names(memory)
+    memory_names = device_parts.functions_of(HostMemory(machine))
+    device_memory_used = memory_names.pop("device_memory_used")  # torch.cuda.memory does not have it
     random_states = HostRandomStates(machine)
-    random_names = {
-        **random_states.states(),
-        "initial_seed": initial_seed,
-        "manual_seed": manual_seed,
-        "manual_seed_all": manual_seed,
-        "seed": seed_by_chance,
-        "seed_all": seed_by_chance,
-    }
+    random_names = device_parts.functions_of(random_states)
     graph_names = graphs.names(CUDAGraph)
     root = HostModule(
         _NAME,
@@ -492,10 +461,10 @@ def host_module(device_count: int, placement: Placement | None = None) -> Module
             **streams,
             **stream_classes,
             **random_names,
-            "_get_generator": random_states.generator,
+            "_get_generator": random_states._get_generator,
             "default_generators": (torch.default_generator,) * device_count,
             **memory_names,
-            "device_memory_used": memory.device_memory_used,
+            "device_memory_used": device_memory_used,
             **graph_names,
             **types_of_reference(placement is not None),
             "OutOfMemoryError": torch.cuda.OutOfMemoryError,

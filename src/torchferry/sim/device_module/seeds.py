@@ -8,7 +8,7 @@ from typing import overload
 
 import torch
 
-from torchferry.runtime.device_parts import RandomStates
+from torchferry.runtime.device_parts import RandomStates, functions_of
 from torchferry.sim import native
 from torchferry.sim.device_module.devices import DeviceLike, existing_index
 
@@ -16,43 +16,36 @@ from torchferry.sim.device_module.devices import DeviceLike, existing_index
 class SimulatedRandomStates(RandomStates):
     """A generator for each device."""
 
-    def generator(self, device: DeviceLike = None) -> torch.Generator:
-        """The generator that random operators of a device draw from."""
+    def _get_generator(self, device: DeviceLike = None) -> torch.Generator:
         return native.default_generator(existing_index(device))
 
     def _device_count(self) -> int:
         return native.device_count()
 
+    def manual_seed(self, seed: int) -> None:
+        """Seed the current device; where no device is visible this is ignored, as by CUDA."""
+        if native.device_count():
+            self._get_generator().manual_seed(int(seed))
+
+    def manual_seed_all(self, seed: int) -> None:
+        """Seed every device."""
+        for device in range(native.device_count()):
+            self._get_generator(device).manual_seed(int(seed))
+
+    def seed(self) -> None:
+        """Seed the current device by chance."""
+        self.manual_seed(random.SystemRandom().getrandbits(63))
+
+    def seed_all(self) -> None:
+        """Seed every device with one number taken by chance."""
+        self.manual_seed_all(random.SystemRandom().getrandbits(63))
+
+    def initial_seed(self) -> int:
+        """The seed of the current device."""
+        return self._get_generator().initial_seed()
+
 
 random_states = SimulatedRandomStates()
-generator = random_states.generator
-
-
-def manual_seed(seed: int) -> None:
-    """Seed the current device; where no device is visible this is ignored, as by CUDA."""
-    if native.device_count():
-        generator(None).manual_seed(int(seed))
-
-
-def manual_seed_all(seed: int) -> None:
-    """Seed every device."""
-    for device in range(native.device_count()):
-        generator(device).manual_seed(int(seed))
-
-
-def seed() -> None:
-    """Seed the current device by chance."""
-    manual_seed(random.SystemRandom().getrandbits(63))
-
-
-def seed_all() -> None:
-    """Seed every device with one number taken by chance."""
-    manual_seed_all(random.SystemRandom().getrandbits(63))
-
-
-def initial_seed() -> int:
-    """The seed of the current device."""
-    return generator(None).initial_seed()
 
 
 class DefaultGenerators(Sequence[torch.Generator]):
@@ -66,17 +59,9 @@ class DefaultGenerators(Sequence[torch.Generator]):
     @overload
     def __getitem__(self, index: slice) -> tuple[torch.Generator, ...]: ...
     def __getitem__(self, index: int | slice) -> torch.Generator | tuple[torch.Generator, ...]:
-        found = range(len(self))[index]
+        found, generator = range(len(self))[index], random_states._get_generator
         return tuple(map(generator, found)) if isinstance(found, range) else generator(found)
 
 
-API = {
-    **random_states.states(),
-    "initial_seed": initial_seed,
-    "manual_seed": manual_seed,
-    "manual_seed_all": manual_seed_all,
-    "seed": seed,
-    "seed_all": seed_all,
-}
-
-INTERNAL = {"_get_generator": generator}
+API = functions_of(random_states)
+INTERNAL = {"_get_generator": random_states._get_generator}
