@@ -156,14 +156,10 @@ def first_date(text: bytes) -> float | None:
 
 def moment(text: str, year: int) -> Moment | None:
     """The time that a line bears; `year` is for the forms that leave it out."""
-    for form in _MOMENTS:
-        match = form.search(text)
-        if match:
-            return _moment(match.groupdict(), year)
-    return None
-
-
-def _moment(parts: dict[str, str | None], year: int) -> Moment | None:
+    match = next(filter(None, (form.search(text) for form in _MOMENTS)), None)
+    if match is None:
+        return None
+    parts = match.groupdict()
     whole = {name: int(parts[name] or 0) for name in ("month", "day", "hour", "minute", "second")}
     fraction = float(f"0.{parts['milli'] or 0}{parts['micro'] or ''}")
     zone = (parts.get("zone") or "").strip()

@@ -271,20 +271,17 @@ def _judged(folder: str, entry: ProjectEntry) -> Candidate | None:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return None
-    reasons = [*_by_name(stem), *_by_content(tree)]
+    by_name = ((_TRAINS, "name", 5), (_MAY_TRAIN, "name", 3), (_STARTS, "start", 2))
+    called = [
+        _Reason(kind, points, f"is called {stem}") for form, kind, points in by_name if form.fullmatch(stem)
+    ]
+    reasons = [*called[:1], *_by_content(tree)]
     kinds = {reason.kind for reason in reasons}
     # what is only called so is some other file; what only goes backward is a part of a program
     if "runs" not in kinds or not kinds & {"name", "trains"}:
         return None
     points = sum(reason.points for reason in reasons) - len(folders)
     return Candidate(path, points, tuple(reason.text for reason in reasons))
-
-
-def _by_name(stem: str) -> Iterator[_Reason]:
-    for names, kind, points in ((_TRAINS, "name", 5), (_MAY_TRAIN, "name", 3), (_STARTS, "start", 2)):
-        if names.fullmatch(stem):
-            yield _Reason(kind, points, f"is called {stem}")
-            return
 
 
 def _by_content(tree: ast.Module) -> Iterator[_Reason]:

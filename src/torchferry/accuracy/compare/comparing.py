@@ -331,9 +331,8 @@ class Figures:
     def _pieces(self, mine: TensorRecord, golden: TensorRecord) -> Iterator[tuple[Array, Array]]:
         """Flat arrays of components that belong together, in the order in which golden lies in its file."""
         x, y = self._mine.array(mine), self._golden.array(golden)
-        if _layout(mine)[1:] == _layout(golden)[1:]:
-            flat = iter([(x, y)])
-        else:
+        flat = iter([(x, y)])
+        if _layout(mine)[1:] != _layout(golden)[1:]:
             flat = _blocks(*_in_golden_order(shaped(x, mine), shaped(y, golden)))
         for x_block, y_block in flat:
             for piece in pieces(x_block, y_block, mine.dtype, golden.dtype):

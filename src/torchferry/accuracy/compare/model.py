@@ -156,10 +156,9 @@ class PairRows(LazySequence[CallPair]):
 
     def _said(self, judgement: Judgement) -> tuple[Any, ...]:
         """A judgement as fields of a row: what is said, which errors are known, the errors."""
-        errors = (judgement.own_error, judgement.golden_error, judgement.limit)
-        given = sum(1 << at for at, error in enumerate(errors) if error is not None)
+        given = sum(1 << at for at, error in enumerate(judgement.errors) if error is not None)
         said = self._judgements(replace(judgement, own_error=None, golden_error=None, limit=None))
-        return said, given, *(error or 0.0 for error in errors)
+        return said, given, *(error or 0.0 for error in judgement.errors)
 
     def __len__(self) -> int:
         return len(self._pairs)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from torchferry.accuracy.file.call_json import decoded_call, decoded_header, encoded_header
 from torchferry.accuracy.file.chunks import (
@@ -35,7 +35,15 @@ from torchferry.accuracy.file.chunks import (
 from torchferry.accuracy.file.hdf5 import Groups
 from torchferry.accuracy.file.tables import TableObjects, Tables
 from torchferry.accuracy.file.writer import CALL_START, INDEX_ENTRY, INDEX_START, index_payload
-from torchferry.accuracy.model import Call, Kept, RandomState, RecordHeader, TensorRecord, group_name
+from torchferry.accuracy.model import (
+    Call,
+    Kept,
+    LazySequence,
+    RandomState,
+    RecordHeader,
+    TensorRecord,
+    group_name,
+)
 from torchferry.errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -45,32 +53,23 @@ if TYPE_CHECKING:
 _REMEMBERED = 2048  # calls that were made last; all of a long record would fill the memory
 
 
-class LazyCalls(Sequence[Call]):
+class LazyCalls(LazySequence[Call]):
     """The calls of a record. Two times the same number gives equal calls, not always the same object."""
 
     def __init__(self, count: int, make: Callable[[int], Call]) -> None:
-        self._count, self._make = count, make
+        self._count, self._read = count, make
         self._made: dict[int, Call] = {}
 
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> Call: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Call]: ...
-    def __getitem__(self, index: int | slice) -> Call | list[Call]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(self._count))]
-        place = index + self._count if index < 0 else index
-        if not 0 <= place < self._count:
-            raise IndexError(index)
-        call = self._made.get(place)
+    def _make(self, at: int) -> Call:
+        call = self._made.get(at)
         if call is None:
-            call = self._make(place)
+            call = self._read(at)
             if len(self._made) >= _REMEMBERED:
                 self._made.clear()
-            self._made[place] = call
+            self._made[at] = call
         return call
 
 

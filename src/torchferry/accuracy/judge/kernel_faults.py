@@ -58,7 +58,11 @@ def is_alike(compared: Compared, reference: Reference, output: int) -> bool:
     if error.numel() < _FEW:  # by chance, few errors are alike: they must be the same
         left, limit = _REMAINS * float(error.norm()), float(compared.limit.norm())
         return any(float((error - other).norm()) <= left + limit for other in others)
-    return any(_correlation(error, other) >= reduced().correlation for other in others)
+    sizes = [float(error.norm()) * float(other.norm()) for other in others]
+    pairs = zip(others, sizes, strict=True)
+    return any(
+        (float(error @ other) / size if size else 0.0) >= reduced().correlation for other, size in pairs
+    )
 
 
 def _narrowed(tensor: torch.Tensor, digits: int, to_nearest: bool) -> torch.Tensor:
@@ -67,11 +71,6 @@ def _narrowed(tensor: torch.Tensor, digits: int, to_nearest: bool) -> torch.Tens
     mantissa, exponent = torch.frexp(tensor)
     scaled = mantissa * 2.0**digits
     return torch.ldexp(scaled.round() if to_nearest else scaled.trunc(), exponent - digits)
-
-
-def _correlation(one: torch.Tensor, other: torch.Tensor) -> float:
-    size = float(one.norm()) * float(other.norm())
-    return float(one @ other) / size if size else 0.0
 
 
 # A number that a kernel has taken a little wrongly, in few digits: no element shows it, but all of them lean one way.

@@ -86,7 +86,11 @@ def judge_total(task: LargeCall) -> Judgement | None:
         return None
     if name in _EXACT and len(inputs) == 1:
         return _judge_exact(mine, task.source, task.normal)
-    if name in _ADDED and len(inputs) == (2 if name.endswith("_loss") else 1) and _is_plain(mine, name):
+    # over all elements, and by squares where it is a norm
+    given, is_loss = dict(mine.arguments), name.endswith("_loss")
+    is_plain = given.get("ord", given.get("p", 2)) == 2
+    is_reduced = not is_loss or given.get("reduction", _MEAN) in (_MEAN, _SUM)
+    if name in _ADDED and len(inputs) == (2 if is_loss else 1) and is_plain and is_reduced:
         return _judge_sum(task, inputs)
     return None
 
@@ -113,13 +117,6 @@ def judge_flag(mine: Call, source: TensorSource, normal: Verdict) -> Judgement |
     return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
-def _is_plain(call: Call, name: str) -> bool:
-    """Over all elements, and by squares where it is a norm."""
-    given = dict(call.arguments)
-    order = given.get("ord", given.get("p", 2))
-    return order == 2 and (not name.endswith("_loss") or given.get("reduction", _MEAN) in (_MEAN, _SUM))
-
-
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """All of a tensor, in parts of a size that fits into memory."""
     place, inner = len(shape), 1
@@ -143,10 +140,8 @@ def _judge_sum(task: LargeCall, inputs: Sequence[TensorRecord]) -> Judgement:
     name, record = without_overload(mine.operator), mine.outputs[0]
     total, moved = _added_up(name, inputs, source)
     count = math.prod(inputs[0].shape)
-    is_mean = name == "aten::mean" or (
-        name.endswith("_loss") and dict(mine.arguments).get("reduction", _MEAN) == _MEAN
-    )
-    if is_mean:
+    is_loss = name.endswith("_loss")
+    if name == "aten::mean" or (is_loss and dict(mine.arguments).get("reduction", _MEAN) == _MEAN):
         total, moved = total / count, moved / count
     elif _ADDED[name] is _of_squares:
         total, moved = math.sqrt(total), moved / (2.0 * math.sqrt(total)) if total else 0.0

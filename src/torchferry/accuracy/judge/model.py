@@ -66,6 +66,11 @@ class Judgement:
     basis: str = ""  # of `own_error`: float64, golden (a replay without a reference), formula of a class
     why: Text | None = None  # one sentence
 
+    @property
+    def errors(self) -> tuple[float | None, float | None, float | None]:
+        """Of mine, of golden, and the limit."""
+        return self.own_error, self.golden_error, self.limit
+
 
 @dataclass(frozen=True, slots=True)
 class PairDifference:

@@ -90,13 +90,12 @@ def _static(pair: CallPair) -> str:
     call, judgement = sentences.call_of(pair), pair.judgement
     sort = words.SORT[judgement.sort]
     verdict = badge(words.VERDICT[judgement.verdict]) + (f"<br>{both(sort)}" if sort.en else "")
-    figures = (judgement.own_error, judgement.golden_error, judgement.limit)
     return row(
         [
             str(call.number),
             code(call.operator),
             verdict if sentences.is_judged(pair) else "",
-            *(escaped(units.short_number(each)) if each is not None else "" for each in figures),
+            *(escaped(units.short_number(each)) if each is not None else "" for each in judgement.errors),
             str(call.step),
             both(words.phase(call.phase)),
             code(sentences.module_of(call)),
@@ -142,13 +141,12 @@ def _row(
     golden = pair.golden.operator if pair.golden and has_other else ""
     names = [f"rank {rank}"] if rank is not None else []
     names += [each for each in (call.model, *sentences.path_in_model(call).split(".")) if each]
-    errors = [_figure(each) for each in (judgement.own_error, judgement.golden_error, judgement.limit)]
     return [
         call.number,
         texts(one_line(call.operator)),
         words.RANK_OF[judgement.verdict] if sentences.is_judged(pair) else -1,
         pairs(words.SORT[judgement.sort]),
-        errors,
+        list(map(_figure, judgement.errors)),
         call.step,
         texts(one_line(call.phase)),
         texts(one_line("/".join(names))),

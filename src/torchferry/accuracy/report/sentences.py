@@ -125,9 +125,8 @@ def where_of(pair: CallPair) -> Text:
 
 def where(call: Call, at: Text = words.CALL_AT) -> Text:
     """Call, step, phase, module and line."""
-    phase = words.PHASE.get(call.phase, _plain(one_line(call.phase)))
     names = [_plain(one_line(each)) for each in (module_of(call), call.place, call.node)]
-    parts = [at.format(number=call.number, step=call.step), phase, *names]
+    parts = [at.format(number=call.number, step=call.step), words.phase(call.phase), *names]
     return _joined((part for part in parts if part.en), ", ", "，")
 
 
@@ -207,15 +206,12 @@ def network(comparison: RankComparison) -> list[Text]:
     sides = [side for side in (comparison.mine, comparison.golden) if side is not None]
     if any(side.replayed or side.selected for side in sides):
         return []
-    found = comparison.network[-2:]
-    return [
-        (words.NETWORK_NORMAL if each.mean_abs <= NORMAL else words.NETWORK_LARGE).format(
-            step=each.step,
-            what=words.CURVE.get(each.what, _plain(each.what)),
-            mean=units.short_number(each.mean_abs),
-        )
-        for each in found
-    ]
+    said = []
+    for each in comparison.network[-2:]:
+        text = words.NETWORK_NORMAL if each.mean_abs <= NORMAL else words.NETWORK_LARGE
+        what = words.CURVE.get(each.what, _plain(each.what))
+        said.append(text.format(step=each.step, what=what, mean=units.short_number(each.mean_abs)))
+    return said
 
 
 def grown(comparison: RankComparison) -> Text | None:

@@ -59,9 +59,7 @@ def _rows(pair: CallPair, rank: int) -> Iterator[list[Cell]]:
         *_golden(pair.golden),
         judgement.verdict.value if sentences.is_judged(pair) else "",
         judgement.sort.value,
-        judgement.own_error,
-        judgement.golden_error,
-        judgement.limit,
+        *judgement.errors,
         judgement.basis,
     ]
     for side, differences in (("input", pair.inputs), ("output", pair.outputs)):
@@ -141,9 +139,7 @@ def _calls(comparisons: Sequence[RankComparison], options: Options) -> Iterator[
                 pair.mine.operator if pair.mine else "",
                 say(words.VERDICT[judgement.verdict].name) if sentences.is_judged(pair) else "",
                 say(words.SORT[judgement.sort]),
-                judgement.own_error,
-                judgement.golden_error,
-                judgement.limit,
+                *judgement.errors,
                 call.step,
                 say(words.phase(call.phase)),
                 call.model,

@@ -92,7 +92,6 @@ class _RankRows:
     def _row(self, pair: CallPair, count: int) -> list[RenderableType]:
         call, judgement = sentences.call_of(pair), pair.judgement
         sort = words.SORT[judgement.sort]
-        figures = (judgement.own_error, judgement.golden_error, judgement.limit)
         phase = self._say(words.phase(call.phase))
         place = [f"{call.step} {phase}", sentences.module_of(call), one_line(call.place)]
         verdict = self._words.plain(words.VERDICT[judgement.verdict].name, _style(pair))
@@ -105,7 +104,7 @@ class _RankRows:
             plain(str(call.number)),
             named,
             verdict if sentences.is_judged(pair) else "",
-            *(plain(units.short_number(each) if each is not None else "") for each in figures),
+            *(plain(units.short_number(each) if each is not None else "") for each in judgement.errors),
             plain("\n".join(filter(None, place))),
             self._words.plain(words.HOW[pair.how]) if self._comparison.golden else "",
         ]
