@@ -225,8 +225,7 @@ def found(vendor: Vendor) -> Plugin | None:
     if named:
         return _named(Path(named), vendor)
     torch = torch_release()
-    kept = kept_folder(vendor)
-    for plugin in (_plugin_in(kept, vendor, is_kept=True), _installed(vendor)):
+    for plugin in (_plugin_in(kept_folder(vendor), vendor, is_kept=True), _installed(vendor)):
         if plugin is not None and plugin.fits(torch) and build_cache.is_safe_to_load(plugin.folder):
             return plugin
     return None
@@ -291,9 +290,8 @@ def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Pl
     cache = build_cache.writable_folder(CACHE)
     place = cache / kept_folder(vendor).name
     wanted = Wanted(vendor.plugin, package, torch)
-    with build_cache.locked(
-        place.with_name(f"{place.name}.lock"), lambda: say("waiting for another process")
-    ):
+    lock = place.with_name(f"{place.name}.lock")
+    with build_cache.locked(lock, lambda: say("waiting for another process")):
         remove_leftovers(cache)
         if wheel is None:
             there = _plugin_in(place, vendor, is_kept=True)

@@ -57,12 +57,10 @@ def parse(text: str, name: str) -> JsonNode:
     try:
         return JsonNode(json.loads(text, parse_constant=_refuse_constant), name)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(
-            f"{name}: not JSON ({error.msg}: {where}); give a file that `ferry ops` wrote"
-        ) from None
+        wrong: object = f"{error.msg}: line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: not JSON ({error}); give a file that `ferry ops` wrote") from None
+        wrong = error
+    raise InputError(f"{name}: not JSON ({wrong}); give a file that `ferry ops` wrote")
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -125,20 +123,15 @@ class JsonNode:
         return [JsonNode(each, self.name, self, at) for at, each in enumerate(self.value)]
 
     def text(self) -> str:
-        if not isinstance(self.value, str):
-            self._must_be("a string")
-        return self.value
+        return str(self._checked(isinstance(self.value, str), "a string"))
 
     def whole(self) -> int:
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            self._must_be("a whole number")
-        return self.value
+        return int(self._checked(type(self.value) is int, "a whole number"))
 
     def count(self) -> int:
-        """A number of things."""
+        """How many of something there are."""
         value = self.whole()
-        if not 0 <= value <= _MAX_COUNT:
-            self._must_be("a whole number that is not negative, and fits into 64 bits")
+        self._checked(0 <= value <= _MAX_COUNT, "a whole number that is not negative, and fits into 64 bits")
         return value
 
     def seconds(self) -> float:
@@ -149,9 +142,8 @@ class JsonNode:
         return float(value)
 
     def wholes(self) -> tuple[int, ...]:
-        if not isinstance(self.value, list) or not all(type(each) is int for each in self.value):
-            self._must_be("a list of whole numbers")
-        return tuple(self.value)
+        is_list = isinstance(self.value, list) and all(type(each) is int for each in self.value)
+        return tuple(self._checked(is_list, "a list of whole numbers"))
 
     def number(self) -> float:
         """A number with a fraction, or an object for one that JSON can't write."""
@@ -169,16 +161,12 @@ class JsonNode:
         return self.value
 
     def flag(self) -> bool:
-        if self.value not in (0, 1):
-            self._must_be("0 or 1")
-        return bool(self.value)
+        return bool(self._checked(self.value in (0, 1), "0 or 1"))
 
     def choice(self, choices: type[_Choice]) -> _Choice:
-        """One of an enumeration's values."""
+        """The member of an enumeration that this value names."""
         values = [choice.value for choice in choices]
-        if self.value not in values:
-            self._must_be("one of " + ", ".join(values))
-        return choices(self.value)
+        return choices(self._checked(self.value in values, "one of " + ", ".join(values)))
 
     def entry_of(self, table: Sequence[_T], table_name: str) -> _T:
         """The entry of a table that this position names."""
@@ -186,6 +174,12 @@ class JsonNode:
         if not 0 <= at < len(table):
             self._must_be(f"a position in {table_name}, which has {len(table)}")
         return table[at]
+
+    def _checked(self, is_right: bool, what: str) -> Any:
+        """The value, if it is what it must be."""
+        if not is_right:
+            self._must_be(what)
+        return self.value
 
     def _must_be(self, what: str) -> NoReturn:
         place = self.place or "the document"

@@ -91,7 +91,13 @@ _C_TYPES = {
     "float": "float",
     "double": "double",
 }
-_AS_WHOLE = ("int8_t", "int32_t", "int64_t", "uint64_t")
+# Kinds of arguments -> how their values become ATen's; of all others: value().
+_VALUES = {
+    "dtype": "value_of_dtype({})",
+    "bool": "IValue({})",
+    **dict.fromkeys(("int8_t", "int32_t", "int64_t", "uint64_t"), "IValue(static_cast<int64_t>({}))"),
+    **dict.fromkeys(("float", "double"), "IValue(static_cast<double>({}))"),
+}
 _IN_CPP = re.compile(r"^OPERATOR\((aclnn\w+)\)", re.MULTILINE)
 _BUILTIN = re.compile(r"^IValue (\w+)\(", re.MULTILINE)
 _OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "f"}
@@ -147,12 +153,8 @@ def write_entries(folder: Path) -> list[Path]:
     headers = (header.read_text("utf-8") for header in SOURCES.glob("builtins*.h"))
     builtins = frozenset(name for header in headers for name in _BUILTIN.findall(header))
     trees = {table: _parsed(table) for table in sorted(TABLES.glob("*.ops"))}
-    helpers = frozenset(
-        definition.name
-        for tree in trees.values()
-        for definition in _definitions(tree)
-        if not _is_function(definition)
-    )
+    definitions = [definition for tree in trees.values() for definition in _definitions(tree)]
+    helpers = frozenset(each.name for each in definitions if not _is_function(each))
     written = []
     for table, tree in trees.items():
         target = folder / f"entries_{table.stem}.cpp"
@@ -177,11 +179,8 @@ def implemented_interfaces() -> dict[str, Interface]:
 
 
 def _names_in_cpp() -> list[str]:
-    return [
-        name
-        for source in sorted(SOURCES.glob("*.cpp"))
-        for name in _IN_CPP.findall(source.read_text("utf-8"))
-    ]
+    sources = sorted(SOURCES.glob("*.cpp"))
+    return [name for source in sources for name in _IN_CPP.findall(source.read_text("utf-8"))]
 
 
 def _parsed(table: Path) -> ast.Module:
@@ -211,7 +210,7 @@ def _native_entries(interfaces: Mapping[str, Interface], limits: Mapping[str, Li
 
 def _entry(name: str, interface: Interface, limits: Limits, compute: str) -> str:
     parameters = [f"{_C_TYPES[one.kind]} a{i}" for i, one in enumerate(interface)]
-    values = ", ".join(_as_value(one.kind, f"a{i}") for i, one in enumerate(interface))
+    values = ", ".join(_VALUES.get(one.kind, "value({})").format(f"a{i}") for i, one in enumerate(interface))
     head = ", ".join([*parameters, "uint64_t* workspace_bytes", "void** executor"])
     draws = "true" if any(one.name.startswith("seed") for one in interface) else "false"
     return (
@@ -239,18 +238,6 @@ def _refusal(name: str, interface: Interface, limits: Limits) -> str:
     places = {argument.name: i for i, argument in enumerate(interface)}
     checks = [f"refuses(limits_{name}[{i}], a{places[limit.argument]})" for i, limit in enumerate(limits)]
     return f"  if ({' || '.join(checks)}) {{\n    return cann::kInvalidParameter;\n  }}\n" if checks else ""
-
-
-def _as_value(kind: str, name: str) -> str:
-    if kind == "dtype":
-        return f"value_of_dtype({name})"
-    if kind in _AS_WHOLE:
-        return f"IValue(static_cast<int64_t>({name}))"
-    if kind in ("float", "double"):
-        return f"IValue(static_cast<double>({name}))"
-    if kind == "bool":
-        return f"IValue({name})"
-    return f"value({name})"
 
 
 @dataclass
@@ -305,18 +292,14 @@ class _TableWriter:
         if known is None:
             raise self._wrong(definition, f"interfaces.tsv lacks {definition.name}; annotate its arguments")
         if len(known) != len(given):
-            raise self._wrong(
-                definition,
-                f"{definition.name} has {len(known)} arguments: {', '.join(one.name for one in known)}",
-            )
+            names = ", ".join(one.name for one in known)
+            raise self._wrong(definition, f"{definition.name} has {len(known)} arguments: {names}")
         return known
 
     def _function(self, definition: ast.FunctionDef) -> str:
-        interface = self._interface(definition)
-        text = self._written(definition)
-        head = f"\nstatic void compute_{definition.name}(Arguments& a) {{\n"
-        limits = self._limits.get(definition.name, ())
-        return f"{head}{text}}}\n{_entry(definition.name, interface, limits, f'compute_{definition.name}')}"
+        name, interface = definition.name, self._interface(definition)
+        entry = _entry(name, interface, self._limits.get(name, ()), f"compute_{name}")
+        return f"\nstatic void compute_{name}(Arguments& a) {{\n{self._written(definition)}}}\n{entry}"
 
     def _helper(self, definition: ast.FunctionDef) -> str:
         text = f"\nIValue helper_{definition.name}(Arguments a) {{\n{self._written(definition)}  return IValue();\n}}\n"

@@ -145,7 +145,9 @@ def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
     except BaseException as error:  # a SystemExit of a user's file included
         place = _place(error)
         where = f" ({place})" if place else ""
-        cause = _needing_values(error)
+        cause: Any = error
+        while cause is not None and not isinstance(cause, NEEDS_VALUES):
+            cause = cause.__cause__ or cause.__context__
         if fake and cause is not None:
             raise RunError(
                 f"{what}: {place or 'the model'}: {cause.func} needs the numbers in a tensor, which --fake does not "
@@ -155,40 +157,29 @@ def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
             advice = "not enough memory: a smaller input, or --fake, which computes with shapes only"
         elif _NO_SUCH_KERNEL in str(error):
             advice = "this CPU does not compute that dtype: --amp bfloat16, or --fake, which computes nothing"
-        raise RunError(f"{what} failed: {_raised(error)}{where}{'; ' if advice else ''}{advice}") from None
-
-
-def _raised(error: BaseException) -> str:
-    """The last line of the traceback; an exception's text may have several, the first of which says most."""
-    name = type(error).__name__
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{name}: {lines[0]}" if lines else name
-    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "..."
+        # an exception's text may have several lines, the first of which says most
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raised = ": ".join((type(error).__name__, *lines[:1]))
+        if len(raised) > _MOST_CHARACTERS:
+            raised = raised[:_MOST_CHARACTERS] + "..."
+        raise RunError(f"{what} failed: {raised}{where}{'; ' if advice else ''}{advice}") from None
 
 
 def _place(error: BaseException) -> str:
     """The innermost line that is neither PyTorch's nor ours; for a file that can't be parsed, the line in it."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_relative(error.filename)}:{error.lineno}"
-    frames = [
+    own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith((*_NOT_THE_USERS, "<frozen"))
+        and f"{os.sep}importlib{os.sep}" not in frame.filename
     ]
-    own = [frame for frame in frames if f"{os.sep}importlib{os.sep}" not in frame.filename]
     return f"{_relative(own[-1].filename)}:{own[-1].lineno}" if own else ""
 
 
 def _relative(file: str) -> str:
     return file.removeprefix(os.getcwd() + os.sep)
-
-
-def _needing_values(error: BaseException | None) -> Any:
-    while error is not None:
-        if isinstance(error, NEEDS_VALUES):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def make_model(request: ModelRequest) -> torch.nn.Module:

@@ -33,15 +33,10 @@ from torchferry.readiness.models.making import (
 )
 from torchferry.readiness.models.request import InputValue, ModelRequest, parse_inputs
 
-# Where a backward pass begins: at a loss that the model or the user computes, or at all that the
-# model answers.
-
-_LOSS = "loss"
-
 
 def own_loss(output: Any) -> torch.Tensor | None:
     """The loss that a model has computed itself, as those of transformers do."""
-    found = output.get(_LOSS) if isinstance(output, Mapping) else getattr(output, _LOSS, None)
+    found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     return found if isinstance(found, torch.Tensor) and found.numel() == 1 and found.requires_grad else None
 
 
@@ -64,8 +59,6 @@ def _tensors(output: Any) -> Iterator[torch.Tensor]:
         for field in fields(output):
             yield from _tensors(getattr(output, field.name))
 
-
-# Draws a model's inputs.
 
 _FRACTIONS = TensorContents(Draw.NORMAL)
 # Of integers nothing is known: 0 and 1 are in range for every embedding, class or mask.
