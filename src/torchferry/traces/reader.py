@@ -85,7 +85,7 @@ class Collector:
         self.signatures = Interned()
         self.stacks = Interned()
         self.cores = Interned()
-        self.threads: list[tuple[str, str]] = []
+        self.threads = Interned()  # processes and threads
         self.damaged = 0  # events that lack what every event must have
         self.process_names: dict[str, str] = {}
         self.process_labels: dict[str, str] = {}
@@ -96,7 +96,6 @@ class Collector:
         self.categories: set[str] = set()
         self.unknown_categories: set[str] = set()  # of events that last
         self._thread_ids: dict[tuple[Any, Any], int] = {}
-        self._thread_numbers = Interned()
         self._links = Interned()
 
     def add(self, events: Sequence[TraceEvent]) -> None:
@@ -162,17 +161,10 @@ class Collector:
         found: list[int] = []
         for event in events:
             key = (event.pid, event.tid)
-            number = known.get(key)
-            found.append(self._new_thread(key) if number is None else number)
+            if key not in known:  # 25738 and "25738" are one thread: some profilers write both
+                known[key] = self.threads[_text(event.pid), _text(event.tid)]
+            found.append(known[key])
         return np.array(found, np.int64)
-
-    def _new_thread(self, key: tuple[Any, Any]) -> int:
-        """Of 25738 and "25738" alike: some profilers write both."""
-        thread = (_text(key[0]), _text(key[1]))
-        number = self._thread_ids[key] = self._thread_numbers[thread]
-        if number == len(self.threads):
-            self.threads.append(thread)
-        return number
 
     def _signatures_of(self, events: list[TraceEvent], args: list[Args], kinds: Ints) -> Ints:
         known = self.signatures
@@ -317,8 +309,11 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     device = events.where(*DEVICE_KINDS).in_order()
     runtime = events.where(EventKind.RUNTIME)
     device_type = _device_type(collector, has_work=len(device) > 0)
-    properties = _device_properties(about)
+    devices, distributed = about.get("deviceProperties"), about.get("distributedInfo")
+    properties = devices[0] if isinstance(devices, list) and devices and isinstance(devices[0], dict) else {}
     limit = properties.get("totalGlobalMem")
+    rank = distributed.get("rank") if isinstance(distributed, dict) else None
+    versions = (about.get(key) for key in ("torch_version", "pytorch_version", "PyTorch version"))
     return Trace(
         path=str(path),
         device_type=device_type,
@@ -333,8 +328,8 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
         span=(0, int(events.end.max())),
         origin=origin,
         device_name=str(properties.get("name", "")),
-        torch=_torch_version(about),
-        rank=_rank(about),
+        torch=next((version for version in versions if isinstance(version, str)), ""),
+        rank=rank if isinstance(rank, int) else None,
         memory=_memory(collector.memory, origin, device_type),
         memory_limit=limit if isinstance(limit, int) and limit > 0 else 0,
         about=about,
@@ -364,9 +359,10 @@ def _final_kinds(events: Columns, names: list[str], collector: Collector) -> Int
     pairs, which = np.unique(
         events.thread[unsorted] * len(names) + events.name[unsorted], return_inverse=True
     )
+    threads = list(collector.threads)
     found = []
     for thread, name in (divmod(pair, len(names)) for pair in pairs.tolist()):
-        process = collector.threads[thread][0]
+        process, _ = threads[thread]
         process_name = collector.process_names.get(process, process)
         label = collector.process_labels.get(process, "")
         found.append(kind_by_process(process_name, label, names[name]))
@@ -444,20 +440,3 @@ def _memory(tables: list[Ints], origin: int, device_type: str) -> dict[str, Devi
         device = name if name == "cpu" else f"{name}:{max(number, 0)}"
         found[device] = DeviceMemoryEvents(start - origin, changed_by, allocated, reserved)
     return found
-
-
-def _device_properties(about: dict[str, Any]) -> dict[str, Any]:
-    devices = about.get("deviceProperties")
-    first = devices[0] if isinstance(devices, list) and devices else {}
-    return first if isinstance(first, dict) else {}
-
-
-def _torch_version(about: dict[str, Any]) -> str:
-    found = (about.get(key) for key in ("torch_version", "pytorch_version", "PyTorch version"))
-    return next((value for value in found if isinstance(value, str)), "")
-
-
-def _rank(about: dict[str, Any]) -> int | None:
-    distributed = about.get("distributedInfo")
-    rank = distributed.get("rank") if isinstance(distributed, dict) else None
-    return rank if isinstance(rank, int) else None

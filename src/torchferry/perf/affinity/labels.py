@@ -45,19 +45,11 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
 def _as_taken(target: Tensor, device_type: str) -> Tensor:
     if target.is_floating_point() or target.dtype == torch.int64:
         return target
-    if target.dtype == torch.int32 and _takes_int32(device_type):
-        return target
+    # The CPU does not take int32; and nothing can be tried out while a graph is traced.
+    is_traced = getattr(getattr(torch, "compiler", None), "is_compiling", bool)()
+    if target.dtype == torch.int32 and device_type not in ("cpu", "meta") and not is_traced:
+        return target if _computes_with_int32(device_type) else target.long()
     return target.long()
-
-
-def _takes_int32(device_type: str) -> bool:
-    # The CPU does not; and nothing can be tried out while a graph is traced.
-    return device_type not in ("cpu", "meta") and not _is_traced() and _computes_with_int32(device_type)
-
-
-def _is_traced() -> bool:
-    compiler = getattr(torch, "compiler", None)
-    return bool(compiler is not None and getattr(compiler, "is_compiling", bool)())
 
 
 @functools.cache

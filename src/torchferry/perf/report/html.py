@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import PurePath
 from typing import Any
 
 from torchferry import units
 from torchferry.perf.compare.model import RunComparison
-from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, Span, TimePart, in_words
+from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, TimePart, in_words
 from torchferry.perf.report import sentences, tables, words
 from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
@@ -61,19 +61,13 @@ def _shares(analysis: Analysis) -> str:
         f"<dd>{units.percent(share)} <span class='quiet'>{escaped(units.duration(seconds))}</span></dd></div>"
         for part, name, seconds, share in rows
     )
-    return f'{both(title, "h3")}{_bar(rows)}<dl class="legend">{entries}</dl>'
-
-
-def _bar(rows: Iterable[tuple[TimePart, Text, float, float]]) -> str:
-    drawn, at = [], 0.0
+    bar, at = "", 0.0
     for part, _, _, share in rows:
-        drawn.append(
-            f'<rect class="{words.PART_TONES[part].kind}" x="{at:.2f}" width="{1000 * share:.2f}" height="10"/>'
-        )
+        bar += f'<rect class="{words.PART_TONES[part].kind}" x="{at:.2f}" width="{1000 * share:.2f}" height="10"/>'
         at += 1000 * share
     return (
-        '<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">'
-        f"{''.join(drawn)}</svg>"
+        f'{both(title, "h3")}<svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">'
+        f'{bar}</svg><dl class="legend">{entries}</dl>'
     )
 
 
@@ -199,28 +193,12 @@ def comparison_section(comparison: RunComparison, number: int) -> str:
     return section(words.COMPARISON, content + notes, f"comparison-{number}", kind="comparison")
 
 
-# The page's operators and kernels.
+def long_section(name: str, found: Table, sorted_by: int) -> str:
+    """A table that the script draws, searches and sorts; nothing if it is empty."""
+    if not found.rows:
+        return ""
+    return section(found.title, long_table(f"{name}-table", found, words.SEARCH, sorted_by), f"{name}s")
 
-
-def operators_section(analysis: Analysis) -> str:
-    """Operators by name, shapes and types."""
-    sorted_by = 6 if analysis.is_host_only else 7
-    found = tables.operators(analysis, rooflines=True)
-    return _long_section(found, "operators", "operator-table", sorted_by)
-
-
-def kernels_section(analysis: Analysis) -> str:
-    """What the device did, by name."""
-    return _long_section(tables.kernels(analysis), "kernels", "kernel-table", 4)
-
-
-def _long_section(found: Table, name: str, anchor: str, sorted_by: int) -> str:
-    return (
-        section(found.title, long_table(anchor, found, words.SEARCH, sorted_by), name) if found.rows else ""
-    )
-
-
-# The timeline: the bars as data, which the script draws.
 
 _BUTTONS = (
     ("in", Text("Zoom in", "放大"), "+"),
@@ -233,7 +211,7 @@ _BUTTONS = (
 
 
 def timeline_section(analysis: Analysis) -> str:
-    """The section; nothing if there was no trace."""
+    """The timeline with its bars as data, which the script draws; nothing if there was no trace."""
     if not analysis.timeline:
         return ""
     step = analysis.timeline_step
@@ -242,7 +220,14 @@ def timeline_section(analysis: Analysis) -> str:
     said = quiet(words.TIMELINE_LEFT_OUT.format(count=f"{left:,}")) if left else ""
     kinds = [kind for kind in words.SPAN_KIND if any(span.kind == kind for span in analysis.timeline)]
     legend = "".join(f'<li class="kind-{kind}">{both(words.SPAN_KIND[kind])}</li>' for kind in kinds)
-    buttons = "".join(_button(action, name, sign) for action, name, sign in _BUTTONS)
+    buttons = ""
+    for action, name, sign in _BUTTONS:
+        shown = (
+            f'<span aria-hidden="true">{sign}</span><span class="hush">{both(name)}</span>'
+            if sign
+            else both(name)
+        )
+        buttons += f'<button type="button" class="chip" data-view="{action}">{shown}</button>'
     drawn = (
         f"{quiet(help_text)}{said}<noscript>{quiet(words.TIMELINE_NEEDS_SCRIPT)}</noscript>"
         f'<ul class="kinds">{legend}</ul><div class="drawing" hidden><p class="tools">{buttons}</p>'
@@ -252,15 +237,6 @@ def timeline_section(analysis: Analysis) -> str:
         f"{data_for_script(_data(analysis), 'spans')}"
     )
     return section(words.TIMELINE, drawn, "timeline")
-
-
-def _button(action: str, name: Text, sign: str) -> str:
-    shown = (
-        f'<span aria-hidden="true">{sign}</span><span class="hush">{both(name)}</span>'
-        if sign
-        else both(name)
-    )
-    return f'<button type="button" class="chip" data-view="{action}">{shown}</button>'
 
 
 def _data(analysis: Analysis) -> dict[str, Any]:
@@ -297,21 +273,16 @@ def _shown(analysis: Analysis) -> list[float]:
         if step.number == analysis.timeline_step:
             return [round(step.start * 1e6, 3), round((step.start + step.seconds) * 1e6, 3)]
     first = min(span.start for span in analysis.timeline)
-    return [round(first * 1e6, 3), round(max(map(_end, analysis.timeline)) * 1e6, 3)]
+    last = max(span.start + span.seconds for span in analysis.timeline)
+    return [round(first * 1e6, 3), round(last * 1e6, 3)]
 
-
-def _end(span: Span) -> float:
-    return span.start + span.seconds
-
-
-# Curves of memory, one for each device.
 
 _CURVE_WIDTH, _CURVE_HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 220, 76, 24, 10
 _NEAR = 4  # the limit is drawn where the curve comes within this factor of it
 
 
 def memory_section(analysis: Analysis) -> str:
-    """The section; nothing if memory was not recorded."""
+    """Curves of memory, one for each device; nothing if memory was not recorded."""
     drawn = "".join(
         _memory_figure(device, points, analysis.memory_limit if device != "cpu" else 0)
         for device, points in analysis.memory.items()
@@ -368,13 +339,11 @@ def _drawn(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
     )
 
 
-# The page.
-
-
 def to_html(report: RunsReport, options: Options) -> str:
     """The page; of several ranks it shows the slowest in full."""
     shown = report.analyses[sentences.slowest(report.analyses)]
-    name = one_line(_name(shown))
+    file = PurePath(shown.sources[0]).name if shown.sources else "TorchFerry"
+    name = one_line(" ".join(shown.command) or file)
     return whole_page(
         name,
         _sections(report, shown),
@@ -395,17 +364,10 @@ def _sections(report: RunsReport, shown: Analysis) -> Iterator[str]:
         yield comparison_section(comparison, number)
     yield timeline_section(shown)
     yield steps_section(shown)
-    yield operators_section(shown)
-    yield kernels_section(shown)
+    yield long_section("operator", tables.operators(shown, rooflines=True), 6 if shown.is_host_only else 7)
+    yield long_section("kernel", tables.kernels(shown), 4)
     yield memory_section(shown)
     yield _about(shown)
-
-
-def _name(analysis: Analysis) -> str:
-    """The program, or else the file."""
-    if analysis.command:
-        return " ".join(analysis.command)
-    return PurePath(analysis.sources[0]).name if analysis.sources else "TorchFerry"
 
 
 def _heading(report: RunsReport, name: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from torchferry import __version__
 from torchferry.perf.compare.model import MatchKind, OperatorPair, RunComparison
-from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, in_words
+from torchferry.perf.model import Analysis, Evidence, MemoryPoint, in_words
 from torchferry.perf.report import sentences
 from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
@@ -42,9 +41,21 @@ def _run(analysis: Analysis) -> dict[str, Any]:
         "verdict": analysis.diagnoses[0].id if analysis.diagnoses else None,
         "said": sentences.joined(sentences.verdict(analysis)),
         **picked(analysis, "seconds", "parts", "steps"),
-        "diagnoses": list(map(_diagnosis, analysis.diagnoses)),
+        "diagnoses": [
+            {
+                **picked(
+                    each, "id", "severity", "title", "summary", "share", "gain", "gain_basis", "remedies"
+                ),
+                "evidence": list(map(_evidence, each.evidence)),
+            }
+            for each in analysis.diagnoses
+        ],
         **picked(analysis, "operators", "kernels"),
-        "memory": {device: _curve(points) for device, points in analysis.memory.items()},
+        # as columns: a thousand points take half the text that rows would
+        "memory": {
+            device: {name: [getattr(point, name) for point in points] for name in MemoryPoint._fields}
+            for device, points in analysis.memory.items()
+        },
         "memory_limit": analysis.memory_limit or None,
         "checked": analysis.checked,
         "unchecked": dict(sentences.unchecked(analysis)),
@@ -52,25 +63,9 @@ def _run(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
-    return {
-        **picked(diagnosis, "id", "severity", "title", "summary", "share", "gain", "gain_basis", "remedies"),
-        "evidence": list(map(_evidence, diagnosis.evidence)),
-    }
-
-
 def _evidence(each: Evidence) -> Evidence:
     """For programs `what` and `detail` are texts whatever they hold: names, or English."""
     return replace(each, what=in_words(each.what, "en"), detail=in_words(each.detail, "en"))
-
-
-def _curve(points: Sequence[MemoryPoint]) -> dict[str, list[Any]]:
-    """As columns: a thousand points take half the text that rows would."""
-    return {
-        "start": [point.start for point in points],
-        "allocated": [point.allocated for point in points],
-        "reserved": [point.reserved for point in points],
-    }
 
 
 def _comparison(comparison: RunComparison) -> dict[str, Any]:
@@ -83,9 +78,10 @@ def _comparison(comparison: RunComparison) -> dict[str, Any]:
             match: {"baseline": one, "compared": other} for match, (one, other) in comparison.matched.items()
         },
         **picked(comparison, "baseline", "compared"),
-        "pairs": list(map(_pair, comparison.pairs)),
-        "only_baseline": list(map(_pair, comparison.only_baseline)),
-        "only_compared": list(map(_pair, comparison.only_compared)),
+        **{
+            name: list(map(_pair, getattr(comparison, name)))
+            for name in ("pairs", "only_baseline", "only_compared")
+        },
         "notes": comparison.notes,
     }
 

@@ -78,14 +78,11 @@ def verdict(analysis: Analysis) -> list[Text]:
         if first.is_bottleneck:
             return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
         return [*_greatest(analysis, first), first.summary]
-    if analysis.seconds and TimePart.COMPUTE in analysis.parts:
-        said = [_none(analysis)]
-    else:
-        said = [_NOTHING]
+    found = [_none(analysis)]
     count = len(analysis.diagnoses)
     if count:
-        said.append(_SMALL.format(count=count) if count > 1 else _ONE_SMALL)
-    return said
+        found.append(_SMALL.format(count=count) if count > 1 else _ONE_SMALL)
+    return found
 
 
 def _greatest(analysis: Analysis, first: Diagnosis) -> list[Text]:
@@ -101,6 +98,8 @@ def _greatest(analysis: Analysis, first: Diagnosis) -> list[Text]:
 
 
 def _none(analysis: Analysis) -> Text:
+    if not analysis.seconds or TimePart.COMPUTE not in analysis.parts:
+        return _NOTHING
     if analysis.is_host_only:
         return _NONE_ON_HOST.format(share=analysis.share(TimePart.COMPUTE))
     idle = analysis.share(TimePart.OTHER) + analysis.share(TimePart.HOST)
@@ -233,31 +232,18 @@ def comparison(found: RunComparison) -> list[Text]:
     said: list[Text] = []
     mine, other = found.compared, found.baseline
     if found.ratio is not None and mine.has_steps and other.has_steps:
-        said.append(
-            _SLOWER.format(
-                mine=units.duration(mine.step_seconds),
-                other=units.duration(other.step_seconds),
-                ratio=found.ratio,
-            )
-        )
+        times = units.duration(mine.step_seconds), units.duration(other.step_seconds)
+        said.append(_SLOWER.format(mine=times[0], other=times[1], ratio=found.ratio))
     if found.work_ratio is not None:
-        said.append(
-            _WORK.format(
-                mine=units.duration(mine.work_seconds),
-                other=units.duration(other.work_seconds),
-                ratio=found.work_ratio,
-            )
-        )
+        times = units.duration(mine.work_seconds), units.duration(other.work_seconds)
+        said.append(_WORK.format(mine=times[0], other=times[1], ratio=found.work_ratio))
     said += _grown(found)
     matched_other, matched_mine = found.matched_shares
     said.append(_MATCHED.format(mine=matched_mine, other=matched_other))
     if found.pairs and found.pairs[0].more > 0:
         pair = found.pairs[0]
-        said.append(
-            _COSTLIEST.format(
-                operator=pair.operator, shapes=pair.shapes, more=units.signed_duration(pair.more)
-            )
-        )
+        more = units.signed_duration(pair.more)
+        said.append(_COSTLIEST.format(operator=pair.operator, shapes=pair.shapes, more=more))
     return said
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,8 @@ def _all(report: RunsReport, lines: Words) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if len(analyses) > 1:
         parts += [lines.plain(sentences.ranks(analyses), "bold")]
-    parts += _verdict(shown, lines, _prefix(analyses, shown))
+    rank = sentences.rank_name(shown, sentences.slowest(analyses))
+    parts += _verdict(shown, lines, f"rank {rank}: " if len(analyses) > 1 else "")
     for each in report.comparisons:
         parts += _comparison(each, lines)
     if len(analyses) > 1:
@@ -54,12 +54,6 @@ def _all(report: RunsReport, lines: Words) -> list[RenderableType]:
     parts += _listing(tables.operators(shown), lines, limit=lines.limit)
     parts += _listing(tables.kernels(shown), lines, limit=lines.limit)
     return parts + _end(shown, lines)
-
-
-def _prefix(analyses: Sequence[Analysis], shown: Analysis) -> str:
-    if len(analyses) < 2:
-        return ""
-    return f"rank {sentences.rank_name(shown, sentences.slowest(analyses))}: "
 
 
 def _verdict(analysis: Analysis, lines: Words, prefix: str) -> list[RenderableType]:
