@@ -6,7 +6,7 @@ import math
 import struct
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
@@ -108,9 +108,7 @@ class Metrics:
     infinities: int  # of mine
     zeros: int  # of mine
     golden_zeros: int
-    worst: (
-        int  # position of the element with the largest difference, in the order of the file; -1: none differs
-    )
+    worst: int  # position of the element with the largest difference, in the order of the file; -1: none
 
     @property
     def is_equal(self) -> bool:
@@ -131,9 +129,7 @@ class TensorRecord:
     content: int = 0  # equal numbers in one record: the same memory with the same contents; 0: not known
     offset: int | None = None  # where its bytes lie in the file; None: they were not kept
     is_dense: bool = True  # its bytes lie in the order of its memory; otherwise in the order of its indices
-    unread: str = (
-        ""  # why nothing is known of its contents: uninitialised, overwritten, meta, a class of tensors
-    )
+    unread: str = ""  # why its contents are not known: uninitialised, overwritten, meta, a class of tensors
     statistics: Statistics | None = None
 
     @property
@@ -184,13 +180,9 @@ class Call:
     module: str = ""  # layer1.0.conv1, a path in the model
     place: str = ""  # train.py:31
     node: str = ""  # ConvolutionBackward0
-    arguments: tuple[
-        tuple[str, Value], ...
-    ] = ()  # by the names of the schema, in its order; only those given
+    arguments: tuple[tuple[str, Value], ...] = ()  # by the schema's names, in its order; only those given
     inputs: tuple[TensorRecord, ...] = ()  # as they were before the call
-    outputs: tuple[
-        TensorRecord, ...
-    ] = ()  # results, then arguments that were written to, as they were after it
+    outputs: tuple[TensorRecord, ...] = ()  # after it: results, then arguments that were written to
     results: Value = None  # what the call answered: TensorRef counts outputs
     random: RandomState | None = None
 
@@ -221,8 +213,6 @@ class RecordHeader:
     simulated: bool = False
     replayed: str = ""  # the record whose inputs the operators were given
     selected: str = ""  # in words: the options by which calls were left out
-    notes: tuple[str, ...] = field(default=())  # compiled: code that can't be seen inside was run; ...
+    notes: tuple[str, ...] = ()  # compiled: code that can't be seen inside was run; ...
     complete: bool = True  # the recorder ended the file itself
-    options: str = (
-        ""  # of `ferry record`, which repeat the run besides its vendor: --seed 0 --nproc-per-node 2
-    )
+    options: str = ""  # of `ferry record` that repeat it besides its vendor: --seed 0 --nproc-per-node 2

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from tests.accuracy.file.making import HEADER, put
+from tests.accuracy.native.comparing import compare_arrays
 from torchferry.accuracy.compare import comparing
 from torchferry.accuracy.compare.comparing import Figures
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, TensorRecord
-from torchferry.accuracy.native.differences import compare_arrays
 
 Records = Callable[[torch.Tensor, torch.Tensor], tuple[Figures, TensorRecord, TensorRecord]]
 

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from tests.accuracy.file.making import HEADER, put
+from tests.accuracy.native.comparing import compare_arrays
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, TensorRef
-from torchferry.accuracy.native.differences import compare_arrays
 
 pytestmark = pytest.mark.long
 PACKAGES = ("mindstudio-probe==26.2.0", "protobuf==4.25.8")

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.accuracy.native.comparing import compare_arrays
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.judge import large, pieces
 from torchferry.accuracy.judge.judging import Judge
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call
-from torchferry.accuracy.native.differences import compare_arrays
 
 from .recorded import Claimed, call_of, judge_claim, record, seeded
 

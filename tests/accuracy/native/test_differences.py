@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.accuracy.native import reference
+from tests.accuracy.native.comparing import compare_arrays, marks_of, picture
 from tests.accuracy.native.reference import COMPLEX, FLOATS, INTEGERS
 from torchferry.accuracy.file.contents import numpy_dtype
 from torchferry.accuracy.model import SIZES, Metrics
-from torchferry.accuracy.native.differences import PIECE, compare_arrays, marks_of, picture
+from torchferry.accuracy.native.differences import PIECE
 
 pytestmark = pytest.mark.usefixtures("implementation")
 relaxed = settings(

@@ -37,29 +37,6 @@ NONE_WRONG, TENTHS, MOST, DIFFERS_IN_KIND = ".", "123456789", "#", "!"
 Pieces = Iterable[tuple[Array, Array]]
 
 
-def compare_arrays(mine: Array, golden: Array, mine_dtype: str, golden_dtype: str) -> Metrics:
-    """Two flat arrays of one length, as Record.array gives them."""
-    both = pieces(mine, golden, mine_dtype, golden_dtype)
-    return metrics_of(Measuring(mine_dtype, golden_dtype).sums(both), golden_dtype)
-
-
-def picture(mine: Array, golden: Array, mine_dtype: str, golden_dtype: str, width: int = 32) -> str:
-    """Where wrong elements lie: a sign for each part, from the first to the last; fewer where there are fewer."""
-    measuring = Measuring(mine_dtype, golden_dtype)
-    sums = measuring.sums(pieces(mine, golden, mine_dtype, golden_dtype))
-    both = pieces(mine, golden, mine_dtype, golden_dtype)
-    return measuring.picture(both, sums.count, sums.golden_rms, width)
-
-
-def marks_of(mine: Array, golden: Array, mine_dtype: str, golden_dtype: str) -> Array:
-    """RIGHT, WRONG or NONFINITE for each element of two flat arrays, a byte each."""
-    measuring = Measuring(mine_dtype, golden_dtype)
-    sums = measuring.sums(pieces(mine, golden, mine_dtype, golden_dtype))
-    both = pieces(mine, golden, mine_dtype, golden_dtype)
-    found: Array = np.concatenate([measuring.marks(*piece, sums.golden_rms) for piece in both])
-    return found.reshape(-1, 2).max(axis=1) if golden_dtype in COMPONENTS else found
-
-
 def metrics_of(sums: Sums, golden_dtype: str) -> Metrics:
     """The figures that follow from sums over pairs of components."""
     is_integer = golden_dtype == "bool" or golden_dtype.startswith(("int", "uint"))

@@ -46,20 +46,11 @@ _COMPILER_SECONDS = 300
 
 
 @functools.cache
-def library() -> ctypes.CDLL | None:
-    """The kernels, whose calls let other threads of Python run."""
+def library(is_for_short_calls: bool = False) -> ctypes.CDLL | None:
+    """The kernels. Short calls let no other threads of Python run: that would cost more than they take."""
     path = _path()
     with suppress(OSError):
-        return ctypes.CDLL(str(path)) if path else None
-    return None
-
-
-@functools.cache
-def library_for_short_calls() -> ctypes.PyDLL | None:
-    """The same; to let other threads run would cost more than these calls take."""
-    path = _path()
-    with suppress(OSError):
-        return ctypes.PyDLL(str(path)) if path else None
+        return (ctypes.PyDLL if is_for_short_calls else ctypes.CDLL)(str(path)) if path else None
     return None
 
 
@@ -80,7 +71,7 @@ def _path() -> Path | None:
 
 
 def _digest() -> str:
-    """Of all that decides what the library is: sources, flags, what this CPU can do."""
+    """What tells libraries apart: their sources, flags, what this CPU can do."""
     digest = hashlib.sha256("\0".join(_FLAGS).encode())
     for source in sorted(SOURCES.iterdir()):
         digest.update(source.name.encode() + source.read_bytes())
@@ -154,7 +145,7 @@ Kernel = Callable[[int, int, int, int], object]  # address, number of the dtype,
 
 
 def statistics_into(address: int, dtype: str, count: int, row: int) -> None:
-    """Of dense memory of the host, into the 72 bytes at `row`."""
+    """Write the statistics of dense memory of the host into the 72 bytes at `row`."""
     short, long = kernels()
     number = NUMBERS[dtype]
     if dtype in COMPONENTS:
@@ -163,7 +154,7 @@ def statistics_into(address: int, dtype: str, count: int, row: int) -> None:
 
 
 def statistics_of(address: int, dtype: str, count: int) -> Statistics:
-    """Of dense memory of the host."""
+    """The statistics of dense memory of the host."""
     row = ctypes.create_string_buffer(ROW.size)
     statistics_into(address, dtype, count, ctypes.addressof(row))
     return decode(row)
@@ -177,21 +168,17 @@ def decode(row: Buffer) -> Statistics:
 @functools.cache
 def kernels() -> tuple[Kernel, Kernel]:
     """What does the work: for short tensors, and for long ones."""
-    short, long = library_for_short_calls(), library()
+    short, long = library(is_for_short_calls=True), library()
     if short is None or long is None:
-        return _standin(), _standin()
+        try:
+            from torchferry.accuracy.native.standin import statistics_at
+        except ModuleNotFoundError:
+            raise BuildError(
+                "statistics of tensors need a C++ compiler or numpy, and neither is here; install one of them"
+            ) from None
+        return statistics_at, statistics_at
     functions = (short.torchferry_statistics, long.torchferry_statistics)
     for function in functions:
         function.argtypes = (ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64, ctypes.c_void_p)
         function.restype = None
     return functions
-
-
-def _standin() -> Kernel:
-    try:
-        from torchferry.accuracy.native.standin import statistics_at
-    except ModuleNotFoundError:
-        raise BuildError(
-            "statistics of tensors need a C++ compiler or numpy, and neither is here; install one of them"
-        ) from None
-    return statistics_at

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.accuracy.model import Metrics
-from torchferry.accuracy.native.library import COMPONENTS, DTYPES, NUMBERS
+from torchferry.accuracy.native.library import COMPONENTS, DTYPES
 
 # Sums over pairs of elements, as both implementations gather them, and the figures that follow from
 # them.
@@ -152,6 +152,10 @@ class Sums:
         return _root(self.golden, self.finite) if self.finite else 0.0
 
     def _errors(self) -> dict[str, float]:
+        relative_euclidean = 0.0 if self.errors.value == 0 else math.inf
+        if self.errors.value and self.golden.value:
+            ratio = math.sqrt(self.errors.value) / math.sqrt(self.golden.value)
+            relative_euclidean = _ldexp(ratio, (self.errors.exponent - self.golden.exponent) // 2)
         return {
             "max_abs": self.max_abs,
             "max_rel": self._relative(self.max_rel),
@@ -159,7 +163,7 @@ class Sums:
             "mean_rel": self._relative(self.sum_rel / max(self.relative, 1)),
             "rms_rel": self._relative(math.sqrt(self.squares_rel / max(self.relative, 1))),
             "rms_error": _root(self.errors, self.finite),
-            "relative_euclidean": self._relative_euclidean(),
+            "relative_euclidean": relative_euclidean,
             "cosine": self._cosine(),
             "bias": _ldexp(self.bias.value / self.finite, self.bias.exponent),
             "max_ulp": self.max_ulp,
@@ -169,14 +173,6 @@ class Sums:
     def _relative(self, figure: float) -> float:
         """nan where golden is all-zero and mine is not: nothing was left to be relative to."""
         return _NAN if self.relative == 0 and self.wrong_zeros else figure
-
-    def _relative_euclidean(self) -> float:
-        if self.errors.value == 0:
-            return 0.0
-        if self.golden.value == 0:
-            return math.inf
-        ratio = math.sqrt(self.errors.value) / math.sqrt(self.golden.value)
-        return _ldexp(ratio, (self.errors.exponent - self.golden.exponent) // 2)
 
     def _cosine(self) -> float:
         if self.mine.value == 0 or self.golden.value == 0:
@@ -222,11 +218,6 @@ def components(array: Array, dtype: str) -> Array:
     name = COMPONENTS.get(dtype, dtype)
     flat: Array = np.ascontiguousarray(array).reshape(-1)
     return flat.view(_LYING.get(name, name))
-
-
-def values(array: Array, dtype: str) -> Array:
-    """A flat array, as Record.array gives it, as float64; complex numbers as pairs."""
-    return values_of(components(array, dtype), NUMBERS[dtype])
 
 
 def values_of(raw: Array, number: int) -> Array:

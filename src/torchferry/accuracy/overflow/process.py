@@ -22,7 +22,7 @@ from torchferry.accuracy.overflow.report import headline, where
 from torchferry.accuracy.record.calls import Numbering, OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_devices
 from torchferry.accuracy.record.outputs import RecordOutput
-from torchferry.accuracy.record.program import header_of
+from torchferry.accuracy.record.program import RecordingPart, header_of
 from torchferry.accuracy.record.settings import OverflowSettings
 from torchferry.files.aside import write_whole
 from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
@@ -163,8 +163,8 @@ class _Tensors:
 _FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever
 
 
-class OverflowPart:
-    """One process."""
+class OverflowPart(RecordingPart):
+    """Checks the operators of a process, and tells the launcher what it finds."""
 
     def __init__(self, settings: OverflowSettings) -> None:
         self._settings = settings
@@ -178,14 +178,12 @@ class OverflowPart:
         self._early_end: EarlyEnd | None = None
 
     def start(self, step: int) -> None:
-        """The first step begins."""
         self._mode.step = step
         watch_scalers(self._check.scaled)
         self._write()
         self._mode.switch_on()
 
     def next_step(self, step: int, updates: int) -> None:
-        """Another one."""
         if self._early_end is not None:  # the program has caught what was to end it
             self._early_end.ask()
         self._mode.step = step
@@ -199,18 +197,15 @@ class OverflowPart:
         self._write()
 
     def stop(self) -> None:
-        """The process ends."""
         self._finish(End.PROGRAM)
 
     def abandon(self) -> None:
-        """In a forked process."""
         self._mode.take_off()
         self._mode.where.unwatch()
         self._settings = replace(self._settings, folder="", output="")
         self._path = None
 
     def out_of_sight(self) -> AbstractContextManager[Any]:
-        """What is called in it is not checked."""
         return self._mode.out_of_sight()
 
     def findings(self) -> OverflowFindings:

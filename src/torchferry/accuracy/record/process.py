@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
-from torchferry.accuracy.record.program import header_of, rank_and_world, shares_randomness
+from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world, shares_randomness
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.replaying import ReplayingMode
 from torchferry.accuracy.record.settings import RecordSettings, Selection
@@ -21,8 +21,8 @@ _EXAMPLES = 5
 _REPLICAS = "torch.nn.parallel.parallel_apply"
 
 
-class RecordPart:
-    """One process and its file."""
+class RecordPart(RecordingPart):
+    """Records the operators of a process into its file."""
 
     def __init__(self, settings: RecordSettings) -> None:
         self._settings = settings
@@ -41,7 +41,6 @@ class RecordPart:
             self._replaying = ReplayingMode(self._golden, self._recorder.forget, shares_randomness())
 
     def start(self, step: int) -> None:
-        """The first step begins."""
         self._is_at_work = True
         reach_threads(self._patches, self._recorder, self._has_replica)
         self._recorder.start()
@@ -49,7 +48,6 @@ class RecordPart:
             self._replaying.switch_on()
 
     def next_step(self, step: int, updates: int) -> None:
-        """One has ended."""
         self._steps += 1
         self._recorder.next_step()
         if self._replaying is not None:
@@ -57,7 +55,6 @@ class RecordPart:
         self._tell()
 
     def stop(self) -> None:
-        """It was the last one, or the process ends in the middle of it."""
         self._leave()
         self._recorder.stop()
         self._tell(is_over=True)
@@ -65,7 +62,6 @@ class RecordPart:
             self._golden.close()
 
     def abandon(self) -> None:
-        """In a forked process."""
         self._leave()
         self._recorder.abandon()
 
@@ -77,7 +73,6 @@ class RecordPart:
 
     @contextmanager
     def out_of_sight(self) -> Iterator[None]:
-        """What is called in it is not recorded."""
         with ExitStack() as stack:
             if self._replaying is not None:
                 stack.enter_context(self._replaying.out_of_sight())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -21,21 +22,26 @@ from torchferry.readiness.capture.program import keep_out_of_tracing
 from torchferry.sim import simulated
 
 
-class RecordingPart(Protocol):
+class RecordingPart(ABC):
     """What is done with the operators of the wanted steps. One object serves one process, from start to stop."""
 
+    @abstractmethod
     def start(self, step: int) -> None:
         """This step begins: its first module is about to be called."""
 
+    @abstractmethod
     def next_step(self, step: int, updates: int) -> None:
         """The one before has ended, this one begins; so many have changed weights. After the last one `stop` follows."""
 
+    @abstractmethod
     def stop(self) -> None:
         """It was the last one, or the process ends; not called twice, nor without `start`."""
 
+    @abstractmethod
     def abandon(self) -> None:
         """In a process that was forked while its parent was at work: leave the parent's files alone."""
 
+    @abstractmethod
     def out_of_sight(self) -> AbstractContextManager[Any]:
         """What is called in it does not count: a DataLoader's work."""
 
@@ -59,9 +65,8 @@ class WatchedProgram:
         self._early_end = EarlyEnd()
         self._entrance = Entrance(self._start)
         self._patches = Patches()
-        self._counting = (
-            Patches()
-        )  # stays while the process is to end: a program may catch what ends it, and go on
+        # stays while the process is to end: a program may catch what ends it, and go on
+        self._counting = Patches()
 
     def begin(self) -> None:
         """From now on, until enough steps are made or the process ends."""

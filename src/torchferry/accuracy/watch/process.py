@@ -11,7 +11,7 @@ from typing import Any
 from torchferry.accuracy.model import Kept
 from torchferry.accuracy.record.layout import host_devices
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
-from torchferry.accuracy.record.program import header_of, rank_and_world
+from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
 from torchferry.accuracy.watch.watcher import Watcher
 from torchferry.errors import RunError
@@ -20,8 +20,8 @@ from torchferry.observe.patching import Patches
 from torchferry.observe.steps import StepCounter
 
 
-class WatchPart:
-    """One process and its file."""
+class WatchPart(RecordingPart):
+    """Watches the training of a process, into its file."""
 
     def __init__(self, settings: WatchSettings) -> None:
         every = settings.every
@@ -33,11 +33,9 @@ class WatchPart:
         self._watcher = Watcher(self._output.path, header, every, host_devices())
 
     def start(self, step: int) -> None:
-        """The first step begins."""
         self._watcher.begin(step)
 
     def next_step(self, step: int, updates: int) -> None:
-        """Another one."""
         self._steps = step - 1
         watched = self._watcher.watched
         self._watcher.next_step(step)
@@ -45,16 +43,13 @@ class WatchPart:
             self._tell()
 
     def stop(self) -> None:
-        """The process ends."""
         self._watcher.stop(("compiled",) if has_compiled() else ())
         self._tell(is_over=True)
 
     def abandon(self) -> None:
-        """In a forked process."""
         self._watcher.leave()
 
     def out_of_sight(self) -> AbstractContextManager[Any]:
-        """Modules that load data are no models."""
         return self._watcher.out_of_sight()
 
     def _tell(self, is_over: bool = False) -> None:
