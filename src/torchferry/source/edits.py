@@ -121,21 +121,20 @@ class Rewriting:
 
     def origin(self, position: int) -> int:
         """The byte of the first text that a byte of the present one was, or before which it was written."""
-        passed = 0
-        for piece in self._pieces:
-            if position < passed + piece.length:
-                return piece.start + position - passed if piece.written is None else piece.start
-            passed += piece.length
-        return len(self._first)
+        piece, offset = self._piece_at(position)
+        return piece.start + offset if piece.written is None else piece.start
 
     def is_written(self, position: int) -> bool:
         """Whether a byte of the present text was written by an edit."""
-        passed = 0
+        return self._piece_at(position)[0].written is not None
+
+    def _piece_at(self, position: int) -> tuple[_Piece, int]:
+        """The piece that holds a byte of the present text, and where in it; behind the end an empty one."""
         for piece in self._pieces:
-            passed += piece.length
-            if position < passed:
-                return piece.written is not None
-        return False
+            if position < piece.length:
+                return piece, position
+            position -= piece.length
+        return _Piece(len(self._first), len(self._first)), 0
 
     def edits(self) -> list[Edit]:
         """The edits that lead from the first text to the present one."""

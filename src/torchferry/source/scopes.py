@@ -173,18 +173,13 @@ class _Builder:
             self.bind_import(alias.asname or alias.name, binding, scope)
         self.add_unit(node, node, scope)
 
-    def visit_assign(self, node: ast.Assign, scope: Scope, weak: bool) -> None:
-        for target in node.targets:
-            self.bind_target(target, scope, node.value, weak)
-        self.add_unit(node, node, scope)
-
-    def visit_ann_assign(self, node: ast.AnnAssign, scope: Scope, weak: bool) -> None:
+    def visit_assign(
+        self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, scope: Scope, weak: bool
+    ) -> None:
+        value = None if isinstance(node, ast.AugAssign) else node.value
         if node.value is not None:
-            self.bind_target(node.target, scope, node.value, weak)
-        self.add_unit(node, node, scope)
-
-    def visit_aug_assign(self, node: ast.AugAssign, scope: Scope, weak: bool) -> None:
-        self.bind_target(node.target, scope, None, weak)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self.bind_target(target, scope, value, weak)
         self.add_unit(node, node, scope)
 
     def visit_global(self, node: ast.Global | ast.Nonlocal, scope: Scope, weak: bool) -> None:
@@ -277,8 +272,8 @@ _HANDLERS: dict[type[ast.stmt], Callable[[_Builder, Any, Scope, bool], None]] = 
     ast.Import: _Builder.visit_import,
     ast.ImportFrom: _Builder.visit_import_from,
     ast.Assign: _Builder.visit_assign,
-    ast.AnnAssign: _Builder.visit_ann_assign,
-    ast.AugAssign: _Builder.visit_aug_assign,
+    ast.AnnAssign: _Builder.visit_assign,
+    ast.AugAssign: _Builder.visit_assign,
     ast.Global: _Builder.visit_global,
     ast.Nonlocal: _Builder.visit_global,
     ast.FunctionDef: _Builder.visit_function,

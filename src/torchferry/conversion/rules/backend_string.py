@@ -11,6 +11,7 @@ from torchferry.conversion.common_edits import respell, rewrite_inside
 from torchferry.conversion.inference.evidence import RoleVerdict, Vocabulary
 from torchferry.conversion.inference.roles import left_because
 from torchferry.conversion.inference.uses import role_of
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
@@ -53,20 +54,18 @@ LABELS = replace(BACKENDS, default=RoleVerdict.UNCLEAR)
 
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
-    node = site.node
-    if not isinstance(node.value, str) or isinstance(site.parent, ast.JoinedStr):
+    text = text_of(site.node)
+    if isinstance(site.parent, ast.JoinedStr):
         return
     backend = site.target.backend
-    written = backend.word or backend.expression
-    if _PER_DEVICE.match(node.value) and site.target.is_portable:
+    if _PER_DEVICE.match(text) and site.target.is_portable:
         yield site.remark(Kind.TODO, _PER_DEVICE_PORTABLE)
-        return
-    if _PER_DEVICE.match(node.value):
+    elif _PER_DEVICE.match(text):
         words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
-        yield site.change(BACKEND_CHANGED.format(new=written), *rewrite_inside(site.module, node, words))
-        return
-    if node.value in ("nccl", "NCCL"):
-        yield from _check_word(site, node.value)
+        message = BACKEND_CHANGED.format(new=backend.word or backend.expression)
+        yield site.change(message, *rewrite_inside(site.module, site.node, words))
+    elif text in ("nccl", "NCCL"):
+        yield from _check_word(site, text)
 
 
 def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:

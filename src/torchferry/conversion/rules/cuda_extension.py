@@ -26,11 +26,8 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     if name not in _NAMES:
         return None
     vendor = context.target.vendor
-    text = _TOOLKIT if name not in _BUILDERS else _BUILDS
-    message = with_advice(
-        text.format(name=name, company=vendor.company_name), vendor, f"{_MODULE}CUDAExtension"
-    )
-    return Rename(qualified, "", Kind.TODO, message)
+    message = (_BUILDS if name in _BUILDERS else _TOOLKIT).format(name=name, company=vendor.company_name)
+    return Rename(qualified, "", Kind.TODO, with_advice(message, vendor, f"{_MODULE}CUDAExtension"))
 
 
 RULE = Rule(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from torchferry.conversion.common_edits import respell
 from torchferry.conversion.inference.evidence import RoleVerdict
 from torchferry.conversion.inference.uses import role_of
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.device_string import DEVICES
 from torchferry.conversion.site import Site
@@ -36,8 +37,8 @@ _NAMED = replace(DEVICES, noun=Text("device by its name", "按名称判断的设
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
-    word = _word(site)
-    if word is None or isinstance(site.parent, ast.JoinedStr):
+    word = _word(site.node)
+    if not word or isinstance(site.parent, ast.JoinedStr):
         return
     if _is_argument_of_torch(site) or role_of(site, _IN_TORCH).verdict is RoleVerdict.YES:
         edits = respell(site.module, site.node, "gpu", site.target.device)
@@ -50,15 +51,11 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     yield site.remark(Kind.TODO, _REPORTED.format(new=device.word or device.expression))
 
 
-def _word(site: Site[ast.expr]) -> str | None:
-    """The text that a string begins with, if it names a gpu; without what is filled in."""
-    node = site.node
+def _word(node: ast.expr) -> str:
+    """The text that a string begins with, without what is filled in; "" if it does not name a gpu."""
     if isinstance(node, ast.JoinedStr):
-        first = node.values[0] if node.values else None
-        is_named = isinstance(first, ast.Constant) and first.value == "gpu:" and len(node.values) == 2
-        return "gpu:" if is_named else None
-    value = node.value if isinstance(node, ast.Constant) else None
-    return value if isinstance(value, str) and _WORD.match(value) else None
+        return "gpu:" if len(node.values) == 2 and text_of(node.values[0]) == "gpu:" else ""
+    return text_of(node) if _WORD.match(text_of(node)) else ""
 
 
 def _is_argument_of_torch(site: Site[ast.expr]) -> bool:

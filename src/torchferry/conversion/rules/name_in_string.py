@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import rewrite_inside
 from torchferry.conversion.inference.roles import is_message
+from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import Site
@@ -32,9 +33,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if isinstance(site.parent, (ast.JoinedStr, ast.Expr)):
         return
     node = site.node.values[0] if isinstance(site.node, ast.JoinedStr) and site.node.values else site.node
-    value = node.value if isinstance(node, ast.Constant) else None
-    if not isinstance(value, str):
-        return
+    value = text_of(node)
     if _TEMPLATE.match(value) and (node is not site.node or _is_put_together(site)):
         if not is_message(site):
             yield site.remark(Kind.TODO, _PUT_TOGETHER.format(module=site.target.vendor.torch_module))
@@ -43,11 +42,8 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         return
     vendor = site.target.vendor
     old, api = api_of(site.target, value)
-    if (
-        api.support is Support.UNSUPPORTED
-        or "(" in api.name
-        or (_TYPE.match(value) and site.target.is_portable)
-    ):
+    has_none = api.support is Support.UNSUPPORTED or (_TYPE.match(value) and site.target.is_portable)
+    if has_none or "(" in api.name:
         yield site.remark(Kind.UNSUPPORTED, _UNSUPPORTED.format(company=vendor.company_name, old=old))
         return
     edits = rewrite_inside(site.module, site.node, [(old, api.name)])

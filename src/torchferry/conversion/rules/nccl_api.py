@@ -28,9 +28,7 @@ _BACKEND_NAMES = frozenset(
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
-    if not qualified.startswith("torch.distributed.") and not qualified.startswith(
-        "torch._C._distributed_c10d."
-    ):
+    if not qualified.startswith(("torch.distributed.", "torch._C._distributed_c10d.")):
         return None
     if qualified in _AVAILABLE and _backend(context):
         new = qualified.replace("is_nccl_available", "is_backend_available")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from torchferry.conversion.program.functions import with_defaults
 from torchferry.text import Text
 from torchferry.vendors.similar import Similar
 
@@ -45,20 +46,13 @@ def parameters_of(signature: str) -> tuple[Parameter, ...]:
     parsed = ast.parse(head, mode="eval").body
     assert isinstance(parsed, ast.Lambda)
     arguments = parsed.args
-    without = len(arguments.args) - len(arguments.defaults)
-    found = [
-        Parameter(
-            argument.arg, None if index < without else _written(head, arguments.defaults[index - without])
-        )
-        for index, argument in enumerate(arguments.args)
-    ]
-    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(Parameter(argument.arg, _written(head, default) if default else None, True))
+    defaults = {item.arg: default for item, default in with_defaults(arguments)}
+    found: list[Parameter] = []
+    for item in (*arguments.args, *arguments.kwonlyargs):
+        default = defaults.get(item.arg)
+        written = ast.get_source_segment(head, default) if default is not None else None
+        found.append(Parameter(item.arg, written, item in arguments.kwonlyargs))
     return tuple(found)
-
-
-def _written(text: str, node: ast.expr) -> str:
-    return ast.get_source_segment(text, node) or ""
 
 
 def bind(call: ast.Call, parameters: tuple[Parameter, ...]) -> Arguments:
