@@ -15,7 +15,7 @@ from torchferry.conversion.project import Plan, examine_project
 from torchferry.conversion.rule import Rule, all_rules
 from torchferry.conversion.settings import Distributed, PassSettings
 from torchferry.conversion.target import Target, vendor_target
-from torchferry.conversion.targets.portable import portable_target
+from torchferry.conversion.targets import portable_target
 from torchferry.finding import Finding
 from torchferry.report.findings.words import KIND
 from torchferry.text import Language, Text

@@ -9,8 +9,7 @@ from functools import cache
 from torchferry.conversion.file import Conversion, FileJob, convert_text
 from torchferry.conversion.rule import RuleSet, all_rules, prepared
 from torchferry.conversion.target import Target, vendor_target
-from torchferry.conversion.targets.keep_cuda import keep_cuda_target
-from torchferry.conversion.targets.portable import portable_target
+from torchferry.conversion.targets import keep_cuda_target, portable_target
 from torchferry.finding import Finding, Kind
 from torchferry.source.decode import decode
 from torchferry.vendors.model import Vendor

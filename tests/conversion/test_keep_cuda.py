@@ -12,7 +12,7 @@ import pytest
 from tests.conversion.rewriting import VENDORS, expression, run, said_of
 from tests.forking import run_forked
 from torchferry.cli.main import main
-from torchferry.conversion.targets.keep_cuda import helper_source, is_helper, serves
+from torchferry.conversion.targets import helper_source, is_helper, serves
 from torchferry.vendors.registry import get_vendor
 
 TO = "ascend+cuda"

@@ -13,7 +13,7 @@ from torchferry.conversion.project import Plan
 from torchferry.conversion.rule import all_rules
 from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
 from torchferry.conversion.target import Target, vendor_target
-from torchferry.conversion.targets import portable
+from torchferry.conversion.targets import PORTABLE, keep_cuda_target, portable_target
 from torchferry.errors import FerryError, InputError, VendorError
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -91,21 +91,17 @@ def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
 
 def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
     """The target that --to names; with CUDA beside it if that is asked for."""
-    if name == portable.NAME and keep_cuda:
+    if name == PORTABLE and keep_cuda:
         raise FerryError("--keep-cuda names a vendor's device beside CUDA; --to portable keeps CUDA anyway")
-    if name == portable.NAME:
-        return portable.portable_target()
+    if name == PORTABLE:
+        return portable_target()
     try:
         vendor = get_vendor(name, vendor_path)
     except VendorError as error:
         if name in vendor_names(vendor_path):
             raise
-        raise VendorError(f"{error}, or take `{portable.NAME}` for code that names no vendor") from None
-    if not keep_cuda:
-        return vendor_target(vendor)
-    from torchferry.conversion.targets.keep_cuda import keep_cuda_target
-
-    return keep_cuda_target(vendor)
+        raise VendorError(f"{error}, or take `{PORTABLE}` for code that names no vendor") from None
+    return keep_cuda_target(vendor) if keep_cuda else vendor_target(vendor)
 
 
 def _rule_ids(given: Iterable[str]) -> tuple[str, ...]:
@@ -124,7 +120,7 @@ def _custom_rules(files: Sequence[Path], vendor_path: list[Path]) -> CustomRules
         return CustomRules()
     from torchferry.conversion.custom.json_format import load_custom_rules
 
-    return load_custom_rules(*files, vendors=[*vendor_names(vendor_path), portable.NAME])
+    return load_custom_rules(*files, vendors=[*vendor_names(vendor_path), PORTABLE])
 
 
 def _amp_form(given: str | None, target: Target) -> AmpForm | None:

@@ -22,7 +22,7 @@ from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.conversion.rule import Rule, RuleSet, all_rules, prepared
 from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.target import Target
-from torchferry.conversion.targets import keep_cuda
+from torchferry.conversion.targets import add_helper, is_helper, placed
 from torchferry.conversion.texts.kinds import converter_of, might_be_text
 from torchferry.conversion.workers import WorkerEndedError, map_in_processes, with_deep_stack
 from torchferry.errors import FerryError
@@ -194,7 +194,7 @@ def examine_project(
     paths = [
         entry.path for entry in outcome.entries if not (entry.is_folder or entry.is_link or entry.problem)
     ]
-    plan = replace(plan, target=keep_cuda.placed(plan.target, folder, paths))
+    plan = replace(plan, target=placed(plan.target, folder, paths))
     with _without_garbage_collection():
         candidates = _read(folder, outcome, plan)
         plan = replace(plan, target=added.placed(plan.target, folder, paths, candidates.data))
@@ -206,7 +206,7 @@ def examine_project(
             (item.new_data or b"" for item in outcome.outcomes),
             plan.target,
         )
-    keep_cuda.add_helper(outcome, plan.target)
+    add_helper(outcome, plan.target)
     added.add_helper(outcome, plan.target)
     added.add_launch_script(outcome, plan.settings.distributed)
     return outcome
@@ -282,7 +282,7 @@ def _read_one(
         candidates.has_plugin = candidates.has_plugin or bool(plugin and plugin in data)
         # Whether it is worth parsing, by its bytes.
         if rules.is_called_for(data) or not rules.imports.isdisjoint(_IMPORTED.findall(b"\n" + data)):
-            if not keep_cuda.is_helper(data) and not added.is_helper(data):
+            if not is_helper(data) and not added.is_helper(data):
                 candidates.add(path, data)
     elif converter_of(_shown(path), data) is not None:
         candidates.add(path, data)
