@@ -135,12 +135,7 @@ def _output_axes(
 
 
 def _checked_and_written(
-    request: ExportRequest,
-    made: onnx.ModelProto,
-    way: str,
-    asked: Asked,
-    notes: list[Text],
-    folder: Path,
+    request: ExportRequest, made: onnx.ModelProto, way: str, asked: Asked, notes: list[Text], folder: Path
 ) -> Exported:
     output = Path(request.output)
     place = folder / "made"

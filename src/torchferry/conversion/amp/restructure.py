@@ -28,10 +28,7 @@ _THERE = Text(
     "has mixed precision, or a library that brings it: left as it is",
     "已有混合精度（或由所用库提供）：保持原样",
 )
-_TEST = Text(
-    "a test compares numbers: it stays in single precision",
-    "测试会比较数值：保持单精度",
-)
+_TEST = Text("a test compares numbers: it stays in single precision", "测试会比较数值：保持单精度")
 _LEFT = Text("mixed precision is yours to add: {reason}. {recipe}", "混合精度需自行添加：{reason}。{recipe}")
 _RECIPES = {
     AmpForm.TORCH: Text(

@@ -19,8 +19,7 @@ _OPTIMIZER = re.compile(r"(?i)optim|^(.*_)?opt(_?(\w|\d+|gen|disc|dis))?$|^solve
 _NO_OPTIMIZER = re.compile(r"(?i)sched|^lr|prof|env|ema|warmup|simul|bar$|accelerat|_state$")
 _LOSSES = re.compile(r"(?i)loss|err|cost|objective|out|result|energy|^[a-z]$")
 _CREATES_GRAPH = Text(
-    "gradients of gradients must not be taken from a scaled loss",
-    "不能对缩放后的损失求二阶梯度",
+    "gradients of gradients must not be taken from a scaled loss", "不能对缩放后的损失求二阶梯度"
 )
 _GRADIENT = Text("something else than a loss does the backward", "由损失之外的对象执行 backward")
 _AUTOGRAD = Text(

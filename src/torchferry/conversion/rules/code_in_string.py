@@ -15,8 +15,7 @@ from torchferry.source.names import called_name
 from torchferry.text import Text
 
 _TODO = Text(
-    "code in a string, which is not converted; convert it by hand",
-    "字符串中的代码不会被转换；请手工转换",
+    "code in a string, which is not converted; convert it by hand", "字符串中的代码不会被转换；请手工转换"
 )
 _RUN_BY = frozenset({"eval", "exec", "compile", "timeit", "repeat", "Timer", "run_code"})
 # A word of its own ('cuda') and a dotted name of torch's are other rules' business.

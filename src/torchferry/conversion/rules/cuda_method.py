@@ -15,10 +15,7 @@ from torchferry.source.scopes import BindingKind, Scope
 from torchferry.text import Text
 
 _MOVED = Text("moves to the {device} device", "移到 {device} 设备")
-_OWN_METHOD = Text(
-    "left as it is: this class defines its own cuda()",
-    "保持不变：该类自行定义了 cuda()",
-)
+_OWN_METHOD = Text("left as it is: this class defines its own cuda()", "保持不变：该类自行定义了 cuda()")
 _OWN_FUNCTION = Text(
     "left as it is: `{module}` is a module, and cuda() is a function of it",
     "保持不变：`{module}` 是模块，cuda() 是其中的函数",

@@ -76,10 +76,7 @@ def _edits(program: PassModule, statement: ast.stmt, call: ast.Call, mover: str)
 
 def _unwrapped(program: PassModule, call: ast.Call) -> list[Edit]:
     module, model = program.module, call.args[0]
-    return [
-        Edit(module.start(call), module.start(model), ""),
-        Edit(module.end(model), module.end(call), ""),
-    ]
+    return [Edit(module.start(call), module.start(model), ""), Edit(module.end(model), module.end(call), "")]
 
 
 def _definition(program: PassModule, mover: str) -> list[str]:

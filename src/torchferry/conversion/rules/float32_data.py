@@ -115,12 +115,7 @@ RULE = Rule(
     id="TF706",
     name="float32-data",
     summary=Text("float32 instead of float64 where the vendor limits it", "厂商限制 float64 时改用 float32"),
-    triggers=(
-        "float64",
-        "torch.double",
-        ".double()",
-        "DoubleTensor",
-    ),
+    triggers=("float64", "torch.double", ".double()", "DoubleTensor"),
     tracks=frozenset({"torch", "numpy", *_TENSORS_OF_ARRAYS}),
     roots=("torch",),
     option="float32_data",

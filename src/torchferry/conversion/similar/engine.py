@@ -50,8 +50,7 @@ _NOT_BOUND = Text(
 )
 _REMARK = Text("{name}: {why}", "{name}：{why}")
 _NO_MODULE = Text(
-    "`{module}` is not imported here under a name that can be used",
-    "此处没有可用的 `{module}` 导入名",
+    "`{module}` is not imported here under a name that can be used", "此处没有可用的 `{module}` 导入名"
 )
 _FOR_CUDA = Text("built for CUDA only", "只面向 CUDA 构建")
 _DROPS_GRADIENTS = Text(
