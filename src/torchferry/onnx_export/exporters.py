@@ -151,7 +151,6 @@ def _product(tensor: torch.Tensor, axes: Sequence[int], *, output_dtype: Any = N
 
 
 def _decompositions(opset: int) -> dict[Any, Any]:
-    """Of the operators that the opset lacks."""
     whole = {**torch.export.default_decompositions(), **torch._decomp.decomposition_table}
     registry = _registry()
     return {

@@ -68,7 +68,6 @@ def _attention(
 
 
 def _each_repeated(tensor: torch.Tensor, times: int) -> torch.Tensor:
-    """Each head so often, one after the other."""
     *batch, heads, rows, columns = tensor.shape
     spread = tensor.unsqueeze(-3).expand(*batch, heads, times, rows, columns)
     return spread.reshape(*batch, heads * times, rows, columns)
@@ -125,7 +124,6 @@ def _product(left: str, right: str, result: str, first: torch.Tensor, second: to
 
 
 def _gone(tensor: torch.Tensor, letters: str, kept: set[str]) -> torch.Tensor:
-    """The sum over letters that are nowhere else."""
     axes = [axis for axis, letter in enumerate(letters) if letter not in kept]
     return tensor.sum(axes) if axes else tensor
 
@@ -189,8 +187,6 @@ def _batched(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
 
 
 class _Formula(NamedTuple):
-    """A function, the first opset that has it, and what stands for it before."""
-
     owner: Any
     name: str
     since: int

@@ -40,7 +40,6 @@ def work_folder(output: Path) -> Iterator[Path]:
 
 
 def _remove_empty(folders: list[Path]) -> None:
-    """Those that were made for nothing."""
     with contextlib.suppress(OSError):
         for folder in folders:
             folder.rmdir()

@@ -60,7 +60,6 @@ def scale_options(program: PassModule, changes: ModuleChanges, routine: Routine)
 
 
 def _arguments_name(program: PassModule, routine: Routine) -> str:
-    """What a routine calls the parsed arguments."""
     for statement in program.statements:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
@@ -97,7 +96,6 @@ def _add_options(program: PassModule, changes: ModuleChanges, parser: ast.stmt, 
 
 
 def _quote(program: PassModule, statement: ast.stmt) -> str:
-    """The quotation mark that the options beside use."""
     text = program.module.segment(statement)
     return "'" if "'" in text or '"' not in text else '"'
 

@@ -346,7 +346,6 @@ def _given(call: ast.Call, definition: ast.AST | None) -> Iterator[tuple[str, as
 
 
 def _values(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement that are no annotations."""
     if isinstance(statement, FUNCTIONS):
         return
     skipped = statement.annotation if isinstance(statement, ast.AnnAssign) else None

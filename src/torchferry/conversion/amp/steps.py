@@ -241,7 +241,6 @@ class TrainingFinder:
         return [call for statement in self.program.statements for call in calls_in(statement)]
 
     def _owners(self, method: str) -> list[ast.expr]:
-        """What a method of this name is called on."""
         return [call.func.value for call in self._calls if called_method(call) == method]  # type: ignore[attr-defined]
 
     @cached_property
@@ -254,7 +253,6 @@ class TrainingFinder:
 
     @cached_property
     def _made_by_torch(self) -> set[str]:
-        """Names of variables that hold an optimizer of torch."""
         found: set[str] = set()
         for statement in self.program.statements:
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):

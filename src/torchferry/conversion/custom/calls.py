@@ -139,7 +139,6 @@ def _find(module: PythonModule, sign: bytes, start: int, end: int) -> int:
 
 
 def _skip(module: PythonModule, start: int, end: int) -> int:
-    """The first byte of code."""
     text = _blank(module, start, end)
     return start + len(text) - len(text.lstrip(_SPACE))
 
@@ -299,7 +298,6 @@ class ArgumentEditor:
     def _remove_run(
         self, first: WrittenArgument, last: WrittenArgument, before: WrittenArgument | None
     ) -> None:
-        """Remove arguments that stand side by side."""
         following = [item for item in self.call.arguments if item.start > last.start]
         if following:
             self._edit(first.start, following[0].start, "")
@@ -422,7 +420,6 @@ def _change(site: Site[ast.Call], rule: UserRule, edits: list[Edit], imports: li
 
 
 def _is_defined_here(site: Site[ast.Call], rule: UserRule) -> bool:
-    """Whether the name that a rule is about is a function or class of this file."""
     function = site.node.func
     if not isinstance(function, ast.Name) or function.id != rule.match.name:
         return False

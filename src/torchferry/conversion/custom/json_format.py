@@ -179,7 +179,6 @@ def _argument_rule(item: dict[str, Any], place: str) -> UserRule:
 
 
 def _name_rule(item: dict[str, Any], place: str) -> UserRule:
-    """Of a function, or of a module, which may say the package that it is in."""
     prefix = f"{item['parent_module']}." if item.get("parent_module") else ""
     old, new = prefix + item["old_name"], prefix + item["new_name"]
     return UserRule(NAMES, place, CallPattern(old, is_last="." not in old), rename=new)

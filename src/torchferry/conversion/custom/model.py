@@ -99,7 +99,6 @@ def parsed(code: str | bytes) -> ast.expr | None:
 
 
 def _path_to_hole(tree: ast.expr) -> list[ast.AST]:
-    """The nodes from the whole expression to the hole."""
     waiting: list[list[ast.AST]] = [[tree]]
     while waiting:
         path = waiting.pop()

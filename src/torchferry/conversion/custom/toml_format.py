@@ -193,8 +193,6 @@ def _read(data: dict[str, Any], vendors: Collection[str], problems: Problems) ->
 
 
 class _RuleReader:
-    """Reads one [[rule]]; what is wrong goes to the problems of the file."""
-
     def __init__(
         self, entry: dict[str, Any], path: KeyPath, vendors: Collection[str], problems: Problems
     ) -> None:

@@ -50,8 +50,6 @@ _SHAPES = frozenset({"view", "reshape", "flatten", "unsqueeze", "squeeze", "perm
 
 
 class _Layout:
-    """What of a module goes into channels_last."""
-
     def __init__(self, context: FileContext) -> None:
         self.context = context
         self.program = PassModule(context)
@@ -111,7 +109,6 @@ class _Layout:
 
     @cached_property
     def _with_parameters(self) -> set[str]:
-        """Variables that have parameters, and so are models."""
         return {
             ast.unparse(call.func.value)  # type: ignore[attr-defined]
             for statement in self._statements_with(b"parameters")

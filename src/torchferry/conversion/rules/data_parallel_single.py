@@ -51,7 +51,6 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
 
 
 def _targets(statement: ast.stmt) -> list[str]:
-    """What a statement assigns a model to."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return [ast.unparse(item) for item in targets if isinstance(item, (ast.Name, ast.Attribute))]
 

@@ -34,7 +34,6 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 
 
 def _devices(site: Site[ast.Call]) -> Iterator[ast.expr]:
-    """The arguments of a call that are devices."""
     call = site.node
     is_move = isinstance(call.func, ast.Attribute) and call.func.attr == "to"
     is_of_torch = site.name.startswith("torch.")

@@ -38,7 +38,6 @@ _TENSORS_OF_ARRAYS = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_te
 
 
 def _message(context: FileContext) -> Text | None:
-    """The reason, None where the vendor has no limit that is known."""
     vendor = context.target.vendor
     limit = vendor.dtypes.get("float64", "")
     if not limit or limit == "unknown":

@@ -76,7 +76,6 @@ def _argument(site: Site[ast.Call], item: ast.keyword, write: str) -> Edit:
 
 
 def _prepare(target: Target) -> Rule:
-    """The words of the target's own table."""
     names = _names(target)
     words = {
         word for old in names for word in (old.method, old.argument or old.name.rpartition(".")[2]) if word

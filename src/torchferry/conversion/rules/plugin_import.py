@@ -113,7 +113,6 @@ def _define_name(context: FileContext, line: str, first_use: int) -> Proposal:
 
 
 def _imports_at_top(tree: ast.Module) -> list[ImportNode]:
-    """The imports that a module begins with, those of future features left out."""
     found: list[ImportNode] = []
     for position, node in enumerate(tree.body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

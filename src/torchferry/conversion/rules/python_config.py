@@ -63,7 +63,6 @@ def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
 
 
 def _setting(node: ast.AST) -> tuple[str, ast.expr | None]:
-    """The name and value of a setting: `name=...` in a call, or as a statement."""
     if isinstance(node, ast.keyword):
         return node.arg or "", node.value
     return (last_name(node.targets[0]), node.value) if isinstance(node, ast.Assign) else ("", None)

@@ -309,7 +309,6 @@ class YamlReader:
         return self._content(start, start + column, column - 1)
 
     def _line_end(self, position: int) -> int:
-        """The position behind the end of the line."""
         stop = self.chars.find("\n", position)
         return len(self.chars) if stop < 0 else stop + 1
 
@@ -368,7 +367,6 @@ class YamlReader:
         return self.chars[position : position + 1] in ("", "\n", "\r", "#")
 
     def _rest(self, position: int) -> int:
-        """Skip what is left of a line."""
         position = self._skip_blanks(position)
         stop = self._line_end(position)
         left = self.chars[position:stop]

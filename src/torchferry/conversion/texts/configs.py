@@ -107,8 +107,6 @@ convert_ini = partial(_convert, read_ini)
 
 
 class _ConfigLook:
-    """Looks at the keys and values of one file."""
-
     def __init__(self, draft: Draft, contents: ConfigContents) -> None:
         self.draft = draft
         self.contents = contents
@@ -163,7 +161,6 @@ class _ConfigLook:
             self.draft.settle(CONFIG, decision, entry.start, entry.end, (start, start + len(value)))
 
     def _remark(self, names: tuple[str, ...], value: str) -> Decision | None:
-        """What is worth saying of a value that is no device and no backend."""
         target = self.draft.target
         nearest = names[-1] if names else ""
         if value == "gpu" and re.search(r"(?i)accelerator", nearest):

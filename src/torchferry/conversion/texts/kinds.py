@@ -73,7 +73,6 @@ def converter_of(path: str, data: bytes) -> Converter | None:
 
 
 def _where(path: str, name: str, data: bytes) -> str:
-    """The converter of a text, by its place."""
     if _REQUIREMENTS.search(path):
         return "requirements.convert_requirements"
     suffix = os.path.splitext(name)[1]

@@ -157,8 +157,6 @@ def _why_unreadable(code: str) -> tuple[str, int] | None:
 
 @dataclass
 class _CellReader:
-    """Goes through the lines of a cell that is not plain Python."""
-
     lines: list[str]
     shown: list[ShownLine] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
@@ -173,7 +171,6 @@ class _CellReader:
 
     @property
     def _index(self) -> int:
-        """The line that comes next."""
         return len(self.shown)
 
     def _start(self, index: int) -> int:

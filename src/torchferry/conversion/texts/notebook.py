@@ -31,8 +31,6 @@ from torchferry.text import Text
 
 
 class _Line(NamedTuple):
-    """Where a line of a cell is in the module."""
-
     start: int  # in the module
     cell: int
     offset: int  # in the source of the cell
@@ -177,8 +175,6 @@ class ConvertedCells:
 
 
 class _NotebookCells:
-    """The code cells of one notebook on their way."""
-
     def __init__(self, sources: Sequence[str], path: str, job: FileJob) -> None:
         self.old = sources
         self.new = list(sources)
@@ -342,8 +338,6 @@ def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
 
 
 class _FilePlaces:
-    """Lines and columns of the file."""
-
     def __init__(self, text: str, cells: Sequence[NotebookCell]) -> None:
         self._cells = cells
         ending = "\n" if "\n" in text else "\r"

@@ -95,7 +95,6 @@ class CellText:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where, in the value, each string begins."""
         return [0, *accumulate(len(string.value) for string in self.strings)][:-1]
 
     @cached_property
@@ -193,7 +192,6 @@ def split_lines(source: str) -> list[str]:
 
 
 def _replacements(rows: list[Row]) -> list[Replacement]:
-    """What to replace in the whole source."""
     found: list[Replacement] = []
     position = 0
     for _, old, new in rows:

@@ -86,8 +86,6 @@ def look_at_commands(draft: Draft, script: Script, rule: Rule = SHELL) -> None:
 
 
 class _ScriptReader:
-    """Looks at everything in one script."""
-
     def __init__(self, draft: Draft, script: Script, rule: Rule) -> None:
         self.draft = draft
         self.script = script

@@ -131,7 +131,6 @@ class _Lexer:
         return self._word(position, "").end
 
     def _heredocs(self, position: int) -> int:
-        """Skip the bodies of the heredocs that begin here."""
         for name, is_indented, command in self.waiting:
             begin = position
             while position < self.end:
