@@ -19,7 +19,14 @@ from torchferry.conversion.program.blocks import (
     statements_below,
 )
 from torchferry.conversion.program.functions import FUNCTIONS, assigned_to
-from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
+from torchferry.conversion.program.module import (
+    PassModule,
+    Routine,
+    called_method,
+    calls_below,
+    calls_in,
+    last_name,
+)
 from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -74,9 +81,8 @@ def _is_parsed(value: ast.expr, program: PassModule, statement: ast.stmt) -> boo
     if called_method(value) == "parse_args":
         return True
     function = program.definition(value.func, program.routine_of(statement))
-    return isinstance(function, FUNCTIONS) and any(
-        called_method(call) == "parse_args" for item in statements_below(function) for call in calls_in(item)
-    )
+    calls = calls_below(function) if isinstance(function, FUNCTIONS) else ()
+    return any(called_method(call) == "parse_args" for _, call in calls)
 
 
 def _add_options(program: PassModule, changes: ModuleChanges, parser: ast.stmt, name: str) -> None:
@@ -87,17 +93,13 @@ def _add_options(program: PassModule, changes: ModuleChanges, parser: ast.stmt, 
             call = statement.value
             if called_method(call) == "add_argument" and last_name(call.func.value) == name:  # type: ignore[attr-defined]
                 last = statement
-    present = ast.unparse(program.module.tree)
+    present, beside = ast.unparse(program.module.tree), program.module.segment(last)
+    quote = "'" if "'" in beside or '"' not in beside else '"'
     change = changes.at(last, _ADDED)
     for option in OPTIONS:
         if f"'{option.split(chr(39))[1]}'" not in present:
-            text = option.replace("parser", name, 1)
-            change.edits.append(changes.below(last, text.replace("'", _quote(program, last))))
-
-
-def _quote(program: PassModule, statement: ast.stmt) -> str:
-    text = program.module.segment(statement)
-    return "'" if "'" in text or '"' not in text else '"'
+            text = option.replace("parser", name, 1).replace("'", quote)
+            change.edits.append(changes.below(last, text))
 
 
 # Parallel wrappers around a model, which apex wants to see only after amp.initialize.
@@ -424,15 +426,14 @@ def _scale(
 
 def _zero_by_optimizer(program: PassModule, changes: ModuleChanges, made: list[_Made]) -> None:
     """model.zero_grad() misses the float32 gradients that apex keeps; optimizer.zero_grad() clears both."""
-    for statement in program.statements:
-        for call in calls_in(statement):
-            if called_method(call) != "zero_grad":
-                continue
-            model = ast.unparse(call.func.value)  # type: ignore[attr-defined]
-            owners = [item for item in made if model in item.models]
-            if not owners:
-                continue
-            if len(owners) > 1 or len(owners[0].models) > 1:
-                raise UnclearStepError(call, _ZEROED)
-            start, end = program.module.start(call), program.module.end(call.func.value)  # type: ignore[attr-defined]
-            changes.at(call, _BY_OPTIMIZER, Edit(start, end, owners[0].name))
+    for _, call in program.statement_calls:
+        if called_method(call) != "zero_grad":
+            continue
+        model: ast.expr = call.func.value  # type: ignore[attr-defined]
+        owners = [item for item in made if ast.unparse(model) in item.models]
+        if not owners:
+            continue
+        if len(owners) > 1 or len(owners[0].models) > 1:
+            raise UnclearStepError(call, _ZEROED)
+        edit = Edit(program.module.start(call), program.module.end(model), owners[0].name)
+        changes.at(call, _BY_OPTIMIZER, edit)

@@ -10,7 +10,14 @@ from functools import cached_property
 
 from torchferry.conversion.program.blocks import DEFINITIONS, heads_of, statements_below
 from torchferry.conversion.program.functions import FUNCTIONS, assigned_to, own_method, positional
-from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
+from torchferry.conversion.program.module import (
+    PassModule,
+    Routine,
+    called_method,
+    calls_below,
+    calls_in,
+    last_name,
+)
 from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
@@ -133,10 +140,10 @@ class Computing:
     def _models(self) -> frozenset[str]:
         """Names of variables and attributes that have parameters, or are put into training mode, or are a Module."""
         found: set[str] = set()
+        for _, call in self.program.statement_calls:
+            if called_method(call) in ("parameters", "named_parameters", "train", "eval"):
+                found.update(_names_in_chain(call.func.value))  # type: ignore[attr-defined]
         for statement in self.program.statements:
-            for call in calls_in(statement):
-                if called_method(call) in ("parameters", "named_parameters", "train", "eval"):
-                    found.update(_names_in_chain(call.func.value))  # type: ignore[attr-defined]
             if isinstance(statement, ast.Assign) and self._makes_module(statement):
                 found.update(map(last_name, statement.targets))
         return frozenset(found - {"", "self", "torch"})
@@ -154,16 +161,11 @@ class Computing:
     def _function_computes(self, function: ast.AST, depth: int) -> bool:
         if function not in self._functions:
             self._functions[function] = False  # a function that calls itself
-            is_own = function in self.program.scopes and isinstance(function, FUNCTIONS)
-            self._functions[function] = (
-                depth > 0
-                and is_own
-                and any(
-                    self.is_computing(call, function, depth - 1)  # type: ignore[arg-type]
-                    for statement in statements_below(function)
-                    for call in calls_in(statement)
+            if depth > 0 and function in self.program.scopes and isinstance(function, FUNCTIONS):
+                calls = (call for _, call in calls_below(function))
+                self._functions[function] = any(
+                    self.is_computing(call, function, depth - 1) for call in calls
                 )
-            )
         return self._functions[function]
 
 
@@ -282,15 +284,14 @@ class UnsafeLosses:
 
     def _find_parameters(self) -> None:
         """train(model, criterion): what the function calls `criterion` is what its callers hand over."""
-        for statement in self.program.statements:
+        for statement, call in self.program.statement_calls:
             routine = self.program.routine_of(statement)
-            for call in calls_in(statement):
-                definition = self.program.definition(call.func, routine)
-                for name, value in _given(call, definition):
-                    made = list(self._made(value, routine))
-                    if made or (isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)):
-                        self._followed.update(made)
-                        self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
+            definition = self.program.definition(call.func, routine)
+            for name, value in _given(call, definition):
+                made = list(self._made(value, routine))
+                if made or (isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)):
+                    self._followed.update(made)
+                    self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
         for statement in self.program.statements:  # self.criterion = criterion
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
                 if (self.program.routine_of(statement), statement.value.id) in self._parameters:
@@ -313,17 +314,16 @@ class UnsafeLosses:
         self, path: str, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     ) -> Iterator[str]:
         """The parameters of another module's function that this one gives such a loss to."""
-        for statement in self.program.statements:
+        for statement, call in self.program.statement_calls:
             routine = self.program.routine_of(statement)
-            for call in calls_in(statement):
-                qualified = self.program.qualified(call.func, routine)
-                found = self._neighbours.find(self.program.context.path, qualified) if qualified else None
-                if found is None or found.path != path or found.name != definition.name or found.attributes:
-                    continue
-                for name, value in _given(call, definition):
-                    is_held = isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)
-                    if is_held or any(True for _ in self._made(value, routine)):
-                        yield name
+            qualified = self.program.qualified(call.func, routine)
+            found = self._neighbours.find(self.program.context.path, qualified) if qualified else None
+            if found is None or found.path != path or found.name != definition.name or found.attributes:
+                continue
+            for name, value in _given(call, definition):
+                is_held = isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)
+                if is_held or any(True for _ in self._made(value, routine)):
+                    yield name
 
 
 def _function(definition: ast.AST | None) -> ast.AST | None:
@@ -384,12 +384,11 @@ def overflowing(program: PassModule) -> Iterator[Proposal]:
     """A todo for each such mask of a module."""
     if not any(word in program.module.data for word in WORDS):
         return
-    for statement in program.statements:
-        for call in calls_in(statement):
-            if last_name(call.func) in _FILLS:
-                values = [*call.args, *(keyword.value for keyword in call.keywords)]
-                if any(_LARGEST < abs(_number(value, program)) < float("inf") for value in values):
-                    yield program.context.propose(Kind.TODO, call, _TOO_LARGE)
+    for _, call in program.statement_calls:
+        if last_name(call.func) in _FILLS:
+            values = [*call.args, *(keyword.value for keyword in call.keywords)]
+            if any(_LARGEST < abs(_number(value, program)) < float("inf") for value in values):
+                yield program.context.propose(Kind.TODO, call, _TOO_LARGE)
 
 
 def _number(node: ast.expr, program: PassModule) -> float:

@@ -168,8 +168,11 @@ _HAS_PRECISION = (b"autocast", b"GradScaler")
 
 def _loss_proposals(program: PassModule) -> Iterator[Proposal]:
     """Compute such losses in float32, outside of the autocast that their callers get; report masks."""
-    data = program.module.data
-    if not any(word in data for word in (*_LOSSES, *WORDS)) or not _is_trained(program):
+    data, neighbours = program.module.data, program.context.neighbours
+    if not any(word in data for word in (*_LOSSES, *WORDS)):
+        return
+    # A module of the project trains and gets mixed precision, and any imports something of this one.
+    if not neighbours.any_text(_TRAINS, *_HAS_PRECISION) or not neighbours.is_imported(program.context.path):
         return
     if existing_precision(program.module) is not None:
         return
@@ -192,9 +195,3 @@ def _proposals_of_losses(program: PassModule) -> Iterator[Proposal]:
         return
     if len(changes.items) > added:
         yield from changes.proposals()
-
-
-def _is_trained(program: PassModule) -> bool:
-    """Whether a module of the project trains and gets mixed precision, and any imports something of this one."""
-    neighbours, path = program.context.neighbours, program.context.path
-    return neighbours.any_text(_TRAINS, *_HAS_PRECISION) and neighbours.is_imported(path)

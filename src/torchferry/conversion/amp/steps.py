@@ -9,9 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from torchferry.conversion.amp.changes import UnclearStepError
-from torchferry.conversion.program.blocks import StatementTree, statements_below
+from torchferry.conversion.program.blocks import StatementTree
 from torchferry.conversion.program.functions import FUNCTIONS
-from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
+from torchferry.conversion.program.module import (
+    PassModule,
+    Routine,
+    called_method,
+    calls_below,
+    calls_in,
+    last_name,
+)
 from torchferry.source.module import PythonModule
 from torchferry.text import Text
 
@@ -105,7 +112,9 @@ class TrainingFinder:
             for part in (item, *item.helpers):
                 if part.problem is not None:
                     raise part.problem
-            self._check_autograd(item.routine)
+            for _, call in calls_below(item.routine):  # gradients that are taken beside the loss
+                if _takes_gradients(call, item.routine, self.program, _DEPTH):
+                    raise UnclearStepError(call, _AUTOGRAD.format(name="grad"))
             for statement in item.gradients:
                 # A scaled gradient that no step of the scaler follows would never be unscaled.
                 if all(self._is_elsewhere(statement, step.statement) for step in item.steps):
@@ -141,8 +150,7 @@ class TrainingFinder:
         calls = [
             (statement, routine, self.program.definition(call.func, routine))
             for routine in parts
-            for statement in statements_below(routine)
-            for call in calls_in(statement)
+            for statement, call in calls_below(routine)
         ]
         known = {item.routine: item for item in parts.values() if item.backwards and not item.steps}
         while True:
@@ -163,15 +171,14 @@ class TrainingFinder:
     def _training(self, routine: Routine) -> TrainingSteps:
         training = TrainingSteps(routine)
         unknown: list[ast.Call] = []
-        for statement in statements_below(routine):
-            for call in calls_in(statement):
-                if called_method(call) not in ("backward", "step"):
-                    continue
-                try:
-                    if not self._take(call, statement, training):
-                        unknown.append(call)
-                except UnclearStepError as problem:
-                    training.problem = training.problem or problem
+        for statement, call in calls_below(routine):
+            if called_method(call) not in ("backward", "step"):
+                continue
+            try:
+                if not self._take(call, statement, training):
+                    unknown.append(call)
+            except UnclearStepError as problem:
+                training.problem = training.problem or problem
         unknown = [call for call in unknown if not _NO_OPTIMIZER.search(last_name(call.func.value))]  # type: ignore[attr-defined]
         if training.backwards and not training.steps and unknown:
             training.problem = UnclearStepError(unknown[0], _UNKNOWN_STEP, is_certain=True)
@@ -205,13 +212,6 @@ class TrainingFinder:
             raise UnclearStepError(call, _VALUE)
         yield Backward(statement, call, loss)
 
-    def _check_autograd(self, routine: Routine) -> None:
-        """Gradients that are taken beside the loss, by this function or by one that it calls."""
-        for statement in statements_below(routine):
-            for call in calls_in(statement):
-                if _takes_gradients(call, routine, self.program, _DEPTH):
-                    raise UnclearStepError(call, _AUTOGRAD.format(name="grad"))
-
     def _step(self, call: ast.Call, statement: ast.stmt) -> Step:
         assert isinstance(call.func, ast.Attribute)
         if call.args or call.keywords:
@@ -236,12 +236,9 @@ class TrainingFinder:
             return True
         return ast.unparse(node) in self._zeroed and name not in self._models
 
-    @cached_property
-    def _calls(self) -> list[ast.Call]:
-        return [call for statement in self.program.statements for call in calls_in(statement)]
-
     def _owners(self, method: str) -> list[ast.expr]:
-        return [call.func.value for call in self._calls if called_method(call) == method]  # type: ignore[attr-defined]
+        calls = (call for _, call in self.program.statement_calls if called_method(call) == method)
+        return [call.func.value for call in calls]  # type: ignore[attr-defined]
 
     @cached_property
     def _zeroed(self) -> set[str]:
@@ -285,9 +282,7 @@ def _takes_gradients(call: ast.Call, routine: Routine, program: PassModule, dept
         return False
     other = program if found in program.scopes else _program_of(call.func, routine, program)
     return other is not None and any(
-        _takes_gradients(inner, found, other, depth - 1)
-        for statement in statements_below(found)
-        for inner in calls_in(statement)
+        _takes_gradients(inner, found, other, depth - 1) for _, inner in calls_below(found)
     )
 
 

@@ -320,9 +320,8 @@ def _make_scaler(changes: ModuleChanges, place: ScalerPlace, torch: str) -> None
 
 def _about_schedulers(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     steps = {step.call for training in trainings for step in training.steps}
-    for statement in program.statements:
-        for call in calls_in(statement):
-            is_step = called_method(call) == "step" and call not in steps
-            if is_step and "sched" in last_name(call.func.value).lower():  # type: ignore[attr-defined]
-                yield program.context.propose(Kind.INFO, call, _SCHEDULER)
-                return
+    for _, call in program.statement_calls:
+        is_step = called_method(call) == "step" and call not in steps
+        if is_step and "sched" in last_name(call.func.value).lower():  # type: ignore[attr-defined]
+            yield program.context.propose(Kind.INFO, call, _SCHEDULER)
+            return

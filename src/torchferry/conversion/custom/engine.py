@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from torchferry.conversion.custom.calls import RENAMED, changes_of_call, needed_imports
-from torchferry.conversion.custom.model import CallPattern, CustomRules, Slot, UserRule
+from torchferry.conversion.custom.model import CustomRules, Slot, UserRule
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.errors import RuleFileError
@@ -114,16 +114,12 @@ def _check_new_code(rule: UserRule) -> None:
     texts += [f"{item.before}(0){item.after}" if item.has_hole else item.text for item in templates]
     for text in texts:
         _, *inner = [node for node in ast.walk(ast.parse(f"_({text}\n)")) if isinstance(node, ast.Call)]
-        if any(_is_matched(node, rule.match) for node in inner):
+        names = [dotted_name(node.func) for node in inner] if rule.match.is_full else []
+        names += [last_name(node.func) for node in inner] if rule.match.is_last else []
+        if rule.match.name in names:
             raise RuleFileError(
                 f"{rule.place}: the new code calls {rule.match.name} itself, and would be changed again for ever: {text}"
             )
-
-
-def _is_matched(call: ast.Call, pattern: CallPattern) -> bool:
-    if pattern.is_last and last_name(call.func) == pattern.name:
-        return True
-    return pattern.is_full and dotted_name(call.func) == pattern.name
 
 
 def _shown(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from torchferry.conversion.program.blocks import DEFINITIONS, LOOPS, StatementTree, heads_of
+from torchferry.conversion.program.blocks import DEFINITIONS, LOOPS, StatementTree, heads_of, statements_below
 from torchferry.conversion.program.functions import (
     ASSIGNMENTS,
     FUNCTIONS,
@@ -33,6 +33,11 @@ def calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
         if isinstance(node, ast.Call):
             yield node
         waiting.extend(child_nodes(node)[::-1])
+
+
+def calls_below(node: ast.AST) -> Iterator[tuple[ast.stmt, ast.Call]]:
+    """The calls of all statements inside a module, a function or a compound statement, each with its statement."""
+    return ((statement, call) for statement in statements_below(node) for call in calls_in(statement))
 
 
 def called_method(call: ast.Call) -> str:
@@ -194,6 +199,11 @@ class PassModule(ProgramModule):
             return super().qualified(node)
         resolved = self.module.resolve(node, self.scopes[routine])
         return resolved.qualified if resolved else ""
+
+    @property
+    def statement_calls(self) -> Iterator[tuple[ast.stmt, ast.Call]]:
+        """The calls of all statements, those of definitions included, each with its statement."""
+        return ((statement, call) for statement in self.statements for call in calls_in(statement))
 
     def assignments(self, name: str) -> Iterator[tuple[ast.stmt, ast.expr]]:
         """Every statement that gives a variable or an attribute of this (last) name a value, with the value."""

@@ -178,16 +178,14 @@ class _Layout:
         known = [self._convolves(ast.unparse(other.func), other, routine) for other in fed]
         if _IMAGES.match(name) and not self._has_volumes and _is_held(call):
             return bool(known) and False not in known
-        return True in known and not any(self._takes_other_shapes(other, routine) for other in fed)
+        made_of = (self._sources_of(ast.unparse(other.func), other, routine) for other in fed)
+        others = (source is None or _OTHER_INPUTS.search(source) for sources in made_of for source in sources)
+        return True in known and not any(others)
 
     def _feeds(self, target: str, call: ast.Call) -> bool:
         """model(data)"""
         is_model = _MODELS.match(last_name(call.func)) or ast.unparse(call.func) in self._with_parameters
         return bool(is_model and call.args and ast.unparse(call.args[0]) == target)
-
-    def _takes_other_shapes(self, call: ast.Call, routine: Routine) -> bool:
-        sources = self._sources_of(ast.unparse(call.func), call, routine)
-        return any(source is None or _OTHER_INPUTS.search(source) for source in sources)
 
 
 def _spatial_dims(call: ast.Call) -> int:

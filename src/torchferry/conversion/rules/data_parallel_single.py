@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchferry.conversion.program.blocks import add_imports, indent_of, on_next_line, shares_its_line
-from torchferry.conversion.program.module import PassModule, calls_in
+from torchferry.conversion.program.module import PassModule
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
@@ -35,15 +35,13 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
     program = PassModule(context)
     models: set[str] = set()
     mover = program.free_name("inputs_to_device", "move_inputs_to_device")
-    for statement in program.statements:
-        for call in calls_in(statement):
-            if program.qualified(call.func, program.routine_of(statement)) not in _NAMES or not call.args:
-                continue
-            models.update(_targets(statement))
-            edits = _edits(program, statement, call, mover)
-            yield context.propose(Kind.CHANGE, call, _SINGLE, *edits)
-            if not any(_targets(statement)):
-                yield context.propose(Kind.TODO, statement, _INPUTS)
+    for statement, call in program.statement_calls:
+        if program.qualified(call.func, program.routine_of(statement)) not in _NAMES or not call.args:
+            continue
+        models.update(_targets(statement))
+        yield context.propose(Kind.CHANGE, call, _SINGLE, *_edits(program, statement, call, mover))
+        if not any(_targets(statement)):
+            yield context.propose(Kind.TODO, statement, _INPUTS)
     is_wrapped_otherwise = b"DistributedDataParallel" in context.module.data
     for node in ast.walk(context.module.tree) if models else ():
         if isinstance(node, ast.Attribute) and node.attr == "module" and ast.unparse(node.value) in models:

@@ -230,8 +230,11 @@ def import_changes(context: FileContext, said: list[Proposal], names: Collection
             line = "" if is_first else line
         yield from _left(context, node, names, [] if change is None else unused)
     anchor = _anchor(context, replaced) if line else None
-    if anchor is not None:
-        yield _beside(context, anchor, line)
+    if anchor is not None:  # on the line of the import, or below it where no comment follows there
+        rest = context.module.data[context.module.end(anchor) :].splitlines()[:1]
+        joint = "; " if rest and rest[0].strip() else context.module.newline
+        edit = context.module.insertion_after(anchor, joint + line)
+        yield context.propose(Kind.CHANGE, anchor, _ADDED.format(line=line), edit)
 
 
 def _left(
@@ -334,15 +337,6 @@ def _anchor(context: FileContext, replaced: list[Proposal]) -> ImportNode | None
 def _root(node: ImportNode) -> str:
     name = import_qualifier(node) if isinstance(node, ast.ImportFrom) else node.names[0].name
     return name.partition(".")[0]
-
-
-def _beside(context: FileContext, node: ImportNode, line: str) -> Proposal:
-    """On the line of the import, or below it where no comment follows there."""
-    module = context.module
-    rest = module.data[module.end(node) :].splitlines()[:1]
-    joint = "; " if rest and rest[0].strip() else module.newline
-    edit = module.insertion_after(node, joint + line)
-    return context.propose(Kind.CHANGE, node, _ADDED.format(line=line), edit)
 
 
 # How a dotted name is written in a place, by the names that the module imports.
