@@ -117,20 +117,11 @@ REPORTS: Reports[ExportReport] = Reports({"json": f"{__name__}:to_json"}, page=f
 def page_of(report: ExportReport, options: Options) -> Page:
     """What there is to say about an export."""
     exported = report.exported
-    nodes = sum(exported.operators.values())
-    said = [
-        (
-            _WROTE.format(
-                path=exported.output,
-                opset=exported.opset,
-                size=units.size(exported.bytes),
-                nodes=nodes,
-                way=exported.way,
-            ),
-            "bold",
-        ),
-        *_check_words(exported),
-    ]
+    size, nodes = units.size(exported.bytes), sum(exported.operators.values())
+    wrote = _WROTE.format(
+        path=exported.output, opset=exported.opset, size=size, nodes=nodes, way=exported.way
+    )
+    said = [(wrote, "bold"), *_check_words(exported)]
     if report.vendor:
         said += _vendor_words(report, report.vendor.name)
     tables = (_ports(exported), _checks(exported), _operators(exported, report.table))
@@ -150,41 +141,34 @@ def _check_words(exported: Exported) -> Iterator[tuple[Text, str]]:
         found = [check for check in exported.checks if check.verdict is verdict]
         if found:
             worst = max(found, key=lambda check: check.relative)
-            yield _finding(worst, words), "yellow" if worst.is_good else "bold red"
+            said = words.format(
+                output=worst.output, error=worst.error, relative=worst.relative, problem=worst.problem
+            )
+            if worst.onnx_off is not None and worst.pytorch_off is not None:
+                said = _OFF.format(said=said, onnx=worst.onnx_off, pytorch=worst.pytorch_off)
+            yield said, "yellow" if worst.is_good else "bold red"
 
 
-def _finding(check: Check, words: Text) -> Text:
-    said = words.format(
-        output=check.output, error=check.error, relative=check.relative, problem=check.problem
-    )
-    if check.onnx_off is None or check.pytorch_off is None:
-        return said
-    return _OFF.format(said=said, onnx=check.onnx_off, pytorch=check.pytorch_off)
-
-
-def _vendor_words(report: ExportReport, vendor: str) -> list[tuple[Text, str]]:
-    said: list[tuple[Text, str]] = []
+def _vendor_words(report: ExportReport, vendor: str) -> Iterator[tuple[Text, str]]:
     exported, table, command = report.exported, report.table, report.command
     least, most = table.opset_min, table.opset_max
     if least is not None and most is not None and not least <= exported.opset <= most:
-        said.append((_RANGE.format(vendor=vendor, least=least, most=most), "yellow"))
-    tool = table.tool
+        yield _RANGE.format(vendor=vendor, least=least, most=most), "yellow"
     if not table.operators:
-        said.append((_NO_LIST.format(vendor=vendor), ""))
+        yield _NO_LIST.format(vendor=vendor), ""
     elif report.not_listed:
         names = ", ".join(report.not_listed)
-        said.append((_NOT_TAKEN.format(tool=tool, vendor=vendor, names=names), "yellow"))
+        yield _NOT_TAKEN.format(tool=table.tool, vendor=vendor, names=names), "yellow"
     else:
-        said.append((_ALL_TAKEN.format(tool=tool, vendor=vendor, count=len(exported.operators)), "green"))
+        yield _ALL_TAKEN.format(tool=table.tool, vendor=vendor, count=len(exported.operators)), "green"
     if not table.has_tool:
-        said.append((_NO_TOOL.format(vendor=vendor), ""))
+        yield _NO_TOOL.format(vendor=vendor), ""
     elif report.was_run:
-        said.append((_CONVERTED.format(tool=tool), "green"))
+        yield _CONVERTED.format(tool=table.tool), "green"
     else:
-        said.append((_NEXT.format(vendor=vendor, command=shlex.join(command)), ""))
+        yield _NEXT.format(vendor=vendor, command=shlex.join(command)), ""
         if lacks_chip(command) and table.chip.en:
-            said.append((_CHIP.format(chip=CHIP, how=table.chip), ""))
-    return said
+            yield _CHIP.format(chip=CHIP, how=table.chip), ""
 
 
 def _ports(exported: Exported) -> Table:
@@ -193,15 +177,12 @@ def _ports(exported: Exported) -> Table:
         Column(Text("name", "名称"), is_whole=True),
         Column(Text("shape and dtype", "形状与类型")),
     )
-    return Table(
-        Text("Inputs and outputs", "输入与输出"),
-        columns,
-        tuple(
-            (Cell(kind), Cell(port.name, is_code=True), Cell(port.described))
-            for kind, ports in ((_IN, exported.inputs), (_OUT, exported.outputs))
-            for port in ports
-        ),
+    rows = tuple(
+        (Cell(kind), Cell(port.name, is_code=True), Cell(port.described))
+        for kind, ports in ((_IN, exported.inputs), (_OUT, exported.outputs))
+        for port in ports
     )
+    return Table(Text("Inputs and outputs", "输入与输出"), columns, rows)
 
 
 def _checks(exported: Exported) -> Table:
@@ -213,11 +194,8 @@ def _checks(exported: Exported) -> Table:
         Column(Text("of it", "占比"), is_number=True),
         Column(Text("verdict", "结论")),
     )
-    return Table(
-        Text("onnxruntime against PyTorch", "onnxruntime 与 PyTorch 对比"),
-        columns,
-        tuple(_check_row(check) for check in exported.checks),
-    )
+    title = Text("onnxruntime against PyTorch", "onnxruntime 与 PyTorch 对比")
+    return Table(title, columns, tuple(map(_check_row, exported.checks)))
 
 
 def _check_row(check: Check) -> tuple[Cell, ...]:

@@ -312,20 +312,16 @@ class _RuleReader:
     def _arguments(self) -> ArgumentChanges:
         path = (*self.path, "arguments")
         table = self._fitting(self.entry.get("arguments", {}), _ARGUMENT_KEYS, path)
+
+        def each(kind: str, read: Callable[[KeyPath, str, str], Any]) -> tuple[Any, ...]:
+            return tuple(read((*path, kind, key), key, text) for key, text in table.get(kind, {}).items())
+
         removed = enumerate(table.get("remove", ()))
         changes = ArgumentChanges(
-            add=tuple(
-                self._added((*path, "add", key), key, text) for key, text in table.get("add", {}).items()
-            ),
+            add=each("add", self._added),
             remove=tuple(self._slot((*path, "remove", number), item) for number, item in removed),
-            rename=tuple(
-                self._renamed((*path, "rename", old), old, new)
-                for old, new in table.get("rename", {}).items()
-            ),
-            replace=tuple(
-                self._replaced((*path, "replace", key), key, text)
-                for key, text in table.get("replace", {}).items()
-            ),
+            rename=each("rename", self._renamed),
+            replace=each("replace", self._replaced),
         )
         if "arguments" in self.entry and table == self.entry["arguments"] and not changes:
             self._add("arguments", f"says nothing to do; allowed are {', '.join(_ARGUMENT_KEYS)}")
