@@ -27,6 +27,16 @@ class Spelling:
     word: str = ""
     expression: str = ""
 
+    @property
+    def code(self) -> str:
+        """As it is written in code: the word in quotes, or the expression."""
+        return f'"{self.word}"' if self.word else self.expression
+
+    @property
+    def shown(self) -> str:
+        """As a message names it."""
+        return self.word or self.expression
+
 
 @dataclass(frozen=True)
 class Helper:

@@ -118,6 +118,13 @@ def import_qualifier(node: ast.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
+def imported_modules(node: ast.AST) -> list[str]:
+    """The modules that an import statement names; none for a relative import, or for any other statement."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+
+
 class _Builder:
     def __init__(self, result: ModuleScopes, lines: list[int] | None) -> None:
         self.result = result

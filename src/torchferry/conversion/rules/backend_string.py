@@ -49,7 +49,6 @@ BACKENDS = Vocabulary(
     target_word=lambda target: target.backend.word,
 )
 
-
 LABELS = replace(BACKENDS, default=RoleVerdict.UNCLEAR)
 
 
@@ -62,7 +61,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         yield site.remark(Kind.TODO, _PER_DEVICE_PORTABLE)
     elif _PER_DEVICE.match(text):
         words = [("cuda:nccl", f"{site.target.device.word}:{backend.word}")]
-        message = BACKEND_CHANGED.format(new=backend.word or backend.expression)
+        message = BACKEND_CHANGED.format(new=backend.shown)
         yield site.change(message, *rewrite_inside(site.module, site.node, words))
     elif text in ("nccl", "NCCL"):
         yield from _check_word(site, text)
@@ -71,11 +70,11 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
 def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
     """'nccl', or 'NCCL', which torch takes as well, but which may also be a label."""
     backend = site.target.backend
-    if not (backend.word or backend.expression):
+    if not backend.shown:
         yield site.remark(Kind.TODO, UNKNOWN_BACKEND.format(company=site.target.vendor.company_name))
         return
     spelling = Spelling(backend.word.upper() if word.isupper() else backend.word, backend.expression)
-    written = spelling.word or spelling.expression
+    written = spelling.shown
     role = role_of(site, LABELS if word.isupper() else BACKENDS)
     is_library = bool(_LIBRARY_FUNCTION.search(called_name(site.parent)))  # find_library('nccl')
     if role.verdict is RoleVerdict.YES and not is_library:

@@ -62,11 +62,10 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         return
     verb = _PORTABLE if site.target.is_portable else _VERBS[vendor.data_parallel]
     is_unknown = vendor.data_parallel is Support.UNKNOWN and not site.target.is_portable
-    backend = site.target.backend
     words = {
         "company": vendor.company_name,
         "module": vendor.torch_module,
-        "backend": f'"{backend.word}"' if backend.word else backend.expression,
+        "backend": site.target.backend.code,
     }
     recipe = _BESIDE if b"DistributedDataParallel" in site.module.data else _RECIPE
     kind = Kind.UNKNOWN if is_unknown else Kind.TODO

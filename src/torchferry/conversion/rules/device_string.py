@@ -73,12 +73,12 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if role.verdict is RoleVerdict.UNCLEAR and strong:
         role = StringRole(RoleVerdict.YES)
     if isinstance(site.node, ast.Constant) and isinstance(site.node.value, bytes):
-        yield site.remark(Kind.TODO, _BYTES.format(new=_written(site.target.device)))
+        yield site.remark(Kind.TODO, _BYTES.format(new=site.target.device.shown))
     elif role.verdict is RoleVerdict.YES:
         yield _change(site)
     elif role.verdict is RoleVerdict.UNCLEAR:
-        new = _written(site.target.device)
-        yield site.remark(Kind.TODO, _UNCLEAR.format(reason=role.reason, new=new))
+        message = _UNCLEAR.format(reason=role.reason, new=site.target.device.shown)
+        yield site.remark(Kind.TODO, message)
     elif not role.is_prose and not _is_attribute_of_torch(site):
         yield site.remark(Kind.INFO, left_because(role))
 
@@ -126,13 +126,13 @@ def _is_template_use(site: Site[ast.expr]) -> bool:
 
 def _change(site: Site[ast.expr]) -> Proposal:
     if site.target.is_portable and _replaces_processor(site):
-        return site.remark(Kind.TODO, _KEY_OF_PROCESSOR.format(new=_written(site.target.device)))
+        return site.remark(Kind.TODO, _KEY_OF_PROCESSOR.format(new=site.target.device.shown))
     edits = _portable_comparison(site) if site.target.is_portable else []
     needs_prelude = not edits
     edits = edits or respell(site.module, site.node, "cuda", site.target.device)
     edits += _prefix_length(site) + _index_of_location(site)
     if not edits:
-        return site.remark(Kind.TODO, _PIECES.format(new=_written(site.target.device)))
+        return site.remark(Kind.TODO, _PIECES.format(new=site.target.device.shown))
     return site.change(DEVICE_CHANGED, *edits, needs_prelude=needs_prelude)
 
 
@@ -199,11 +199,6 @@ _OPPOSITE: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.In: ("in", "not in"),
     ast.NotIn: ("not in", "in"),
 }
-
-
-def _written(spelling: Spelling) -> str:
-    return spelling.word or spelling.expression
-
 
 RULE = Rule(
     id="TF105",

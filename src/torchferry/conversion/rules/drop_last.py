@@ -21,7 +21,6 @@ _EVALUATES = Text(
     "评估需要全部样本：保留最后一批；若其形状引起重新编译，可补齐",
 )
 
-
 _UNCLEAR = Text(
     "nothing says whether it trains or evaluates: if it trains, write drop_last=True",
     "无法判断用于训练还是评估：若用于训练，请写 drop_last=True",

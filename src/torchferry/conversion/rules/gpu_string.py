@@ -47,8 +47,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
             return
     elif ":" not in word or role_of(site, _NAMED).verdict is not RoleVerdict.YES:
         return
-    device = site.target.device
-    yield site.remark(Kind.TODO, _REPORTED.format(new=device.word or device.expression))
+    yield site.remark(Kind.TODO, _REPORTED.format(new=site.target.device.shown))
 
 
 def _word(node: ast.expr) -> str:

@@ -19,7 +19,6 @@ OWN = Text(
     "left as it is: an is_cuda of your own, not the tensor's", "保持不变：是您自己的 is_cuda，而非张量的"
 )
 
-
 _OPTIONS = re.compile(r"(?i)_?(args?|opts?|options|cfg|conf|config|hparams|params|flags|settings)$")
 _SET = re.compile(rb"\bself\.is_cuda\s*(?::[^=\n]*)?=[^=]")
 

@@ -14,6 +14,7 @@ from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
+from torchferry.source.scopes import imported_modules
 from torchferry.text import Text
 from torchferry.vendors.calls import LibraryCalls, load_libraries
 
@@ -124,17 +125,15 @@ def _below_import(site: Site[Any], library: LibraryCalls, line: str) -> list[Edi
     packages = {call.partition(".")[0] for call in library.calls}
     last: ast.stmt | None = None
     for node in site.module.tree.body:
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if any(name.partition(".")[0] in packages for name in names):
+        if any(name.partition(".")[0] in packages for name in imported_modules(node)):
             last = node
     return lines_below(site.module, last, [line]) if last else add_imports(site.module, [line])
 
 
 def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
     """The argument that decides the device, where the call leaves it to the library."""
-    call, device = site.node, site.target.device
-    written = library.write.format(device=f'"{device.word}"' if device.word else device.expression)
+    call = site.node
+    written = library.write.format(device=site.target.device.code)
     words = {"library": library.name, "what": library.what, "argument": library.argument, "device": written}
     given = next((item.value for item in call.keywords if item.arg == library.argument), None)
     if given is None and 0 <= library.position < len(call.args):

@@ -30,7 +30,7 @@ _BACKEND_NAMES = frozenset(
 def _rename(qualified: str, context: FileContext) -> Rename | None:
     if not qualified.startswith(("torch.distributed.", "torch._C._distributed_c10d.")):
         return None
-    if qualified in _AVAILABLE and _backend(context):
+    if qualified in _AVAILABLE and context.target.backend.code:
         new = qualified.replace("is_nccl_available", "is_backend_available")
         return Rename(qualified, new, Kind.CHANGE, _ASKED)
     if qualified in _BACKEND_NAMES and context.target.backend.word:
@@ -44,15 +44,10 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     """The general question needs to be told which backend it is about."""
-    if site.qualified(site.node.func) not in _AVAILABLE or site.node.args or not _backend(site.context):
+    if site.qualified(site.node.func) not in _AVAILABLE or site.node.args or not site.target.backend.code:
         return
     closing = site.module.end(site.node) - 1
-    yield site.change(_ASKED, Edit(closing, closing, _backend(site.context)))
-
-
-def _backend(context: FileContext) -> str:
-    backend = context.target.backend
-    return f'"{backend.word}"' if backend.word else backend.expression
+    yield site.change(_ASKED, Edit(closing, closing, site.target.backend.code))
 
 
 RULE = Rule(

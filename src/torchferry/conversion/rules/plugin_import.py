@@ -23,7 +23,7 @@ from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 from torchferry.source.names import dotted_name, last_name
-from torchferry.source.scopes import Scope, import_qualifier
+from torchferry.source.scopes import Scope, import_qualifier, imported_modules
 from torchferry.source.walk import nodes_on_lines
 from torchferry.text import Text
 
@@ -154,13 +154,8 @@ def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
     found: list[tuple[Scope, ImportNode]] = []
     for unit in context.module.scopes.units:
         node = unit.node
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [import_qualifier(node)]
-        else:
-            continue
-        if any(name.partition(".")[0] == "torch" for name in names):
+        is_torch = any(name.partition(".")[0] == "torch" for name in imported_modules(node))
+        if is_torch and isinstance(node, (ast.Import, ast.ImportFrom)):
             found.append((unit.scope, node))
     found.sort(key=lambda item: item[1].lineno)
     for_types = _lines_for_type_checkers(context.module.tree)

@@ -90,8 +90,7 @@ def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
     """profile(use_cuda=flag) as profile(use_device=...)"""
     if site.qualified(call.func) not in _PROFILERS:
         return
-    device = site.target.device
-    written = f'"{device.word}"' if device.word else device.expression
+    written = site.target.device.code
     for keyword in call.keywords:
         if keyword.arg != "use_cuda":
             continue

@@ -71,7 +71,7 @@ def _setting(node: ast.AST) -> tuple[str, ast.expr | None]:
 def _check_default(site: Site[ast.AST], value: object) -> Iterator[Proposal]:
     if isinstance(value, str) and "{{" in value and _DEFAULT.search(value):
         word = site.target.backend if "nccl" in value else site.target.device
-        yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.word or word.expression))
+        yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.shown))
 
 
 def _check_profiler(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:
