@@ -123,7 +123,7 @@ def test_a_log_that_cant_be_read(
             raise PermissionError(13, "Permission denied", str(file))
         return real(file, *rest)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("torchferry.logs.reading.open", refusing, raising=False)
+    monkeypatch.setattr("torchferry.logs.open", refusing, raising=False)
     code, out, _ = run(capfd, log.parent, "--lang", "en")
     assert code == 3
     assert "other.log can't be read: Permission denied" in out and "device memory is exhausted" in out

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.explanation.explaining import all_rules, cause, explained, ids
+from torchferry import logs as log_reading
 from torchferry.explanation.explaining import explain_logs
 from torchferry.explanation.model import Explanation, Log
 from torchferry.explanation.report import clock, page_of
 from torchferry.explanation.scanning import MOST_FORMS, MOST_TRACEBACKS, WHOLE, Findings, Repetitions, Scanner
-from torchferry.logs import reading as log_reading
 from torchferry.report.formats import Options
 from torchferry.vendors.error_patterns import Effect
 

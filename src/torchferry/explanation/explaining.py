@@ -15,7 +15,7 @@ from torchferry.explanation.model import UNKNOWN_RANK, Explanation, Failure, Fou
 from torchferry.explanation.reading import LogReader
 from torchferry.explanation.report import cause_of, remedy_of
 from torchferry.explanation.rules import RuleBook, rule_book
-from torchferry.logs.reading import blocks, blocks_of_file, log_files
+from torchferry.logs import blocks, blocks_of_file, log_files
 from torchferry.text import Text
 from torchferry.vendors.error_patterns import Effect, load_errors
 from torchferry.vendors.model import Vendor

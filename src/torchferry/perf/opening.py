@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from torchferry.errors import InputError
-from torchferry.logs.reading import log_files
+from torchferry.logs import log_files
 from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
 from torchferry.perf.oplog.reading import host_log_of, read_oplog
 from torchferry.perf.run import Run

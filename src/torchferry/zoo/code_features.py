@@ -104,60 +104,28 @@ def _is_off(words: Mapping[str | None, ast.expr]) -> bool:
 
 
 # Libraries that do it for the program where its configuration asks for it.
-_LIBRARIES = frozenset(
-    (
-        "accelerate.Accelerator",
-        "colossalai.booster.Booster",
-        "composer.Trainer",
-        "deepspeed.initialize",
-        "lightning.Fabric",
-        "lightning.Trainer",
-        "lightning.fabric.Fabric",
-        "lightning.pytorch.Trainer",
-        "mmengine.runner.Runner",
-        "pytorch_lightning.Trainer",
-        "transformers.Seq2SeqTrainer",
-        "transformers.Trainer",
-        "trl.SFTTrainer",
-        "ultralytics.YOLO",
-    )
-)
-_DISTRIBUTED = frozenset(
-    (
-        "torch.nn.parallel.DistributedDataParallel",
-        "torch.nn.parallel.distributed.DistributedDataParallel",
-        "torch.distributed.fsdp.FullyShardedDataParallel",
-        "torch.distributed.fsdp.fully_shard",
-        "torch.distributed._composable.replicate",
-        "horovod.torch.DistributedOptimizer",
-        "mmcv.parallel.MMDistributedDataParallel",
-        "mmengine.model.MMDistributedDataParallel",
-    )
-)
-_AMP = frozenset(
-    (
-        "torch.autocast",
-        "torch.amp.autocast",
-        "torch.amp.autocast_mode.autocast",
-        "torch.cuda.amp.autocast",
-        "torch.cuda.amp.autocast_mode.autocast",
-        "mmengine.optim.AmpOptimWrapper",
-        "mmcv.runner.auto_fp16",
-    )
-)
+_LIBRARIES = {
+    "accelerate.Accelerator", "colossalai.booster.Booster", "composer.Trainer", "deepspeed.initialize",
+    "lightning.Fabric", "lightning.Trainer", "lightning.fabric.Fabric", "lightning.pytorch.Trainer",
+    "mmengine.runner.Runner", "pytorch_lightning.Trainer", "transformers.Seq2SeqTrainer", "transformers.Trainer",
+    "trl.SFTTrainer", "ultralytics.YOLO",
+}  # fmt: skip
+_DISTRIBUTED = {
+    "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel",
+    "torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.replicate", "horovod.torch.DistributedOptimizer",
+    "mmcv.parallel.MMDistributedDataParallel", "mmengine.model.MMDistributedDataParallel",
+}  # fmt: skip
+_AMP = {
+    "torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.cuda.amp.autocast",
+    "torch.cuda.amp.autocast_mode.autocast", "mmengine.optim.AmpOptimWrapper", "mmcv.runner.auto_fp16",
+}  # fmt: skip
 # Built for CUDA alone, where the vendor has no build of its own.
-_APEX = {
-    "amp": frozenset(("apex.amp.initialize",)),
-    "distributed": frozenset(("apex.parallel.DistributedDataParallel",)),
-}
-ONE_PROCESS = frozenset(("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"))
+_APEX = {"amp": {"apex.amp.initialize"}, "distributed": {"apex.parallel.DistributedDataParallel"}}
+ONE_PROCESS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
 # Arguments of those libraries that say it, and values that say no; others, where they are written out, say yes.
-_ARGUMENTS = {
-    "amp": ("mixed_precision", "precision", "fp16", "bf16"),
-    "distributed": ("strategy",),
-}
+_ARGUMENTS = {"amp": ("mixed_precision", "precision", "fp16", "bf16"), "distributed": ("strategy",)}
 _NO = frozenset((False, None, 0, 32, 64, "no", "fp32", "32", "32-true", "64", "64-true", "dp"))
-_UNSAID = frozenset(("auto",))
 _CONFIGURES = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
 _ASKS_FOR_THE_TYPE = ("isinstance", "issubclass", "hasattr", "type")
 
@@ -192,10 +160,10 @@ def uses(
     """Every place that shows a feature; `options` are those that are off by default, by their attribute."""
     places = filter(None, (f"{vendor.torch_module}.amp", f"{vendor.plugin}.amp", vendor.amp_module))
     own = {f"{place}.{ending}" for place in places for ending in ("autocast", "autocast_mode.autocast")}
-    wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | own}.get(feature, frozenset())
-    apex = _APEX.get(feature, frozenset())
+    wanted = {"distributed": _DISTRIBUTED, "amp": _AMP | own}.get(feature, set())
+    apex = _APEX.get(feature, set())
     if vendor.has_apex:
-        wanted, apex = wanted | apex, frozenset()
+        wanted, apex = wanted | apex, set()
     for file, module in modules.items():
         conditions = Conditions(module.tree)
         for name, node, place in _names(module):
@@ -275,7 +243,7 @@ def _judged(
 def _of_library(feature: str, call: ast.Call | None) -> Certainty:
     for word in call.keywords if call else ():
         if word.arg in _ARGUMENTS.get(feature, ()) and isinstance(word.value, ast.Constant):
-            if word.value.value in _UNSAID:
+            if word.value.value == "auto":  # that says nothing
                 continue
             return Certainty.OFF if word.value.value in _NO else Certainty.SHOWN
     return Certainty.LIBRARY

@@ -122,7 +122,7 @@ class _Log:
     """One run: what it shows, and the file that says so."""
 
     shows: RunEvidence
-    path: str  # in the delivery
+    path: str  # in the delivery; "": there is none
     data: bytes
 
 
@@ -145,7 +145,7 @@ def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, pla
     _carry_licence(outcome, origin)
     found = candidates(str(outcome.folder), outcome.entries)
     main = _main(request, outcome, found)
-    curves = [log.shows.curves.get("loss", StepCurve(())) if log else StepCurve(()) for log in logs]
+    curves = [log.shows.curves.get("loss", StepCurve(())) for log in logs]
     has_both = all(curve.values for curve in curves)
     picture = draw(curves[0], curves[1], (table.original_log, table.port_log)) if has_both else ""
     facts = _facts(request, place, vendor, table, outcome, logs)
@@ -177,19 +177,21 @@ def _one_line_of_shell(arguments: str) -> str:
         raise InputError(f"--arguments {arguments!r}: {error}; quote the text as a shell wants it") from None
 
 
-def _logs(request: DeliveryRequest, table: ZooTable) -> tuple[_Log | None, _Log | None]:
+def _logs(request: DeliveryRequest, table: ZooTable) -> tuple[_Log, _Log]:
     """Of the original and of the port, read before anything is written. A proof holds both sides: one file is enough."""
     results, original = request.results, request.original
     if original is None and results is not None and holds_both(results):
         original = results
     return (
-        None if original is None else _log(original, table, table.original_log, of_original=True),
-        None if results is None else _log(results, table, table.port_log, of_original=False),
+        _log(original, table, table.original_log, of_original=True),
+        _log(results, table, table.port_log, of_original=False),
     )
 
 
-def _log(path: Path, table: ZooTable, name: str, of_original: bool) -> _Log:
+def _log(path: Path | None, table: ZooTable, name: str, of_original: bool) -> _Log:
     """A text is kept as the run has written it; what only TorchFerry reads, or is large, as what it shows."""
+    if path is None:
+        return _Log(RunEvidence(), "", b"")
     shows = read_evidence(path, of_original=of_original)
     if is_plain(path) and path.stat().st_size <= LARGE:
         suffix = path.suffix.lower() or ".log"
@@ -231,13 +233,13 @@ def _facts(
     vendor: Vendor,
     table: ZooTable,
     outcome: ProjectOutcome,
-    logs: tuple[_Log | None, _Log | None],
+    logs: tuple[_Log, _Log],
 ) -> DeliveryFacts:
     licences, licence = _licences(outcome), b""
     if licences:
         added = outcome.added.get(licences[0])
         licence = added.data if added else read_file(os.path.join(outcome.folder, licences[0]))
-    original, port = (log.shows if log else RunEvidence() for log in logs)
+    original, port = (log.shows for log in logs)
     return DeliveryFacts(
         place,
         vendor,
@@ -249,7 +251,7 @@ def _facts(
         licence=licence_name(licence.decode("utf-8", "replace")),
         licence_file=licences[0] if licences else "",
         rows=tuple(compare(original, port, table.relative_error, table.absolute_error)),
-        logs=tuple(log.path for log in logs if log),
+        logs=tuple(log.path for log in logs if log.path),
         simulated=bool(port.simulated),
     )
 
@@ -302,7 +304,7 @@ def _add_requirements(outcome: ProjectOutcome) -> list[str]:
 def _add_files(
     outcome: ProjectOutcome,
     facts: DeliveryFacts,
-    logs: tuple[_Log | None, _Log | None],
+    logs: tuple[_Log, _Log],
     picture: str,
     start: run_scripts.Start,
 ) -> None:
@@ -321,7 +323,7 @@ def _add_files(
     }
     if picture:
         added[facts.picture] = AddedFile(picture.encode())
-    added |= {log.path: AddedFile(log.data) for log in logs if log}
+    added |= {log.path: AddedFile(log.data) for log in logs if log.path}
     taken = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
     # what the project itself has under these names is its own, and stays
     outcome.added |= {path: file for path, file in added.items() if path not in taken}

@@ -91,7 +91,7 @@ def test_some_files_fail(
             raise PermissionError(13, "Permission denied", str(file))
         return real(file, *rest)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("torchferry.logs.reading.open", refusing, raising=False)
+    monkeypatch.setattr("torchferry.logs.open", refusing, raising=False)
     code, out, _ = run(capfd, changing, "--lang", "en")
     assert code == 3
     assert "plog-5.log can't be read: Permission denied" in out

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.perf.oplog.making import FLOAT, HALF, ND, LogWriter, tensor, training
+from torchferry import logs as log_reading
 from torchferry.errors import InputError
-from torchferry.logs import reading as log_reading
 from torchferry.perf.oplog import counting
 from torchferry.perf.oplog.counting import WarmUp
 from torchferry.perf.oplog.model import Basis, LoggedTensor, OpLog

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchferry.errors import InputError
-from torchferry.logs.reading import Progress, blocks_of_file
+from torchferry.logs import Progress, blocks_of_file
 from torchferry.perf.oplog.model import Basis, Compile, LoggedProcess, LoggedSignature, LoggedTensor, Operator
 from torchferry.text import Text
 from torchferry.vendors.host import HostLog

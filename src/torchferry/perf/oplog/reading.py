@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchferry.errors import InputError
-from torchferry.logs.reading import Progress, log_files
+from torchferry.logs import Progress, log_files
 from torchferry.perf.oplog.counting import Counter, Forms, Marks, OperatorCounts, WarmUp, hits, recompiles
 from torchferry.perf.oplog.model import Basis, OpLog
 from torchferry.text import Text

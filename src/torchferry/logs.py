@@ -1,4 +1,4 @@
-"""Reads logs of any size: which files, compressed or not, and their bytes in blocks of whole lines."""
+"""Reads logs of any size: which files are logs, packed or not, and their bytes in blocks of whole lines. No torch."""
 
 from __future__ import annotations
 
