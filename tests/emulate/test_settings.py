@@ -111,7 +111,7 @@ def test_the_choice(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch)
     folder = build._build(ASCEND, kept)[1].key
     built = Path(os.environ[CACHE_VARIABLE]) / build.CACHE / folder
     built.mkdir(parents=True)
-    for part in toolkits.load("cann").parts:
+    for part in toolkits.load("cann").libraries:
         (built / part.name).touch()
     chosen = plugin.choose(ASCEND)
     assert chosen.kind is DeviceKind.EMULATED and chosen.reason is not None
@@ -153,12 +153,12 @@ def test_a_toolkit_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 def test_libraries_come_after_those_that_they_link() -> None:
     for name in toolkits.names():
         seen: set[str] = set()
-        for part in toolkits.load(name).parts:
+        for part in toolkits.load(name).libraries:
             assert set(part.links) <= seen, part.name
             seen.add(part.name)
         assert all(
             (toolkits.load(name).sources / folder).is_dir()
-            for part in toolkits.load(name).parts
+            for part in toolkits.load(name).libraries
             for folder in part.folders
         )
 

@@ -165,8 +165,9 @@ def run(args: argparse.Namespace) -> int:
         raise RunError("--save-times and --times-of go with --time")
     vendor = get_vendor(args.to, args.vendor_path)
     need("a case calls operators of", "torch")
-    from torchferry.readiness.cases.describing import described_call, told
+    from torchferry.readiness.cases.bench import outcome_sentence
     from torchferry.readiness.cases.model import CaseVerdict, TrialFacts
+    from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.writing import write_case
 
     case, frame = _prepared(args, vendor)
@@ -180,7 +181,7 @@ def run(args: argparse.Namespace) -> int:
             return 0
         try:
             outcome = bench.run(file)
-            _say(args, told(outcome, vendor.name))
+            _say(args, outcome_sentence(outcome, vendor.name))
             if args.time:
                 _time(args, bench, file)
             if args.shrink:
@@ -199,15 +200,15 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
     import json
 
     from torchferry.files.aside import write_whole
-    from torchferry.readiness.cases.describing import told_elsewhere, told_times
+    from torchferry.readiness.cases.bench import elsewhere_sentences, time_sentences
     from torchferry.readiness.cases.writing import read_times
 
     elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
-    _say(args, *told_times(times))
+    _say(args, *time_sentences(times))
     if times.error:
         return
-    _say(args, *told_elsewhere(times, elsewhere, str(args.times_of)))
+    _say(args, *elsewhere_sentences(times, elsewhere, str(args.times_of)))
     if args.save_times is not None:
         data = {
             "format": "torchferry-times",
@@ -302,7 +303,7 @@ def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
 
 
 def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileFrame, scratch: Path) -> Path:
-    from torchferry.readiness.cases.describing import WROTE, WROTE_WITH_DATA
+    from torchferry.readiness.cases.bench import WROTE, WROTE_WITH_DATA
     from torchferry.readiness.cases.writing import data_name, kept_tensors, render, write_case
     from torchferry.report.streams import reader_may_leave
 
@@ -327,15 +328,15 @@ def _shrink(
     scratch: Path,
     vendor: Vendor,
 ) -> None:
-    from torchferry.readiness.cases.describing import (
+    from torchferry.readiness.cases.bench import (
         NOT_FINISHED,
         NOT_STEADY,
         NOTHING_TO_SHRINK,
         SHRUNK,
-        described_call,
-        told,
+        outcome_sentence,
     )
     from torchferry.readiness.cases.model import CaseVerdict
+    from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.shrinking import shrink
     from torchferry.readiness.cases.writing import write_case
     from torchferry.report.progress import status_line
@@ -365,7 +366,7 @@ def _shrink(
         rest = NOT_FINISHED.format(trials=found.trials)
         said = Text(said.en + rest.en, said.zh + rest.zh)
     _say(args, said)
-    _say(args, told(found.outcome, vendor.name))
+    _say(args, outcome_sentence(found.outcome, vendor.name))
     if not found.steady:
         _say(args, NOT_STEADY)
     _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -22,7 +23,8 @@ from torchferry.emulate.environment import EmulationSettings
 from torchferry.emulate.toolkits import Toolkit, put_on_path
 from torchferry.errors import RunError
 from torchferry.observe import torchvision_operators
-from torchferry.sim import simulated
+from torchferry.sim import simulated, summary
+from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, SimulatedProcess
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -44,7 +46,7 @@ class Libraries:
     def __init__(self, toolkit: Toolkit, folder: Path) -> None:
         self._toolkit = toolkit
         self._loaded = []
-        for part in toolkit.parts:
+        for part in toolkit.libraries:
             try:
                 self._loaded.append(ctypes.CDLL(str(folder / part.name), os.RTLD_GLOBAL | os.RTLD_NOW))
             except OSError as error:
@@ -206,3 +208,41 @@ def environment_kept() -> Iterator[None]:
         for name, value in before.items():
             if os.environ.get(name) != value:
                 os.environ[name] = value
+
+
+def report_at_exit(folder: Path) -> None:
+    """Leave this process's part of the summary of a run when it ends, by the counters of the vendor's plugin."""
+    summary.report_at_exit(folder, collect)
+
+
+def collect() -> SimulatedProcess | None:
+    """What this process has used so far; None if it never touched the device."""
+    now = active()
+    if now is None:
+        return None
+    devices = _devices(getattr(torch, now.vendor.device_type), now.settings.memory)
+    operators = tuple(
+        OperatorCount(use.name, use.calls, MISSING if use.is_missing else "kernel")
+        for use in now.libraries.uses()
+    )
+    return summary.used_by_this_process(devices, operators)
+
+
+def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:
+    """A process that was forked from one with a device can't ask for it, nor has it used it."""
+    is_forked = getattr(module, "_is_in_bad_fork", lambda: False)()
+    if is_forked or not module.is_initialized():
+        return ()
+    stats = map(module.memory_stats, range(module.device_count()))
+    uses = [
+        DeviceUse(
+            index=index,
+            peak_allocated=used.get("allocated_bytes.all.peak", 0),
+            peak_reserved=used.get("reserved_bytes.all.peak", 0),
+            limit=limit,
+            allocations=used.get("allocation.all.allocated", 0),
+            out_of_memory=used.get("num_ooms", 0),
+        )
+        for index, used in enumerate(stats)
+    ]
+    return tuple(use for use in uses if use.allocations or use.out_of_memory)

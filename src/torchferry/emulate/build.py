@@ -72,7 +72,7 @@ def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]
     toolkit = toolkits.load(vendor.emulation.toolkit)
     torch = find_torch()
     headers = _Headers(toolkit, plugin, vendor.plugin)
-    libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.parts)
+    libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.libraries)
     product = Product(libraries, f"the emulated {toolkit.name}", finish=toolkit.make_home)
     return product, building.NativeBuild(torch, product)
 

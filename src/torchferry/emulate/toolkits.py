@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,10 @@ class Toolkit:
     configure: str
     uses: str
     share_randomness: str
-    parts: tuple[ToolkitLibrary, ...]
-    home: Mapping[str, tuple[str, ...]]  # variable that names a folder of the toolkit -> folders in that
+    libraries: tuple[ToolkitLibrary, ...]
+    home: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # variable that names a folder of the toolkit -> folders in that
     programs: tuple[EmulatedProgram, ...] = ()
 
     def home_folders(self, place: Path) -> dict[str, Path]:
@@ -131,14 +133,4 @@ def load(name: str) -> Toolkit:
     """The toolkit of this name, one of `names()`."""
     folder = _FOLDER / name
     data: dict[str, Any] = toml_module().loads((folder / TABLE).read_text("utf-8"))
-    return Toolkit(
-        folder,
-        data["name"],
-        tuple(data["headers"]),
-        data["configure"],
-        data["uses"],
-        data["share_randomness"],
-        tuple(from_plain(ToolkitLibrary, row) for row in data["libraries"]),
-        {variable: tuple(folders) for variable, folders in data.get("home", {}).items()},
-        tuple(from_plain(EmulatedProgram, row) for row in data.get("programs", ())),
-    )
+    return from_plain(Toolkit, {"folder": folder, **data})

@@ -138,7 +138,7 @@ def _activate(settings: SimSettings | EmulationSettings) -> None:
     if isinstance(settings, SimSettings):
         activation, summary = "torchferry.sim.activation", "torchferry.sim.summary"
     else:
-        activation, summary = "torchferry.emulate.activation", "torchferry.emulate.summary_part"
+        activation, summary = "torchferry.emulate.activation", "torchferry.emulate.activation"
     importlib.import_module(activation).activate_settings(settings)
     if settings.summary_folder:
         importlib.import_module(summary).report_at_exit(Path(settings.summary_folder))

@@ -54,7 +54,7 @@ def main(rank: int, ranks: int, folder: Path, modules: list[str]) -> None:
 
 def _left_out() -> set[str]:
     """Messages side by side need HcclGroupStart, which the plugin looks for in a library of its own."""
-    has_groups = any(part.name == "libhcomm.so" for part in toolkits.load("cann").parts)
+    has_groups = any(part.name == "libhcomm.so" for part in toolkits.load("cann").libraries)
     return {*DIFFERENT} | (set() if has_groups else {"check_batched_send_and_receive"})
 
 

@@ -7,7 +7,7 @@ import pytest
 from torchferry.errors import InputError
 from torchferry.readiness.cases.building import CaseRequest, build
 from torchferry.readiness.cases.contents import check_fits
-from torchferry.readiness.cases.describing import described
+from torchferry.readiness.cases.notation import described
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from torchferry.errors import InputError
 from torchferry.readiness.cases import notation
-from torchferry.readiness.cases.describing import described
 from torchferry.readiness.cases.model import Draw, TensorContents, TensorInput
-from torchferry.readiness.cases.notation import parse_init, parse_input, parse_inputs, parse_value
+from torchferry.readiness.cases.notation import described, parse_init, parse_input, parse_inputs, parse_value
 from torchferry.readiness.model import Special
 
 

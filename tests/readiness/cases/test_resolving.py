@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from torchferry.errors import InputError
-from torchferry.readiness.cases.describing import described
 from torchferry.readiness.cases.model import CalleeKind
-from torchferry.readiness.cases.notation import parse_input
+from torchferry.readiness.cases.notation import described, parse_input
 from torchferry.readiness.cases.resolving import arranged, resolve
 
 

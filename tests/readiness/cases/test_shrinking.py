@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchferry.readiness.cases.describing import described_call
 from torchferry.readiness.cases.model import (
     Callee,
     CalleeKind,
@@ -18,7 +17,7 @@ from torchferry.readiness.cases.model import (
     CaseVerdict,
     TensorInput,
 )
-from torchferry.readiness.cases.notation import parse_input
+from torchferry.readiness.cases.notation import described_call, parse_input
 from torchferry.readiness.cases.shrinking import MOST_DEATHS, Smallest, Try, failure_key, shrink
 
 DIFFERS = CaseOutcome(CaseVerdict.DIFFERS, "test_forward", "output: the values differ: 3 of 4", "values")

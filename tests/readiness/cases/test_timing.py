@@ -12,7 +12,7 @@ import torch
 from torchferry.cli.main import main
 from torchferry.errors import InputError
 from torchferry.readiness.cases import comparing
-from torchferry.readiness.cases.describing import told_elsewhere, told_times
+from torchferry.readiness.cases.bench import elsewhere_sentences, time_sentences
 from torchferry.readiness.cases.model import Times
 from torchferry.readiness.cases.worker import measured
 from torchferry.readiness.cases.writing import read_times
@@ -40,19 +40,19 @@ def test_every_device_is_measured_as_often() -> None:
 def test_ratios_are_of_the_same_round_with_their_spread() -> None:
     """A machine that becomes slower in some rounds does so for both."""
     times = Times({"cpu": [1e-3, 1e-3, 5e-3, 1e-3], "npu": [2e-3, 2e-3, 10e-3, 2e-3]})
-    said = [text.en for text in told_times(times)]
+    said = [text.en for text in time_sentences(times)]
     assert said == [
         "time of one call: cpu 1.00 ms, npu 2.00 ms",
         "npu takes 2 times as long as cpu (2 to 2 in the middle half of 4 rounds)",
     ]
-    (line,) = told_elsewhere(times, {"cpu": [1e-3], "cuda": [1e-5, 1e-5]}, "gpu.json")
+    (line,) = elsewhere_sentences(times, {"cpu": [1e-3], "cuda": [1e-5, 1e-5]}, "gpu.json")
     assert line.en.startswith("npu takes 200 times as long as cuda in gpu.json")
 
 
 def test_a_simulated_device_is_said_to_be_one() -> None:
-    said = [text.en for text in told_times(Times({"cpu": [1.0], "npu": [1.0]}, simulated=True))]
+    said = [text.en for text in time_sentences(Times({"cpu": [1.0], "npu": [1.0]}, simulated=True))]
     assert "says nothing of the real one" in said[-1]
-    assert [text.en for text in told_times(Times(error="no device"))] == ["not timed: no device"]
+    assert [text.en for text in time_sentences(Times(error="no device"))] == ["not timed: no device"]
 
 
 def test_files_of_times(tmp_path: Path) -> None:

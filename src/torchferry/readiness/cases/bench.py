@@ -1,4 +1,7 @@
-"""Runs cases in another process, which is replaced when a case takes it down or takes too long. Imports no torch."""
+"""Runs cases in another process, which is replaced when a case takes it down or takes too long, and says how they came out.
+
+Imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median, quantiles
 from typing import IO, TypeVar
 
-from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
+from torchferry.readiness.cases.model import (
+    CaseOutcome,
+    CaseVerdict,
+    Times,
+    TrialFacts,
+)
 from torchferry.readiness.cases.writing import VARIABLE
+from torchferry.report.safe import one_line
 from torchferry.settings import decode
-from torchferry.units import signal_name
+from torchferry.text import Text
+from torchferry.units import duration, signal_name
 
 _Answer = TypeVar("_Answer", TrialFacts, Times, CaseOutcome)
 
@@ -134,3 +145,103 @@ class Bench:
             if stream is not None:
                 stream.close()
         self._process = self._answers = self._words = None
+
+
+_DEVICE = Text("{vendor}'s device", "{vendor} 设备")
+_SIMULATED = Text("{vendor}'s simulated device", "模拟的 {vendor} 设备")
+_SAID = {
+    CaseVerdict.EQUAL: Text(
+        "equal: {device} computes what the CPU computes", "一致：{device}与 CPU 的结果相同"
+    ),
+    CaseVerdict.FALLS_BACK: Text(
+        "falls back to the CPU: {device} has no kernel for {operators}; results are equal",
+        "回退到 CPU：{device}没有 {operators} 的内核；结果一致",
+    ),
+    CaseVerdict.DIFFERS: Text(
+        "differs on {device}, {check}: {message}", "不一致（{device}，{check}）：{message}"
+    ),
+    CaseVerdict.RAISES: Text(
+        "raises on {device}, {check}: {message}", "报错（{device}，{check}）：{message}"
+    ),
+    CaseVerdict.CRASHES: Text(
+        "crashes on {device}: the process {message}", "崩溃（{device}）：进程 {message}"
+    ),
+    CaseVerdict.HANGS: Text("hangs on {device}: {message}", "无响应（{device}）：{message}"),
+    CaseVerdict.NO_DEVICE: Text("not run: {message}", "未运行：{message}"),
+    CaseVerdict.INVALID: Text("the CPU refuses these inputs: {message}", "CPU 拒绝这些输入：{message}"),
+}
+WROTE = Text("wrote {file}", "已写入 {file}")
+WROTE_WITH_DATA = Text(
+    "wrote {file}, and its recorded tensors to {data}", "已写入 {file}，录制的张量写入 {data}"
+)
+SHRUNK = Text(
+    "the smallest that fails alike ({trials} tried): {call}",
+    "以同样方式失败的最小用例（尝试 {trials} 次）：{call}",
+)
+NOT_FINISHED = Text(
+    "; there may be a smaller one: {trials} are the most that are tried",
+    "；可能还有更小的：最多尝试 {trials} 次",
+)
+NOT_STEADY = Text(
+    "it does not fail every time: run it several times, and do not take it for the smallest",
+    "该用例并非每次都失败：请多次运行，它未必是最小用例",
+)
+NOTHING_TO_SHRINK = Text("it does not fail: there is nothing to shrink", "用例未失败：无需缩小")
+TIME = Text("time of one call: {times}", "单次调用用时：{times}")
+RATIO = Text(
+    "{one} takes {ratio} times as long as {other} ({low} to {high} in the middle half of {rounds} rounds)",
+    "{one} 的用时是 {other} 的 {ratio} 倍（{rounds} 轮的中间一半为 {low} 到 {high}）",
+)
+ELSEWHERE = Text(
+    "{one} takes {ratio} times as long as {other} in {file} ({low} to {high})",
+    "{one} 的用时是 {file} 中 {other} 的 {ratio} 倍（{low} 到 {high}）",
+)
+TIMES_OF_SIMULATION = Text(
+    "the device is simulated by the CPU: its time says nothing of the real one's",
+    "该设备由 CPU 模拟：其用时不代表真实设备",
+)
+NOT_TIMED = Text("not timed: {reason}", "未能计时：{reason}")
+_CPU = "cpu"
+
+
+def time_sentences(times: Times) -> Iterator[Text]:
+    """What was measured, and each device against the CPU, round by round."""
+    if times.error:
+        yield NOT_TIMED.format(reason=one_line(times.error))
+        return
+    shown = ", ".join(f"{name} {duration(median(each))}" for name, each in times.seconds.items())
+    yield TIME.format(times=shown)
+    host = times.seconds[_CPU]
+    for name, each in times.seconds.items():
+        if name != _CPU:
+            ratios = [one / other for one, other in zip(each, host, strict=True)]
+            yield RATIO.format(one=name, other=_CPU, rounds=len(ratios), **_spread(ratios))
+    if times.simulated:
+        yield TIMES_OF_SIMULATION
+
+
+def elsewhere_sentences(times: Times, elsewhere: Mapping[str, Sequence[float]], file: str) -> Iterator[Text]:
+    """The device of the case against what was measured on another machine: a GPU there, else the CPU."""
+    mine = next((name for name in times.seconds if name != _CPU), None)
+    other = next((name for name in elsewhere if name != _CPU), _CPU)
+    if mine is None or not elsewhere.get(other):
+        return
+    ratios = [one / another for one in times.seconds[mine] for another in elsewhere[other]]
+    yield ELSEWHERE.format(one=mine, other=other, file=file, **_spread(ratios))
+
+
+def _spread(ratios: list[float]) -> dict[str, str]:
+    low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    found = {"ratio": middle, "low": low, "high": high}
+    return {name: f"{value:.2g}" if value < 100 else f"{value:,.0f}" for name, value in found.items()}
+
+
+def outcome_sentence(outcome: CaseOutcome, vendor: str) -> Text:
+    """How a case came out, in one line."""
+    device = (_SIMULATED if outcome.simulated else _DEVICE).format(vendor=vendor)
+    return _SAID[outcome.kind].format(
+        device=device,
+        operators=", ".join(outcome.operators),
+        check=outcome.check.removeprefix("test_"),
+        message=one_line(outcome.message),
+    )

@@ -12,7 +12,6 @@ from torchferry.errors import InputError
 from torchferry.observe.operators import find_overload
 from torchferry.readiness.capture_json import load
 from torchferry.readiness.cases.contents import check_fits, filled
-from torchferry.readiness.cases.describing import described
 from torchferry.readiness.cases.model import (
     Callee,
     CalleeKind,
@@ -23,7 +22,7 @@ from torchferry.readiness.cases.model import (
     TensorInput,
     contiguous,
 )
-from torchferry.readiness.cases.notation import parse_init, parse_inputs
+from torchferry.readiness.cases.notation import described, parse_init, parse_inputs
 from torchferry.readiness.cases.resolving import arranged, resolve
 from torchferry.readiness.model import TensorSpec, Use, Value
 

@@ -11,8 +11,8 @@ from typing import Any
 from torchferry import units
 from torchferry.errors import InputError
 from torchferry.readiness.cases import notation
-from torchferry.readiness.cases.describing import described
 from torchferry.readiness.cases.model import Case, CaseValue, Draw, TensorContents, TensorInput
+from torchferry.readiness.cases.notation import described
 from torchferry.readiness.model import TensorSpec
 
 _NORMAL = TensorContents(Draw.NORMAL)

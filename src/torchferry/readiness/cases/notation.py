@@ -1,4 +1,7 @@
-"""Reads what users write for an operator's arguments: 10x20:int64, dim=1, list(2x3, 2x3). Imports no torch."""
+"""The notation of the command line for an operator's arguments, read and written: 10x20:int64, dim=1, list(2x3, 2x3).
+
+Imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from dataclasses import replace
 
 from torchferry.errors import InputError
 from torchferry.readiness.cases.model import (
+    Case,
     CaseValue,
     Draw,
     TensorContents,
@@ -282,3 +286,42 @@ def _frozen(value: object) -> CaseValue:
 def _near(word: str) -> str:
     near = difflib.get_close_matches(word.partition("(")[0], [*ALL, *_DRAWS, *LAYOUTS], 1)
     return f" did you mean `{near[0]}`?" if near else ""
+
+
+def described_call(case: Case) -> str:
+    """A case as a call: aten::max.dim(8:int64:ints(-10,10), 0)."""
+    made = f"({_listed((), case.init)})" if case.init else ""
+    return f"{case.callee.name}{made}({_listed(case.args, case.kwargs)})"
+
+
+def described(value: CaseValue) -> str:
+    """An argument in the notation of the command line."""
+    if isinstance(value, TensorInput):
+        size = "x".join(map(str, value.shape)) or "scalar"
+        strides = [f"strides({','.join(map(str, value.stride))})"] if value.stride is not None else []
+        offset = [f"offset({value.offset})"] if value.offset else []
+        return ":".join([size, value.dtype, *_described_contents(value.contents), *strides, *offset])
+    if isinstance(value, Special):
+        return value.kind if value.kind in ("device", "generator") else value.text
+    if isinstance(value, tuple):
+        items = ", ".join(map(described, value))
+        return f"list({items})" if any(isinstance(item, TensorInput) for item in value) else f"[{items}]"
+    return repr(value)
+
+
+def _listed(args: tuple[CaseValue, ...], kwargs: tuple[tuple[str, CaseValue], ...]) -> str:
+    named = [described(value) if name.isdigit() else f"{name}={described(value)}" for name, value in kwargs]
+    return ", ".join([*map(described, args), *named])
+
+
+def _described_contents(contents: TensorContents) -> list[str]:
+    special = "".join(f"+{value}" for value in contents.special)
+    if contents.draw is Draw.DEFAULT:
+        return []
+    if contents.draw in (Draw.UNIFORM, Draw.INTS):
+        return [f"{contents.draw.value}({contents.low:g},{contents.high:g}){special}"]
+    if contents.draw is Draw.FULL:
+        return [f"full({contents.low:g}){special}"]
+    if contents.draw is Draw.STORED:
+        return [f"recorded({contents.key})"]
+    return [contents.draw.value + special]

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.contents import laid, overlaps, smallest_size
-from torchferry.readiness.cases.describing import described_call
 from torchferry.readiness.cases.model import (
     Case,
     CaseOutcome,
@@ -20,7 +19,7 @@ from torchferry.readiness.cases.model import (
     TensorInput,
     contiguous,
 )
-from torchferry.readiness.cases.notation import same_order
+from torchferry.readiness.cases.notation import described_call, same_order
 
 # Finds and replaces the values of a case, those in lists included; tensors of another shape keep what
 # they held.

@@ -107,40 +107,39 @@ NOTHING_KNOWN = Text(
     "nothing is known: the vendor's table lists none of the {count} operators",
     "情况未知：厂商的算子表未列出这 {count} 个算子中的任何一个",
 )
-# What follows the share: for one operator, for several.
+
+
+def _forms(one: str, several: str, zh: str) -> tuple[Text, Text]:
+    """A clause that follows the share: for one operator, for several."""
+    return Text(one, zh), Text(several, zh)
+
+
 CLAUSES = {
-    OperatorSupport.MISSING: (
-        Text("{count} operator is missing and raises: {names}", "{count} 个算子缺失并会报错：{names}"),
-        Text("{count} operators are missing and raise: {names}", "{count} 个算子缺失并会报错：{names}"),
+    OperatorSupport.MISSING: _forms(
+        "{count} operator is missing and raises: {names}",
+        "{count} operators are missing and raise: {names}",
+        "{count} 个算子缺失并会报错：{names}",
     ),
-    OperatorSupport.FALLBACK: (
-        Text("{count} operator falls back to the CPU: {names}", "{count} 个算子回退到 CPU：{names}"),
-        Text("{count} operators fall back to the CPU: {names}", "{count} 个算子回退到 CPU：{names}"),
+    OperatorSupport.FALLBACK: _forms(
+        "{count} operator falls back to the CPU: {names}",
+        "{count} operators fall back to the CPU: {names}",
+        "{count} 个算子回退到 CPU：{names}",
     ),
-    OperatorSupport.LIMITED: (
-        Text("{count} operator has a kernel with a limit: {names}", "{count} 个算子的内核有限制：{names}"),
-        Text("{count} operators have kernels with a limit: {names}", "{count} 个算子的内核有限制：{names}"),
+    OperatorSupport.LIMITED: _forms(
+        "{count} operator has a kernel with a limit: {names}",
+        "{count} operators have kernels with a limit: {names}",
+        "{count} 个算子的内核有限制：{names}",
     ),
 }
-UNLISTED = (
-    Text(
-        "{count} operator is unknown, because the vendor's table does not list all: {names}",
-        "{count} 个算子情况未知，因为厂商的算子表不完整：{names}",
-    ),
-    Text(
-        "{count} operators are unknown, because the vendor's table does not list all: {names}",
-        "{count} 个算子情况未知，因为厂商的算子表不完整：{names}",
-    ),
+UNLISTED = _forms(
+    "{count} operator is unknown, because the vendor's table does not list all: {names}",
+    "{count} operators are unknown, because the vendor's table does not list all: {names}",
+    "{count} 个算子情况未知，因为厂商的算子表不完整：{names}",
 )
-UNKNOWN = (
-    Text(
-        "{count} operator is unknown to the vendor's table: {names}",
-        "{count} 个算子未见于厂商的算子表：{names}",
-    ),
-    Text(
-        "{count} operators are unknown to the vendor's table: {names}",
-        "{count} 个算子未见于厂商的算子表：{names}",
-    ),
+UNKNOWN = _forms(
+    "{count} operator is unknown to the vendor's table: {names}",
+    "{count} operators are unknown to the vendor's table: {names}",
+    "{count} 个算子未见于厂商的算子表：{names}",
 )
 ABSENT = "–"
 ABSENT_MEANS = Text(

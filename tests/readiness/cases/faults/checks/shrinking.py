@@ -7,8 +7,8 @@ import torch
 from tests.readiness.cases.faults.injecting import Condition, fault
 from tests.readiness.cases.trying import facts_of, frame_for, made, outcome_of
 from tests.sim.checking import Target
-from torchferry.readiness.cases.describing import described_call
 from torchferry.readiness.cases.model import CaseVerdict
+from torchferry.readiness.cases.notation import described_call
 from torchferry.readiness.cases.shrinking import Smallest, shrink
 
 
