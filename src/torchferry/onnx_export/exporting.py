@@ -89,7 +89,11 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     tensors = signature.draw({}, 0)
     with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
         outputs = called(*tensors)
-    names = _output_names(request, called, len(outputs))
+    if not outputs:
+        raise RunError("the model gives no tensor; nothing can be exported")
+    if request.output_names and len(request.output_names) != len(outputs):
+        raise RunError(f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs")
+    names = request.output_names or called.output_names
     twice = sorted(name for name, count in Counter((*signature.names, *names)).items() if count > 1)
     if twice:  # in ONNX inputs and outputs share their names' space
         raise RunError(
@@ -105,14 +109,6 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
         made, said = simplified(made, folder / "ways")
         notes = [*notes, said]
     return _checked_and_written(request, made, way, asked, notes, folder)
-
-
-def _output_names(request: ExportRequest, called: TensorForward, count: int) -> tuple[str, ...]:
-    if not count:
-        raise RunError("the model gives no tensor; nothing can be exported")
-    if request.output_names and len(request.output_names) != count:
-        raise RunError(f"--output-names: {len(request.output_names)} names for {count} outputs")
-    return request.output_names or called.output_names
 
 
 def _output_axes(

@@ -56,15 +56,13 @@ def _profiles(exported: Exported) -> list[tuple[str, ...]]:
 
 
 def _filled(word: str, values: Mapping[str, str], table: OfflineTable, inputs: tuple[Port, ...]) -> list[str]:
-    shapes = [_shape(table, port) for port in inputs]
+    shapes: list[str] = []
+    for port in inputs:
+        sizes = ",".join(size if size.isdecimal() else table.free_size for size in port.shape)
+        shapes.append(table.shape.format(name=port.name, sizes=sizes))
     if word == "{shapes}" and table.shape_separator == " ":
         return shapes
     return [word.format(**values, shapes=table.shape_separator.join(shapes))]
-
-
-def _shape(table: OfflineTable, port: Port) -> str:
-    sizes = ",".join(size if size.isdecimal() else table.free_size for size in port.shape)
-    return table.shape.format(name=port.name, sizes=sizes)
 
 
 def lacks_chip(command: Sequence[str]) -> bool:

@@ -109,7 +109,7 @@ def call_text(module: PythonModule, call: ast.Call) -> CallText:
         arguments.append(
             WrittenArgument(
                 node,
-                _skip(module, begin, start),
+                start - len(_blank(module, begin, start).lstrip(_SPACE)),
                 end + len(_blank(module, end, until).rstrip(_SPACE)),
                 start,
                 end,
@@ -136,11 +136,6 @@ def _blank(module: PythonModule, start: int, end: int) -> bytes:
 def _find(module: PythonModule, sign: bytes, start: int, end: int) -> int:
     found = _blank(module, start, end).find(sign)
     return start + found if found >= 0 else -1
-
-
-def _skip(module: PythonModule, start: int, end: int) -> int:
-    text = _blank(module, start, end)
-    return start + len(text) - len(text.lstrip(_SPACE))
 
 
 # What a rule does to the arguments of one call.

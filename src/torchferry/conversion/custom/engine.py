@@ -95,7 +95,8 @@ def _check_chain(index: RuleIndex, first: UserRule) -> None:
     steps: list[str] = []
     while (found := index.renaming(name)) is not None and found[2]:
         rule, old, new = found
-        steps.append(f"{rule.place} makes {_shown(new)} of {_shown(old)}")
+        shown_new, shown_old = (item.removeprefix(f"{_SOME_MODULE}.") for item in (new, old))
+        steps.append(f"{rule.place} makes {shown_new} of {shown_old}")
         name = new + name[len(old) :]
         if len(steps) > LONGEST_CHAIN:
             chain = ", ".join(steps[:3])
@@ -120,10 +121,6 @@ def _check_new_code(rule: UserRule) -> None:
             raise RuleFileError(
                 f"{rule.place}: the new code calls {rule.match.name} itself, and would be changed again for ever: {text}"
             )
-
-
-def _shown(name: str) -> str:
-    return name.removeprefix(f"{_SOME_MODULE}.")
 
 
 _SUMMARY = Text("what your rule file says", "规则文件中的规则")

@@ -65,17 +65,14 @@ class JoinedCells:
             offset = 0
             for line, shown in zip(self._sources[cell].split("\n"), self._readings[cell].lines, strict=True):
                 self._lines.append(_Line(position, cell, offset, shown))
-                pieces.append(self._written(self._lines[-1]) + "\n")
+                text = shown.shown
+                if shown.stands_in or shown.hidden:
+                    text = f"{text.rstrip()}  #{self._tag}:{len(self._marked)}"
+                    self._marked.append(self._lines[-1])
+                pieces.append(f"{text}\n")
                 position += len(pieces[-1])
                 offset += len(line) + 1
         return "".join(pieces)
-
-    def _written(self, line: _Line) -> str:
-        shown = line.shown
-        if not (shown.stands_in or shown.hidden):
-            return shown.shown
-        self._marked.append(line)
-        return f"{shown.shown.rstrip()}  #{self._tag}:{len(self._marked) - 1}"
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -329,9 +326,8 @@ def _convert_foreign(decoded: DecodedText, name: str, path: str, job: FileJob) -
 
 def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
     """The one thing to say about a notebook in another language, if it has anything to do with CUDA."""
-    if NOTEBOOK not in job.rules.rules or not any(
-        SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells
-    ):
+    speaks_of_cuda = any(SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells)
+    if NOTEBOOK not in job.rules.rules or not speaks_of_cuda:
         return ()
     message = _OTHER_LANGUAGE.format(language=notebook.language)
     return (Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),)
