@@ -93,15 +93,9 @@ def encoded_tensor(tensor: TensorRecord) -> str:
 def _tensor_format(tensor: TensorRecord) -> str:
     """A tensor, but for its figures."""
     start = _tensor_start(
-        tensor.name,
-        tensor.dtype,
-        tensor.shape,
-        tensor.stride,
-        tensor.device,
-        tensor.role,
-        tensor.is_dense,
+        tensor.name, tensor.dtype, tensor.shape, tensor.stride, tensor.device, tensor.role, tensor.is_dense,
         tensor.unread,
-    )
+    )  # fmt: skip
     content = ',"content":%d' if tensor.content else ""
     offset = "" if tensor.offset is None else ',"offset":%d'
     statistics = "" if tensor.statistics is None else ',"statistics":%s'
@@ -195,25 +189,16 @@ def decoded_call(text: bytes | str) -> Call:
 
 def decoded_tensor(made: dict[str, Any]) -> TensorRecord:
     """A tensor from what JSON made of it."""
-    figures = made.get("statistics")
+    figures: Any = made.get("statistics")
+    statistics = None
+    if figures is not None:
+        plain: list[Any] = [float(each["float"]) if isinstance(each, dict) else each for each in figures]
+        statistics = Statistics(*plain)
     return TensorRecord(
-        made["name"],
-        made["dtype"],
-        tuple(made["shape"]),
-        tuple(made["stride"]),
-        made["device"],
-        made.get("role", ""),
-        made.get("content", 0),
-        made.get("offset"),
-        made.get("is_dense", True),
-        made.get("unread", ""),
-        None if figures is None else _statistics(figures),
-    )
-
-
-def _statistics(figures: list[Any]) -> Statistics:
-    plain: list[Any] = [float(each["float"]) if isinstance(each, dict) else each for each in figures]
-    return Statistics(*plain)
+        made["name"], made["dtype"], tuple(made["shape"]), tuple(made["stride"]), made["device"],
+        made.get("role", ""), made.get("content", 0), made.get("offset"), made.get("is_dense", True),
+        made.get("unread", ""), statistics,
+    )  # fmt: skip
 
 
 def encoded_header(header: RecordHeader) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from torchferry.accuracy.file.call_json import encoded_call
 from torchferry.accuracy.file.contents import shaped
 from torchferry.accuracy.file.dumps import DumpRecord
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.model import INPUT, OUTPUT, Call, Kept, TensorRecord
+from torchferry.accuracy.model import INPUT, OUTPUT, Kept, TensorRecord
+from torchferry.accuracy.native.standin import float8_values
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import folder_aside, remove_leftovers
 
@@ -45,7 +46,10 @@ def convert(
         if record.header.kept is Kept.STATISTICS:
             raise InputError(f"{path}: holds statistics and no tensors; record with --tensors to have them")
         try:
-            _check_free(folder)
+            if folder.exists() and not folder.is_dir():
+                raise OutputError(f"{folder}: is a file; name a folder")
+            if folder.is_dir() and any(folder.iterdir()):
+                raise OutputError(f"{folder}: is not empty; name a new folder")
             folder.parent.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder.parent)
             with folder_aside(folder.parent) as aside:
@@ -77,20 +81,14 @@ def write_dump_files(record: DumpRecord, folder: Path) -> int:
     return count
 
 
-def _check_free(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder}: is a file; name a folder")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder}: is not empty; name a new folder")
-
-
 def _write_calls(record: Record, folder: Path, form: Form, progress: Callable[[int, int], None]) -> int:
     total, count = len(record.calls), 0
     digits = len(str(total))
     for done, call in enumerate(record.calls, 1):
         place = folder / f"{call.number:0{digits}}_{_safe(call.group)}"
         place.mkdir(exist_ok=True)
-        _write_line(place / "call.json", call)
+        text = json.dumps(json.loads(encoded_call(call)), indent=1)
+        (place / "call.json").write_text(text + "\n", encoding="utf-8")
         used: set[str] = {"call.json"}
         for tensor in (*call.inputs, *call.outputs):
             if tensor.offset is not None:
@@ -100,10 +98,6 @@ def _write_calls(record: Record, folder: Path, form: Form, progress: Callable[[i
         if done % _RELEASED == 0:
             record.release()
     return count
-
-
-def _write_line(file: Path, call: Call) -> None:
-    file.write_text(json.dumps(json.loads(encoded_call(call)), indent=1) + "\n", encoding="utf-8")
 
 
 def _free(folder: Path, name: str, form: Form, used: set[str]) -> Path:
@@ -141,15 +135,9 @@ def _write_tensor(record: Record, tensor: TensorRecord, file: Path, form: Form) 
         return
     with file.open("w", encoding="ascii") as text:
         text.write(f"# shape: {'x'.join(map(str, tensor.shape)) or 'scalar'}\n# dtype: {tensor.dtype}\n")
-        for block in _blocks(values):
-            text.write("\n".join(map(repr, block.tolist())) + "\n")
-
-
-def _blocks(values: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """All values in the order of their indices, some at a time."""
-    flat = values.reshape(-1)
-    for start in range(0, flat.size, _AT_ONCE):
-        yield flat[start : start + _AT_ONCE]
+        flat = values.reshape(-1)
+        for start in range(0, flat.size, _AT_ONCE):
+            text.write("\n".join(map(repr, flat[start : start + _AT_ONCE].tolist())) + "\n")
 
 
 def _readable(record: Record, tensor: TensorRecord) -> np.ndarray[Any, Any]:
@@ -159,13 +147,7 @@ def _readable(record: Record, tensor: TensorRecord) -> np.ndarray[Any, Any]:
         return (array.astype(np.uint32) << 16).view(np.float32)
     if tensor.dtype == "complex32":
         return array.view(np.float16).astype(np.float32).view(np.complex64)
-    return _small_floats(tensor.dtype)[array] if tensor.dtype.startswith("float8") else array
-
-
-def _small_floats(dtype: str) -> np.ndarray[Any, Any]:
-    """The value of each pattern of 8 bits."""
-    import torch
-
-    patterns = torch.arange(256, dtype=torch.uint8)
-    found: np.ndarray[Any, Any] = patterns.view(getattr(torch, dtype)).float().numpy()
-    return found
+    if tensor.dtype.startswith("float8"):
+        table: np.ndarray[Any, Any] = float8_values(tensor.dtype).astype(np.float32)
+        array = table[array]
+    return array

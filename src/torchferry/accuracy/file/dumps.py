@@ -22,7 +22,6 @@ from torchferry.accuracy.model import (
     RecordHeader,
     TensorRecord,
     TensorRef,
-    Value,
 )
 from torchferry.errors import InputError
 from torchferry.readiness.cases.model import contiguous
@@ -41,33 +40,20 @@ class _Dumped:
 
 def open_dump(path: Path) -> DumpRecord | None:
     """A dump file, or a folder with some; None: it is no such thing."""
-    dumped = _dumped_calls(path)
+    files = [path]
+    if path.is_dir():
+        found = (file for file in path.rglob("*") if _FILE.fullmatch(file.name))
+        files = sorted((file for file in found if file.is_file() and not file.is_symlink()), key=_time)
+    dumped = []
+    for file in files:
+        with contextlib.suppress(OSError, ValueError), _mapped(file) as data:
+            dumped.append(_Dumped(file, read_head(data)))
     return DumpRecord(path, dumped) if dumped else None
-
-
-def _dumped_calls(path: Path) -> list[_Dumped]:
-    """The dump files there, in the order of their times; none: it is no dump."""
-    files = sorted(_files(path), key=_time) if path.is_dir() else [path]
-    return [_Dumped(file, head) for file in files if (head := _head(file)) is not None]
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for file in folder.rglob("*"):
-        if _FILE.fullmatch(file.name) and file.is_file() and not file.is_symlink():
-            yield file
 
 
 def _time(file: Path) -> tuple[int, int, str]:
     _, task, _, time = file.name.rsplit(".", 3)
     return int(time), int(task), file.name
-
-
-def _head(file: Path) -> DumpHead | None:
-    try:
-        with _mapped(file) as data:
-            return read_head(data)
-    except (OSError, ValueError):
-        return None
 
 
 @contextlib.contextmanager
@@ -103,21 +89,13 @@ class DumpRecord(Record):
         inputs = tuple(_recorded(INPUT, at, each, content + at) for at, each in enumerate(head.inputs))
         content += len(inputs)
         outputs = tuple(_recorded(OUTPUT, at, each, content + at) for at, each in enumerate(head.outputs))
-        arguments: tuple[tuple[str, Value], ...] = tuple(
-            (f"{INPUT}_{at}", TensorRef(at)) for at in range(len(inputs))
-        )
+        arguments = tuple((f"{INPUT}_{at}", TensorRef(at)) for at in range(len(inputs)))
         name = head.name or self._dumped[index].file.name.partition(".")[0]
         results = tuple(TensorRef(at) for at in range(len(outputs)))
         return Call(
-            index + 1,
-            f"aten::{name}",
-            step=1,
-            phase="",
-            arguments=arguments,
-            inputs=inputs,
-            outputs=outputs,
+            index + 1, f"aten::{name}", step=1, phase="", arguments=arguments, inputs=inputs, outputs=outputs,
             results=results[0] if len(results) == 1 else results or None,
-        )
+        )  # fmt: skip
 
     def raw(self, tensor: TensorRecord) -> memoryview:
         place = self._places.get(tensor.content)

@@ -52,17 +52,17 @@ def value_of(item: Any, name: str, place: str, keep: Keep) -> Value:
         raise InputError(f"{place}: `{name.rpartition('/')[2]}` is a link to nothing")
     if hasattr(item, "items"):
         base = name.rpartition("/")[2]
-        members = sorted(item.items(), key=lambda pair: _position(pair[0], base))
+
+        def position(member: tuple[str, Any]) -> int:
+            return int(re.sub(r"\D", "", member[0].removeprefix(base).rpartition("_")[2]) or 0)
+
+        members = sorted(item.items(), key=position)
         return tuple(value_of(member, f"{name}/{key}", place, keep) for key, member in members)
     short = name.rpartition("/")[2]
     (kind,) = _numbers(item, "Type", short, place, 1) or (TENSOR,)
     if kind != TENSOR:
         return _plain_value(item, kind, place)
     return None if item.shape is None else keep(item, tensor_of(item, name, place))
-
-
-def _position(key: str, base: str) -> int:
-    return int(re.sub(r"\D", "", key.removeprefix(base).rpartition("_")[2]) or 0)
 
 
 def _plain_value(item: Any, kind: int, place: str) -> Value:
@@ -219,15 +219,10 @@ class ForeignRecord(Record):
         results = tuple(value for _, value in answers)
         operator = name if "::" in name else f"aten::{name}"
         return Call(
-            number,
-            operator,
-            step=1,
-            phase="",
-            arguments=tuple(arguments),
-            inputs=tuple(inputs),
-            outputs=tuple(outputs),
+            number, operator, step=1, phase="",
+            arguments=tuple(arguments), inputs=tuple(inputs), outputs=tuple(outputs),
             results=results[0] if len(results) == 1 else results or None,
-        )
+        )  # fmt: skip
 
     def _members(
         self, group: Any, part: str, place: str
@@ -276,20 +271,12 @@ def _header(attributes: Any) -> RecordHeader:
         value = attributes.get(name, b"")
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
+    rank, world = int(attributes.get("rank", 0)), int(attributes.get("world", 1))
+    is_simulated, is_complete = bool(attributes.get("simulated", 0)), bool(attributes.get("complete", 1))
     return RecordHeader(
-        Kept(word("kept")),
-        word("program"),
-        word("device"),
-        word("torch"),
-        int(attributes.get("rank", 0)),
-        int(attributes.get("world", 1)),
-        word("vendor"),
-        bool(attributes.get("simulated", 0)),
-        word("replayed"),
-        word("selected"),
-        tuple(word("notes").splitlines()),
-        bool(attributes.get("complete", 1)),
-    )
+        Kept(word("kept")), word("program"), word("device"), word("torch"), rank, world, word("vendor"), is_simulated,
+        word("replayed"), word("selected"), tuple(word("notes").splitlines()), is_complete,
+    )  # fmt: skip
 
 
 def _opened(path: Path) -> Any:
@@ -308,10 +295,6 @@ def _opened(path: Path) -> Any:
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
-    except (
-        OSError,
-        RuntimeError,
-        KeyError,
-        ValueError,
-    ) as error:  # what h5py raises where the file is damaged
+    # what h5py raises where the file is damaged
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
         raise InputError(f"{path}: can't be read as an HDF5 record: {error}") from None

@@ -162,12 +162,8 @@ class DatasetTemplate:
         self, kind: bytes, dims: tuple[int, ...] | None, nbytes: int, attributes: Sequence[bytes] = ()
     ) -> None:
         layout = message(_LAYOUT, struct.pack("<BBQQ", 3, 1, 0, nbytes))
-        others = [
-            message(_DATATYPE, kind, _CONSTANT),
-            message(_DATASPACE, dataspace(dims)),
-            *attributes,
-        ]
-        whole = header([layout, *others])
+        element_type, space = message(_DATATYPE, kind, _CONSTANT), message(_DATASPACE, dataspace(dims))
+        whole = header([layout, element_type, space, *attributes])
         start = _HEADER.size + _MESSAGE.size + 2
         self._before, self._after = whole[:start], whole[start + 8 :]
         self.is_empty = nbytes == 0
@@ -394,22 +390,14 @@ def group(links: list[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
 
 def root_attributes(header: RecordHeader) -> list[bytes]:
     """What the record is of, for those who read it with plain h5py."""
-    texts = {
-        "kept": header.kept.value,
-        "program": header.program,
-        "device": header.device,
-        "torch": header.torch,
-        "vendor": header.vendor,
-        "replayed": header.replayed,
-        "selected": header.selected,
-        "notes": "\n".join(header.notes),
+    texts = {"kept": header.kept.value}
+    texts |= {
+        name: getattr(header, name)
+        for name in ("program", "device", "torch", "vendor", "replayed", "selected")
     }
-    numbers = {
-        "rank": header.rank,
-        "world": header.world,
-        "simulated": header.simulated,
-        "complete": header.complete,
-    }
-    return [text_attribute(name, value) for name, value in texts.items()] + [
-        number_attribute(name, int(value)) for name, value in numbers.items()
+    texts["notes"] = "\n".join(header.notes)
+    numbers = {name: int(getattr(header, name)) for name in ("rank", "world", "simulated", "complete")}
+    return [
+        *(text_attribute(name, value) for name, value in texts.items()),
+        *(number_attribute(name, value) for name, value in numbers.items()),
     ]

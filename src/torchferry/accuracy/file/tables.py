@@ -28,9 +28,8 @@ from torchferry.accuracy.file.hdf5 import (
 )
 from torchferry.accuracy.model import ROW, Call, RecordHeader, Statistics, TensorRecord, Value
 
-CALL_ROW = struct.Struct(
-    "<QIIII"
-)  # first content, number of contents, step, site, signature; 0 as signature: none
+# first content, number of contents, step, site, signature; 0 as signature: none
+CALL_ROW = struct.Struct("<QIIII")
 CONTENT = struct.Struct("<I")
 SKETCH = struct.Struct("<Q8d")  # the memory that the tensor lay in, sums with random signs
 ROWS_A_BLOCK = 8192
@@ -65,7 +64,10 @@ class Tables:
         }
         self._sites = [json.loads(line) for line in self.lines[ChunkKind.SITES]]
         self._signatures = [_Signature(line) for line in self.lines[ChunkKind.SIGNATURES]]
-        self.count = self._counted()
+        # calls that are complete: rows are filled in their order, the signature last
+        self.count = len(self._calls) * CALLS_A_BLOCK
+        while self.count and not self._is_whole(self.count - 1):
+            self.count -= 1
 
     def _read_lines(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
         text = b"".join(bytes(self._memory[start : start + length]) for start, length in places)
@@ -82,13 +84,6 @@ class Tables:
             ChunkKind.CALLS: (self._calls, self.count),
             ChunkKind.CONTENTS: (self._contents, contents),
         }
-
-    def _counted(self) -> int:
-        """Calls that are complete: rows are filled in their order, the signature last."""
-        count = len(self._calls) * CALLS_A_BLOCK
-        while count and not self._is_whole(count - 1):
-            count -= 1
-        return count
 
     def _is_whole(self, number: int) -> bool:
         first, contents, _, site, signature = self._call_row(number)
@@ -112,19 +107,9 @@ class Tables:
         ]
         inputs, outputs = tensors[: len(known.inputs)], tensors[len(known.inputs) :]
         return Call(
-            number + 1,
-            operator,
-            step,
-            phase,
-            model,
-            module,
-            place,
-            node,
-            known.arguments,
-            tuple(inputs),
-            tuple(outputs),
-            known.results,
-        )
+            number + 1, operator, step, phase, model, module, place, node,
+            known.arguments, tuple(inputs), tuple(outputs), known.results,
+        )  # fmt: skip
 
     def sketch(self, content: int) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a content; None where there are none."""

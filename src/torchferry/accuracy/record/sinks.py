@@ -279,22 +279,12 @@ class TensorSink(Sink):
 
 def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates) -> Call:
     site = call.site
-    count = len(call.inputs)
+    inputs = _filled(templates.inputs, call.contents[: len(call.inputs)])
+    outputs = _filled(templates.outputs, call.contents[len(call.inputs) :])
     return Call(
-        number,
-        call.plan.operator,
-        step,
-        site.phase,
-        site.model,
-        site.module,
-        site.place,
-        site.node,
-        arguments_of(call),
-        _filled(templates.inputs, call.contents[:count]),
-        _filled(templates.outputs, call.contents[count:]),
-        results_of(call),
-        call.random,
-    )
+        number, call.plan.operator, step, site.phase, site.model, site.module, site.place, site.node,
+        arguments_of(call), inputs, outputs, results_of(call), call.random,
+    )  # fmt: skip
 
 
 def _filled(templates: tuple[TensorRecord, ...], contents: list[Content]) -> tuple[TensorRecord, ...]:
