@@ -111,7 +111,7 @@ _NOTHING = Text("", "")
 
 @dataclass(frozen=True)
 class ProofComparison:
-    """What came out of it."""
+    """What came out of comparing two runs."""
 
     verdict: ProofVerdict
     compared_steps: int  # of all processes together

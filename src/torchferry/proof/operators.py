@@ -76,7 +76,7 @@ class TracedCall:
         return self.operator.startswith(_NAMESPACES_OF_COMMUNICATION)
 
     def described(self) -> OperatorCall:
-        """For a report."""
+        """The call as a report has it."""
         return OperatorCall(
             ordinal=self.ordinal,
             name=self.operator,

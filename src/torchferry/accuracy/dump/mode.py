@@ -102,7 +102,7 @@ _begun: list[DumpingMode | None] = []  # at most one: the mode, once it is confi
 
 
 def init_dump() -> None:
-    """Get ready."""
+    """Begin a dump, which is configured by `set_dump`."""
     if _begun:
         raise RuntimeError("a dump has begun already; finalize_dump() ends it")
     _begun.append(None)
@@ -124,7 +124,7 @@ def set_dump(cfg_file: str) -> None:
 
 
 def finalize_dump() -> None:
-    """Dump no more."""
+    """End the dump."""
     if not _begun:
         raise RuntimeError("no dump has begun; call init_dump() first")
     _switch_off()

@@ -101,7 +101,7 @@ class ChunkFile:
 
     @property
     def descriptor(self) -> int:
-        """Of the open file."""
+        """The descriptor of the open file."""
         return self._descriptor
 
     def add(self, kind: ChunkKind, data: Buffer, nbytes: int) -> int:

@@ -249,7 +249,7 @@ class Places:
             self._numbers.byteswap()
 
     def append(self, place: int, length: int) -> None:
-        """One more."""
+        """Add a call."""
         self._numbers.extend((place, length))
 
     def __len__(self) -> int:

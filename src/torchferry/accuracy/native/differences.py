@@ -68,7 +68,7 @@ class Measuring:
         self._limit = default if limit is None else limit
 
     def sums(self, both: Pieces) -> Sums:
-        """Over all pieces, in their order."""
+        """The sums over all pieces, in their order."""
         total: Sums | None = None
         for mine, golden in both:
             found = self._piece_sums(mine, golden)
@@ -122,7 +122,7 @@ class Parts:
         self._done = 0
 
     def add(self, marks: Array) -> None:
-        """The next ones."""
+        """Count the next marks."""
         start, stop = self._done, self._done + marks.size
         self._done = stop
         if not marks.any():

@@ -152,7 +152,7 @@ class Underflows:
                     self._worst[key] = Underflow(share, seen)
 
     def worst(self) -> tuple[Underflow, ...]:
-        """The greatest share first."""
+        """The operators that would lose the most, the greatest share first."""
         return tuple(sorted(self._worst.values(), key=lambda each: -each.share)[:_MOST])
 
 
@@ -173,7 +173,7 @@ class CheckOptions:
 
 
 class OverflowCheck:
-    """Of one process. `save` gets the call of an event while its inputs are there, and answers the file's name;
+    """The check of one process. `save` gets the call of an event while its inputs are there, and answers the file's name;
     `found` is called with each overflow that is one, and may end the program."""
 
     def __init__(
@@ -199,13 +199,13 @@ class OverflowCheck:
         self.largest: Largest | None = None
 
     def before(self, call: CheckedCall) -> None:
-        """The call is about to be made."""
+        """Take the inputs of a call that is about to be made."""
         call.take_inputs()
         if call.plan.written and len(self._pending):
             self._pending.before_write(call)
 
     def after(self, call: CheckedCall, result: Any) -> None:
-        """It was made."""
+        """Take what a call has answered, and judge it, or put it aside until its device has computed."""
         call.take_outputs(result)
         with self._lock:
             self.operators += 1

@@ -52,7 +52,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
         self._has_cuda = torch.cuda.is_available()
 
     def switch_off(self) -> None:
-        """Until now."""
+        """Check no more."""
         super().switch_off()
         self._process = -1  # threads that still have the mode on their stack
         if has_compiled():

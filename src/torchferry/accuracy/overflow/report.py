@@ -110,7 +110,7 @@ _MORE = Text(
 
 
 def to_text(checked: Checked, language: Language, vendor: str, case: str = "") -> str:
-    """For people. `vendor` is whose device the case would be for, `case` the test's file if one was written."""
+    """The findings as text. `vendor` is whose device the case would be for, `case` the test's file if one was written."""
     lines = [
         line.in_language(language) if isinstance(line, Text) else line
         for line in _lines(checked, vendor, case)
@@ -119,7 +119,7 @@ def to_text(checked: Checked, language: Language, vendor: str, case: str = "") -
 
 
 def to_json(checked: Checked, vendor: str, case: str = "") -> str:
-    """For programs."""
+    """The findings as JSON."""
     first = checked.first
     data = {
         "format": FORMAT,

@@ -85,7 +85,7 @@ class DeviceStatistics:
         return self._waiting
 
     def put(self, tensor: torch.Tensor, layout: TensorLayout, row: int) -> None:
-        """Of this tensor, into the row when they are fetched."""
+        """Put the figures of this tensor into the row when they are fetched."""
         self._waiting += 1
         with unobserved():
             self._follow(tensor.device, layout.device)
@@ -107,7 +107,7 @@ class DeviceStatistics:
         self._streams[name] = stream
 
     def fetch(self) -> None:
-        """Fill the rows."""
+        """Fill the rows of all tensors that were put."""
         if not self._waiting:
             return
         self._waiting = 0

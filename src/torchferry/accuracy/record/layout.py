@@ -81,7 +81,7 @@ class Layouts:
         self._regions: dict[Hashable, int] = {}
 
     def of(self, tensor: torch.Tensor) -> TensorLayout:
-        """Of one that is of PyTorch's own type."""
+        """The layout of a tensor of PyTorch's own type."""
         try:
             key = (tensor.dtype, tensor.shape, tensor.stride(), tensor.device)
             known = self._known.get(key)
@@ -92,7 +92,7 @@ class Layouts:
         return self._marked(tensor, known) if known.has_marks and is_marked(tensor) else known
 
     def of_any(self, tensor: torch.Tensor) -> TensorLayout:
-        """Of one that may be of any type."""
+        """The layout of a tensor that may be of any type."""
         unread = why_unreadable(tensor)
         return self._of_odd(tensor, unread) if unread else self.of(tensor)
 
@@ -214,7 +214,7 @@ def pieces(tensor: torch.Tensor, layout: TensorLayout) -> torch.Tensor:
 
 
 def flat(tensor: torch.Tensor, layout: TensorLayout) -> torch.Tensor:
-    """In one dimension, in the order in which it is kept. Call it inside `unobserved()`."""
+    """The tensor in one dimension, in the order in which it is kept. Call it inside `unobserved()`."""
     if layout.has_marks and is_marked(tensor):
         # a copy keeps the order of memory where the tensor is dense
         copy: torch.Tensor = torch.empty_like(pieces(tensor, layout), memory_format=torch.preserve_format)
@@ -329,7 +329,7 @@ class KnownStorage:
         return content
 
     def keep_offset(self, content: Content, offset: int) -> None:
-        """Its bytes lie in the file."""
+        """Note where its bytes lie in the file."""
         content.offset = offset
         largest = self.largest
         is_larger = largest is None or content.stop - content.start >= largest.stop - largest.start
@@ -350,7 +350,7 @@ class KnownStorage:
         return around if 0 <= version_of(tensor) - around.version <= around.slack else None
 
     def forget(self, start: int, stop: int) -> None:
-        """A call has written there. It counts for all tensors that share the storage."""
+        """Forget what a call has written to; it counts for all tensors that share the storage."""
         for key, content in list(self.contents.items()):
             if content.start < stop and start < content.stop:
                 del self.contents[key]
@@ -361,7 +361,7 @@ class KnownStorage:
             self.largest = None
 
     def forget_all(self) -> None:
-        """Anything may have been written."""
+        """Forget all contents: anything may have been written."""
         self.contents.clear()
         self.largest = None
 
@@ -411,7 +411,7 @@ class KnownContents:
         return known
 
     def forget(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
-        """A call has written to the tensor."""
+        """Forget what a call has written to."""
         storage = self._storages.get(tensor.untyped_storage()._cdata)
         if storage is not None:
             start = tensor.data_ptr()
@@ -430,7 +430,7 @@ class KnownContents:
         storage.is_shifting = is_shifting
 
     def forget_all(self) -> None:
-        """Calls were made that nobody saw."""
+        """Forget all storages: calls were made that nobody saw."""
         storages, self._storages = self._storages, {}
         for storage in storages.values():
             _give_back(storage.weak)

@@ -53,7 +53,7 @@ def file_of(output: Path, rank: int, world: int) -> Path:
 
 
 def files_of(output: Path) -> list[Path]:
-    """Those of all processes that are there now."""
+    """The files of all processes that are there now."""
     pattern = re.compile(f"{re.escape(output.stem)}(?:{_OF_ONE_PROCESS})?{re.escape(output.suffix)}")
     folder = output.parent
     names = os.listdir(folder) if folder.is_dir() else []
@@ -73,7 +73,7 @@ class RecordOutput:
             self._claim(self._folder, settings.replaced)
 
     def tell(self, **known: object) -> None:
-        """Say what is known now; whole or not at all."""
+        """Tell the launcher what is known now; whole or not at all."""
         self._outcome = replace(self._outcome, **known)  # type: ignore[arg-type]  # names of its fields
         if self._folder is not None:
             path = self._folder / f"{os.getpid()}{_SUFFIX}"
@@ -178,7 +178,7 @@ def sentences(outcome: WrittenRecord, was_repaired: bool, wanted: int | None = N
 
 
 def noted(notes: Iterable[str]) -> Iterator[Text]:
-    """What could not be seen."""
+    """Sentences on what could not be seen."""
     for note in notes:
         key, between, what = note.partition(": ")
         known = _NOTES.get(key) or NOTES.get(note)

@@ -53,7 +53,7 @@ def start(settings: RecordSettings) -> None:
 
 
 class WatchedProgram:
-    """One process of it."""
+    """One process of a program that is watched."""
 
     def __init__(self, settings: RecordSettings, make: Callable[[RecordSettings], RecordingPart]) -> None:
         self._settings = settings
@@ -69,7 +69,7 @@ class WatchedProgram:
         self._counting = Patches()
 
     def begin(self) -> None:
-        """From now on, until enough steps are made or the process ends."""
+        """Watch from now on, until enough steps are made or the process ends."""
         if self._settings.seed is not None:
             seed_all(self._settings.seed)
         patches = self._patches
@@ -152,7 +152,7 @@ class WatchedProgram:
 
 
 def rank_and_world() -> tuple[int, int]:
-    """Of this process: as torch.distributed says if the program has asked it already, else as torchrun does."""
+    """Rank and number of processes: as torch.distributed says if the program has asked it already, else as torchrun does."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     environment = os.environ

@@ -207,7 +207,7 @@ class ReplayingMode(LocatingMode):  # type: ignore[no-untyped-call]
 
 
 class _Arguments:
-    """Those of a call, by the names that a record has for their tensors."""
+    """The arguments of a call, by the names that a record has for their tensors."""
 
     def __init__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._func = func
@@ -218,13 +218,13 @@ class _Arguments:
         self._values = {**dict(zip(names, args, strict=False)), **kwargs}
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor, bool]]:
-        """Name, tensor, whether it is written to."""
+        """Each tensor with its name, and whether it is written to."""
         for name, value in list(self._values.items()):
             for path, tensor in named_tensors(name, value):
                 yield path, tensor, name in self._written
 
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of all tensors, in the order in which they were given."""
+        """The shapes of all tensors, in the order in which they were given."""
         return tuple(sizes_of(tensor) for _, tensor, _ in self.tensors())
 
     def device(self) -> torch.device:
@@ -239,13 +239,13 @@ class _Arguments:
         return self._values.get("generator") is not None
 
     def put(self, path: str, tensor: torch.Tensor) -> None:
-        """In the place of the one of that name."""
+        """Put a tensor in the place of the one of that name."""
         name, *inner = path.split("/")
         indices = [int(part.rpartition("_")[2]) for part in inner]
         self._values[name] = _with(self._values[name], indices, tensor)
 
     def call(self) -> Any:
-        """Make it."""
+        """Make the call with the arguments as they are now."""
         values = list(self._values.values())[: self._positional]
         rest = dict(list(self._values.items())[self._positional :])
         return self._func(*values, **rest)

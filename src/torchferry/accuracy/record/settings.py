@@ -46,7 +46,7 @@ class RecordSettings(PartSettings):
 
     @property
     def last_step(self) -> int | None:
-        """None: there is none."""
+        """The number of the last step that is wanted; None: there is none."""
         return None if self.steps is None else self.first_step + self.steps - 1
 
 
@@ -66,7 +66,7 @@ class OverflowSettings(RecordSettings):
 class WatchSettings(RecordSettings):
     """What to keep of a long run: statistics of the first step and of each n-th."""
 
-    looker: ClassVar[str] = "torchferry.accuracy.watch.process:WatchPart"
+    looker: ClassVar[str] = "torchferry.accuracy.watch.watcher:WatchPart"
 
     every: int = 100
 

@@ -33,6 +33,6 @@ if TYPE_CHECKING:
 
 def watching(path: str | os.PathLike[str], every: int = 100) -> AbstractContextManager[Watcher]:
     """A context in which the training is watched at its first and every n-th step, into this file."""
-    from torchferry.accuracy.watch.process import watched_block
+    from torchferry.accuracy.watch.watcher import watched_block
 
     return watched_block(Path(path), every)

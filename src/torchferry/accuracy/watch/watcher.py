@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from torchferry.accuracy.file.writer import StatisticsWriter, encoded_tensors
 from torchferry.accuracy.model import (
     ROW,
+    Kept,
     RecordHeader,
     Statistics,
     TensorRecord,
@@ -33,10 +34,22 @@ from torchferry.accuracy.model import (
 )
 from torchferry.accuracy.native.library import decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.layout import Layouts, MemoryReader, version_of
-from torchferry.observe.modes import unobserved
+from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_devices, version_of
+from torchferry.accuracy.record.outputs import RecordOutput, file_of
+from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world
+from torchferry.accuracy.record.settings import WatchSettings
+from torchferry.errors import RunError
+from torchferry.observe.modes import has_compiled, unobserved
 from torchferry.observe.operators import local_part, why_unreadable
-from torchferry.observe.steps import is_outermost_step, is_skipping, scale_of, unwatch_scalers, watch_scalers
+from torchferry.observe.patching import Patches
+from torchferry.observe.steps import (
+    StepCounter,
+    is_outermost_step,
+    is_skipping,
+    scale_of,
+    unwatch_scalers,
+    watch_scalers,
+)
 from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER, PARAMETER, ProgramSite, Whereabouts
 
 # Whose a parameter or buffer is: the names of models and modules that have been called.
@@ -62,7 +75,7 @@ class Owners:
         self._modules: dict[tuple[str, str], torch.nn.Module] = {}
 
     def learn(self, module: torch.nn.Module, site: ProgramSite) -> None:
-        """A module was called there."""
+        """Learn the names of the parameters and buffers of a module that was called there."""
         if id(module) in self._known:
             return
         self._known.add(id(module))
@@ -87,7 +100,7 @@ class Owners:
                 self._parameters[parameter] = Owner(model, path, name)
 
     def parameters(self) -> Iterator[torch.Tensor]:
-        """All of them."""
+        """All parameters of the modules that were called."""
         return iter(list(self._parameters.keys()))
 
     def statistics(self) -> Iterator[tuple[Owner, torch.Tensor]]:
@@ -150,7 +163,7 @@ class StepRows:
         return self._writer.nbytes
 
     def add(self, where: Where, tensors: Sequence[tuple[str, torch.Tensor]], role: str = "") -> None:
-        """A call with these results."""
+        """Add a call with these results."""
         records, contents = [], []
         for name, tensor in tensors:
             layout = self._layouts.of_any(tensor)
@@ -159,7 +172,7 @@ class StepRows:
         self._calls.append((where, (), records, contents))
 
     def add_number(self, where: Where, value: float, name: str = "value") -> None:
-        """A call with a number as its result."""
+        """Add a call with a number as its result."""
         is_nan, is_infinite = math.isnan(value), math.isinf(value)
         shown = 0.0 if is_nan or is_infinite else value
         figures = (shown, shown, shown, abs(shown))
@@ -168,14 +181,14 @@ class StepRows:
         )
 
     def add_statistics(self, where: Where, name: str, statistics: Statistics) -> None:
-        """A call whose result is known by its figures alone."""
+        """Add a call whose result is known by its figures alone."""
         number, address = self._writer.row()
         ctypes.memmove(address, ROW.pack(*figures_in(statistics)), ROW.size)
         record = TensorRecord(f"output/{name}", "float64", (), (), "cpu")
         self._calls.append((where, (), [record], [number]))
 
     def add_arguments(self, where: Where, arguments: Iterable[tuple[str, Value]]) -> None:
-        """A call without results."""
+        """Add a call without results."""
         self._calls.append((where, tuple(arguments), [], []))
 
     def _content(self, tensor: torch.Tensor) -> int:
@@ -279,7 +292,7 @@ _SAMPLE = 1 << 20  # elements of a parameter that are copied to see how they cha
 
 
 class Watcher:
-    """Of one process. Call `begin` when the first step begins, `next_step` after each, `stop` at the end."""
+    """Watches one process. Call `begin` when the first step begins, `next_step` after each, `stop` at the end."""
 
     def __init__(self, path: Path, header: RecordHeader, every: int, on_host: frozenset[str]) -> None:
         self.rows = StepRows(path, header, on_host)
@@ -303,7 +316,7 @@ class Watcher:
         torch.autograd.backward = self._watching_backward(self._backward)
 
     def begin(self, step: int) -> None:
-        """This step begins."""
+        """Watch this step, if it is one of those."""
         if self.failed or (step != 1 and step % self._every):
             return
         self._step = step
@@ -482,3 +495,72 @@ def _tensors_in(answer: Any) -> Iterator[torch.Tensor]:
     elif hasattr(answer, "__dataclass_fields__"):
         for name in answer.__dataclass_fields__:
             yield from _tensors_in(getattr(answer, name, None))
+
+
+# The watching of a program, as a process of it does its part; other parts are in accuracy/record/program.py.
+
+
+class WatchPart(RecordingPart):
+    """Watches the training of a process, into its file."""
+
+    def __init__(self, settings: WatchSettings) -> None:
+        every = settings.every
+        self._output = RecordOutput(settings, *rank_and_world())
+        self._began = time.monotonic()
+        self._steps = 0
+        selected = f"watched at step 1 and each {every}th" if every > 1 else ""
+        header = header_of(Kept.STATISTICS, settings, selected=selected)
+        self._watcher = Watcher(self._output.path, header, every, host_devices())
+
+    def start(self, step: int) -> None:
+        self._watcher.begin(step)
+
+    def next_step(self, step: int, updates: int) -> None:
+        self._steps = step - 1
+        watched = self._watcher.watched
+        self._watcher.next_step(step)
+        if self._watcher.watched != watched:
+            self._tell()
+
+    def stop(self) -> None:
+        self._watcher.stop(("compiled",) if has_compiled() else ())
+        self._tell(is_over=True)
+
+    def abandon(self) -> None:
+        self._watcher.leave()
+
+    def out_of_sight(self) -> AbstractContextManager[Any]:
+        return self._watcher.out_of_sight()
+
+    def _tell(self, is_over: bool = False) -> None:
+        rows = self._watcher.rows
+        self._output.tell(
+            is_over=is_over,
+            steps=self._steps,
+            calls=rows.calls,
+            nbytes=rows.nbytes,
+            raw_nbytes=rows.nbytes,
+            seconds=time.monotonic() - self._began,
+            problem=rows.failed or self._watcher.failed,
+            notes=("compiled",) if is_over and has_compiled() else (),
+        )
+
+
+# Watches a block of code, for programs that ask for it themselves.
+
+
+@contextmanager
+def watched_block(path: Path, every: int) -> Iterator[Watcher]:
+    """The steps of optimizers inside of it are counted from 1."""
+    if every < 1:
+        raise RunError(f"watching: every={every}; it is a number of steps, from 1")
+    header = header_of(Kept.STATISTICS)
+    watcher = Watcher(file_of(path, header.rank, header.world), header, every, host_devices())
+    patches = Patches()
+    try:
+        StepCounter(lambda step: watcher.next_step(step + 1)).watch(patches)
+        watcher.begin(1)
+        yield watcher
+    finally:
+        patches.take_back()
+        watcher.stop()
