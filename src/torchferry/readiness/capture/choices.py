@@ -132,7 +132,11 @@ class DeviceChoices:
         supported = getattr(optimizer, name, None)
         if supported is not None:
             self._patches.replace(optimizer, name, lambda: [*supported(), "cpu"])
-        self._fuse_dropout()
+        # in the dispatcher, because attention calls dropout from within PyTorch
+        library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+        self._patches.add(library._destroy)
+        for key in ("AutogradCPU", "AutogradMeta"):  # fake tensors go by the second
+            library.impl("dropout", _dropout, key)
         functions: Any = torch._VF
         for name in (*_LAYERS, *_CELLS):
             self._patches.replace(functions, name, _whole(name, getattr(functions, name)))
@@ -142,13 +146,6 @@ class DeviceChoices:
     def take_back(self) -> None:
         """Choose as on a CPU again."""
         self._patches.take_back()
-
-    def _fuse_dropout(self) -> None:
-        """In the dispatcher, because attention calls it from within PyTorch."""
-        library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
-        self._patches.add(library._destroy)
-        for key in ("AutogradCPU", "AutogradMeta"):  # fake tensors go by the second
-            library.impl("dropout", _dropout, key)
 
 
 def _without_looking(original: Any) -> Any:

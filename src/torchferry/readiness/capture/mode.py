@@ -48,7 +48,10 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
     name = func.name()
     if name in _ON_DEVICES:
         return _ON_DEVICES[name]
-    if func.namespace != "aten" or name in CHOOSE_BY_DEVICE or name in _DISTURBED or _is_view(func):
+    if func.namespace != "aten" or name in CHOOSE_BY_DEVICE or name in _DISTURBED:
+        return None
+    returned = [result.alias_info for result in func._schema.returns]
+    if any(alias is not None and not alias.is_write for alias in returned):  # a view
         return None
     if not torch._C._dispatch_has_kernel(name):  # how the dispatcher asks subclasses for their sizes
         return None
@@ -57,11 +60,6 @@ def formula_of(func: Any) -> Callable[..., Any] | None:
         return None
     key = next((getattr(torch._C.DispatchKey, key) for key in _COMPOSITE if has_kernel(name, key)), None)
     return None if key is None else partial(func._op_dk, key)
-
-
-def _is_view(func: Any) -> bool:
-    returns = [result.alias_info for result in func._schema.returns]
-    return any(alias is not None and not alias.is_write for alias in returns)
 
 
 def with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

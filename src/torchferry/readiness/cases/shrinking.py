@@ -364,11 +364,7 @@ class _Search:
 
     def fails_again(self) -> bool:
         """Whether the case fails alike whenever it is run."""
-        for _ in range(AGAIN):
-            outcome = self._attempt(self.case)
-            if failure_key(outcome) != self._wanted:
-                return False
-        return True
+        return all(failure_key(self._attempt(self.case)) == self._wanted for _ in range(AGAIN))
 
     def _step(self, simpler: Pass) -> bool:
         for candidate in simpler(self.case):

@@ -99,14 +99,14 @@ def capture_here(request: ModelRequest) -> Capture:
     torch.manual_seed(0)
     fake = MostlyFakeMode() if request.fake else None
     with fake or nullcontext(), taken_for_real() if fake else nullcontext():
-        prepared = _prepare(request, fake)
+        step = _prepare(request, fake)
         began = time.monotonic()
         mode = FakeCapturingMode() if fake else CapturingMode(request.device)
         with ExitStack() as stack:
             if not request.device:
                 stack.enter_context(as_on_device())
             stack.enter_context(mode.switched_on())
-            steps = _ModelStep(request, prepared).run()
+            steps = step.run()
         uses = mode.uses()
         if fake:  # the time of shapes says nothing
             uses = tuple(replace(use, seconds=0.0) for use in uses)
@@ -119,14 +119,16 @@ def capture_here(request: ModelRequest) -> Capture:
             seconds=0.0 if fake else round(time.monotonic() - began, 6),
             uses=uses,
             modules=mode.modules(),
-            notes=tuple(sorted(mode.notes | _notes(request, prepared.model, steps))),
+            notes=tuple(sorted(mode.notes | _notes(request, step.model, steps))),
         )
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """All that a step needs, made before the capture begins."""
+class _ModelStep:
+    """A forward pass, and on request a backward pass and a step of the optimizer; all that it needs is made before the
+    capture begins."""
 
+    request: ModelRequest
     model: torch.nn.Module
     args: list[Any]
     kwargs: dict[str, Any]
@@ -134,8 +136,69 @@ class _Prepared:
     optimizer: torch.optim.Optimizer | None
     scaler: Any  # None: without
 
+    def run(self) -> int:
+        """Make the step; answers how many the optimizer made."""
+        request, model = self.request, self.model
+        with (
+            told_as("the forward pass", how_to_call_model(model), request.fake),
+            self._autocast(),
+            torch.set_grad_enabled(request.backward),
+        ):
+            output = model(*self.args, **self.kwargs)
+        if self.optimizer is None:
+            return 0
+        loss = self._loss(output)
+        with told_as("the backward pass", fake=request.fake):
+            self._backward(loss, output)
+        with told_as(f"the step of {request.optimizer}", fake=request.fake):
+            return self._step(self.optimizer)
 
-def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _Prepared:
+    def _autocast(self) -> Any:
+        request = self.request
+        if not request.amp:
+            return nullcontext()
+        return torch.autocast(request.device or "cpu", getattr(torch, request.amp))
+
+    def _loss(self, output: Any) -> torch.Tensor | None:
+        if self.loss is None:
+            return own_loss(output)
+        with told_as(f"--loss {self.request.loss}", fake=self.request.fake), self._autocast():
+            loss = self.loss(output, *self.args)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            raise RunError(
+                f"--loss {self.request.loss}: it has to answer one number that depends on the model"
+            )
+        return loss
+
+    def _backward(self, loss: torch.Tensor | None, output: Any) -> None:
+        """From a loss; without one from all outputs, so that no operator is captured that is not the model's."""
+        scaler = self.scaler
+        if loss is not None:
+            (loss if scaler is None else scaler.scale(loss)).backward()
+            return
+        outputs = differentiable(output)
+        if not outputs:
+            raise RunError(
+                "--backward: nothing in the model's output depends on its parameters; name a loss with --loss"
+            )
+        with _python_dispatch._disable_current_modes():
+            seeds = [torch.full_like(each, 1 / max(each.numel(), 1)) for each in outputs]
+            if scaler is not None:  # it has to know the device
+                scaler.scale(torch.zeros((), device=outputs[0].device))
+        torch.autograd.backward(outputs, seeds)
+
+    def _step(self, optimizer: torch.optim.Optimizer) -> int:
+        if self.scaler is None:
+            optimizer.step()
+            return 1
+        steps: list[object] = []  # a scaler leaves one out when gradients have overflowed
+        optimizer.register_step_post_hook(lambda *given: steps.append(given))
+        self.scaler.step(optimizer)
+        self.scaler.update()
+        return len(steps)
+
+
+def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
     model = make_model(request).train(request.train)
     device = torch.device(request.device or "cpu")
     with told_as("--input"):
@@ -162,7 +225,7 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _Prepared:
         if not hasattr(torch.amp, "GradScaler"):
             raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
         scaler = torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
-    return _Prepared(model, args, kwargs, loss, optimizer, scaler)
+    return _ModelStep(request, model, args, kwargs, loss, optimizer, scaler)
 
 
 def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
@@ -176,75 +239,6 @@ def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
     with told_as(f"--optimizer {name}"):
         optimizer: torch.optim.Optimizer = make(parameters, lr=_LEARNING_RATE)
     return optimizer
-
-
-class _ModelStep:
-    """A forward pass, and on request a backward pass and a step of the optimizer."""
-
-    def __init__(self, request: ModelRequest, prepared: _Prepared) -> None:
-        self._request = request
-        self._on = prepared
-
-    def run(self) -> int:
-        """Make the step; answers how many the optimizer made."""
-        request, model = self._request, self._on.model
-        with (
-            told_as("the forward pass", how_to_call_model(model), request.fake),
-            self._autocast(),
-            torch.set_grad_enabled(request.backward),
-        ):
-            output = model(*self._on.args, **self._on.kwargs)
-        if self._on.optimizer is None:
-            return 0
-        loss = self._loss(output)
-        with told_as("the backward pass", fake=request.fake):
-            self._backward(loss, output)
-        with told_as(f"the step of {request.optimizer}", fake=request.fake):
-            return self._step(self._on.optimizer)
-
-    def _autocast(self) -> Any:
-        request = self._request
-        if not request.amp:
-            return nullcontext()
-        return torch.autocast(request.device or "cpu", getattr(torch, request.amp))
-
-    def _loss(self, output: Any) -> torch.Tensor | None:
-        if self._on.loss is None:
-            return own_loss(output)
-        with told_as(f"--loss {self._request.loss}", fake=self._request.fake), self._autocast():
-            loss = self._on.loss(output, *self._on.args)
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
-            raise RunError(
-                f"--loss {self._request.loss}: it has to answer one number that depends on the model"
-            )
-        return loss
-
-    def _backward(self, loss: torch.Tensor | None, output: Any) -> None:
-        """From a loss; without one from all outputs, so that no operator is captured that is not the model's."""
-        scaler = self._on.scaler
-        if loss is not None:
-            (loss if scaler is None else scaler.scale(loss)).backward()
-            return
-        outputs = differentiable(output)
-        if not outputs:
-            raise RunError(
-                "--backward: nothing in the model's output depends on its parameters; name a loss with --loss"
-            )
-        with _python_dispatch._disable_current_modes():
-            seeds = [torch.full_like(each, 1 / max(each.numel(), 1)) for each in outputs]
-            if scaler is not None:  # it has to know the device
-                scaler.scale(torch.zeros((), device=outputs[0].device))
-        torch.autograd.backward(outputs, seeds)
-
-    def _step(self, optimizer: torch.optim.Optimizer) -> int:
-        if self._on.scaler is None:
-            optimizer.step()
-            return 1
-        steps: list[object] = []  # a scaler leaves one out when gradients have overflowed
-        optimizer.register_step_post_hook(lambda *given: steps.append(given))
-        self._on.scaler.step(optimizer)
-        self._on.scaler.update()
-        return len(steps)
 
 
 def _notes(request: ModelRequest, model: torch.nn.Module, steps: int) -> set[str]:
