@@ -10,7 +10,6 @@ from pathlib import Path
 from torchferry.errors import InputError
 from torchferry.perf import ranks
 from torchferry.perf.analysis import analyze, order
-from torchferry.perf.compare.comparing import compare
 from torchferry.perf.compare.model import RunComparison
 from torchferry.perf.detect.registry import DETECTORS
 from torchferry.perf.model import Analysis
@@ -80,6 +79,10 @@ def _with_ranks(
 
 def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[RunComparison]:
     """Each rank with its like; one of the baseline with all, if it has but one."""
+    if not baseline:
+        return
+    from torchferry.perf.compare.comparing import compare
+
     others = {_number(run, at): run for at, run in enumerate(baseline)}
     for at, run in enumerate(runs):
         other = baseline[0] if len(baseline) == 1 else others.get(_number(run, at))

@@ -17,7 +17,6 @@ import numpy as np
 from torchferry.errors import InputError
 from torchferry.logs import log_files
 from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
-from torchferry.perf.oplog.reading import host_log_of, read_oplog
 from torchferry.perf.run import Run
 from torchferry.perf.tables.columns import CsvFile
 from torchferry.perf.tables.kernels import is_kernel_statistic, is_kernel_table, read_kernels
@@ -439,6 +438,8 @@ class _Opening:
     def _with_logs(self, runs: list[Run]) -> list[Run]:
         for path in self._logs:
             self._begin(path)
+        from torchferry.perf.oplog.reading import host_log_of, read_oplog
+
         name, log = host_log_of(None)
         oplog = read_oplog(self._logs, name, log)
         if not runs:
