@@ -89,9 +89,8 @@ def _rewrite(source: Path, file: IO[bytes], origin: int, on_progress: Progress |
         dropped += len(events) - len(kept)
         if not kept:
             continue
-        kept.sort(
-            key=lambda each: (each[0], -each[1])
-        )  # of two that begin together the outer one comes first
+        # viewers take of two that begin together the first for the outer one
+        kept.sort(key=lambda each: (each[0], -each[1]))
         file.write(b",\n" if count else b"")
         file.write(b",\n".join(msgspec.json.encode(event) for _, _, event in kept))
         count += len(kept)

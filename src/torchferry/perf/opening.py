@@ -183,9 +183,8 @@ def _names(folder: Path) -> list[str]:
 
 CHOOSE = "give the files of one run, or compare two runs with --baseline A B"
 _SINCE_1970 = 10**17  # nanoseconds; clocks below it began with the machine, and can't be compared with others
-_MOST_APART = (
-    60 * 10**9
-)  # nanoseconds that the clocks of two machines, or the starts of two processes, may differ
+# Nanoseconds that the clocks of two machines, or the starts of two processes, may differ.
+_MOST_APART = 60 * 10**9
 
 
 class _TraceIdentity(NamedTuple):
@@ -491,10 +490,8 @@ def _finish(run: Run) -> None:
     named = run.profile.get("vendor")
     if isinstance(named, str):
         run.vendor = get_vendor(named) if named in vendor_names() else None
-    elif (device := _device(run)) not in _NO_VENDORS:
-        run.vendor = vendor_of_device(
-            device
-        )  # to read all vendors' data takes longer than to read a small trace
+    elif (device := _device(run)) not in _NO_VENDORS:  # to read all vendors' data takes a while
+        run.vendor = vendor_of_device(device)
 
 
 def _device(run: Run) -> str:

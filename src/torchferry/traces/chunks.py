@@ -233,7 +233,11 @@ class Chunks:
     def _other_json(self) -> str:
         """What an object without events is."""
         known = (what for key, what in _OTHER_JSON if re.search(rb'"%b"\s*:' % key, self._buffer))
-        return next(known, _NO_EVENTS if _is_object(self._buffer) else "damaged JSON, or some other text")
+        try:
+            is_object = isinstance(json.loads(self._buffer), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+        return next(known, _NO_EVENTS if is_object else "damaged JSON, or some other text")
 
 
 class _Tail:
@@ -302,13 +306,6 @@ def _object(text: bytes) -> dict[str, Any]:
         return {}
     read.pop("traceEvents", None)
     return read if isinstance(read, dict) else {}
-
-
-def _is_object(text: bytes) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def single_events(chunk: bytes) -> list[bytes]:

@@ -69,8 +69,7 @@ class Intervals(NamedTuple):
         if not len(self.start):
             return np.zeros(len(time), bool)
         row = np.searchsorted(self.start, time, side="right") - 1
-        found: Flags = (row >= 0) & (time < self.end[np.maximum(row, 0)])
-        return found
+        return (row >= 0) & (time < self.end[np.maximum(row, 0)])
 
     def covered(self, start: Ints, end: Ints) -> Ints:
         """How much of each of some spans lies in this."""

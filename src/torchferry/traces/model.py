@@ -252,7 +252,10 @@ class Trace:
         if number < 0:
             return TraceSignature([], [], [], [])
         if number not in self._signatures:
-            self._signatures[number] = TraceSignature(*map(_list, self.raw_signatures[number]))
+            read = map(_decoded, self.raw_signatures[number])
+            self._signatures[number] = TraceSignature(
+                *(each if isinstance(each, list) else [] for each in read)
+            )
         return self._signatures[number]
 
     @cached_property
@@ -267,12 +270,7 @@ class Trace:
         return [self._place_in_stack(number) for number in self.host.stack[rows].tolist()]
 
     def _place_in_stack(self, number: int) -> str:
-        if number < 0:
-            return ""
-        try:
-            stack = msgspec.json.decode(self.raw_stacks[number])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return ""
+        stack = _decoded(self.raw_stacks[number]) if number >= 0 else None
         return place_in_stack(stack) if isinstance(stack, str) else ""
 
     def places_at(self, thread: Ints, time: Ints) -> list[str]:
@@ -341,11 +339,9 @@ class Trace:
         return self.moments(self.device.where(*kinds))
 
 
-def _list(raw: bytes) -> list[Any]:
-    if not raw:
-        return []
+def _decoded(raw: bytes) -> Any:
+    """None: it is no JSON."""
     try:
-        read = msgspec.json.decode(raw)
+        return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return []
-    return read if isinstance(read, list) else []
+        return None

@@ -45,9 +45,8 @@ def fused_optimizer(
     """
     plain: type[Any] = getattr(torch.optim, kind) if isinstance(kind, str) else kind
     groups = [_listed(item) for item in params]
-    given = (
-        inspect.signature(plain).bind(groups, *args, **settings).arguments
-    )  # wrong ones raise as they always do
+    # Wrong ones raise as they always do.
+    given = inspect.signature(plain).bind(groups, *args, **settings).arguments
     given.pop(next(iter(given)))
     has_chosen = any(given.get(name) is not None for name in _CHOICES)
     for name, make in () if has_chosen else _forms(plain, groups, given, vendor_class):

@@ -42,9 +42,8 @@ class IterationCounter(StepCounter):
 
     def __init__(self, ended: Callable[[int], None]) -> None:
         super().__init__(ended)
-        self._depth = (
-            threading.local()
-        )  # an optimizer may step others, or its own base class, inside its step
+        # An optimizer may step others, or its own base class, inside its step.
+        self._depth = threading.local()
 
     def _watch_steps(self, patches: Patches) -> None:
         optimizer: Any = torch.optim.Optimizer

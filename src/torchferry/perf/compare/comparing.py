@@ -13,7 +13,6 @@ from torchferry.operators.names import CALLED_ELSEWHERE, EQUIVALENTS
 from torchferry.perf.analysis import facts_of_tables
 from torchferry.perf.compare.entries import MOST_KERNELS, CallKey, CallTimes, RunWork, has_shapes, work_of
 from torchferry.perf.compare.model import Cost, MatchKind, OperatorPair, RunComparison, Side
-from torchferry.perf.model import TimePart
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
@@ -90,7 +89,10 @@ class _Matcher:
     def matched(self) -> list[Matched]:
         self._equal(MatchKind.EXACT, lambda entry: None if entry.is_kernel else entry.key)
         self._in_order(MatchKind.NAME, lambda entry: None if entry.is_kernel else entry.key.operator)
-        self._equal(MatchKind.EQUIVALENT, _canonical_key)
+        self._equal(
+            MatchKind.EQUIVALENT,
+            lambda entry: (name := _canonical_name(entry)) and (name, entry.key.shapes, entry.key.dtypes),
+        )
         self._in_order(MatchKind.EQUIVALENT, _canonical_name)
         self._by_caller()
         self._equal(MatchKind.KERNEL, lambda entry: entry.key if entry.is_kernel else None)
@@ -115,16 +117,10 @@ class _Matcher:
 
     def _by_caller(self) -> None:
         """What is left under the same caller, the nearest first: devices split operators in different ways."""
-        depth = 0
-        while depth < self._deepest():
+        entries = (*self._baseline.values(), *self._compared.values())
+        for depth in range(max((len(each.callers) for each in entries), default=0)):
             for key, mine, theirs in self._under_callers(depth):
                 self._take(MatchKind.CALLER, mine, theirs, key)
-            depth += 1
-
-    def _deepest(self) -> int:
-        return max(
-            (len(each.callers) for each in (*self._baseline.values(), *self._compared.values())), default=0
-        )
 
     def _under_callers(self, depth: int) -> list[tuple[CallKey, list[CallTimes], list[CallTimes]]]:
         """By the callers so many levels up in the baseline, at whatever level they are in the other run."""
@@ -182,11 +178,6 @@ def _took_time(entry: CallTimes) -> bool:
 
 def _canonical_name(entry: CallTimes) -> str | None:
     return canonical(entry.key.operator) if _took_time(entry) else None
-
-
-def _canonical_key(entry: CallTimes) -> tuple[str, str, str] | None:
-    name = _canonical_name(entry)
-    return None if name is None else (name, entry.key.shapes, entry.key.dtypes)
 
 
 def _aligned(mine: list[CallTimes], theirs: list[CallTimes]) -> list[tuple[CallTimes, CallTimes]]:
@@ -259,7 +250,12 @@ def compare(compared: Run, baseline: Run) -> RunComparison:
     works = work_of(baseline, with_shapes), work_of(compared, with_shapes)
     sides = _side(baseline, works[0]), _side(compared, works[1])
     matched = match_entries(works[0].entries, works[1].entries)
-    pairs = [_pair(each, sides[0].steps, sides[1].steps) for each in matched if _is_worth_telling(each)]
+    # What is in one run only and does no work there is plumbing: views, wrappers.
+    pairs = [
+        _pair(each, sides[0].steps, sides[1].steps)
+        for each in matched
+        if each.match is not MatchKind.NONE or any(entry.time for entry in (*each.baseline, *each.compared))
+    ]
     return RunComparison(
         *sides,
         tuple(sorted((pair for pair in pairs if pair.match is not MatchKind.NONE), key=_most_more)),
@@ -270,19 +266,16 @@ def compare(compared: Run, baseline: Run) -> RunComparison:
     )
 
 
-def _is_worth_telling(matched: Matched) -> bool:
-    """What is in one run only and does no work there is plumbing: views, wrappers."""
-    return matched.match is not MatchKind.NONE or any(
-        entry.time for entry in (*matched.baseline, *matched.compared)
-    )
-
-
 def _side(run: Run, work: RunWork) -> Side:
     steps = len(
         run.trace.steps if run.trace is not None else run.kernels.steps if run.kernels is not None else ()
     )
     count = max(steps, 1)
-    seconds, parts = _times(run)
+    if run.trace is not None:
+        seconds, parts = run.trace.seconds, {part: each.total / 1e9 for part, each in run.parts.items()}
+    else:
+        facts = facts_of_tables(run)
+        seconds, parts = facts["seconds"], facts["parts"]
     return Side(
         run.sources,
         run.device,
@@ -297,13 +290,6 @@ def _side(run: Run, work: RunWork) -> Side:
         {part: time / count for part, time in parts.items()},
         tuple(run.notes),
     )
-
-
-def _times(run: Run) -> tuple[float, dict[TimePart, float]]:
-    if run.trace is not None:
-        return run.trace.seconds, {part: moments.total / 1e9 for part, moments in run.parts.items()}
-    facts = facts_of_tables(run)
-    return facts["seconds"], facts["parts"]
 
 
 def _pair(matched: Matched, baseline_steps: int, compared_steps: int) -> OperatorPair:

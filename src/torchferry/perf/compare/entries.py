@@ -100,7 +100,7 @@ class _TraceWork:
     def _meant(self) -> Ints:
         """For each row of the host the operator that it is a part of: what a library calls goes to PyTorch's operator."""
         trace = self._trace
-        is_operator = np.array([bool(operator_of(name)) for name in trace.names], bool)[trace.host.name]
+        is_operator = trace.names_that(operator_of)[trace.host.name]
         meant = np.arange(len(trace.host))
         open_rows = ~is_operator
         while open_rows.any():

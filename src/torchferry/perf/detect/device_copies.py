@@ -86,8 +86,7 @@ def _is_for_order(trace: Trace, rows: Ints) -> Flags:
     np.add.at(marks, above, 1)
     np.add.at(marks, last, -1)
     inside = np.cumsum(marks)[:-1] > 0
-    found: Flags = (trace.owner[rows] >= 0) & inside[trace.owner[rows]]
-    return found
+    return (trace.owner[rows] >= 0) & inside[trace.owner[rows]]
 
 
 def _old_copies(trace: Trace) -> Ints:

@@ -100,9 +100,8 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     if trace.is_host_only:
         yield from _python(run, trace)
         return
-    gaps = (
-        run.parts[TimePart.HOST] - waits_for_device(run, trace).idle_after
-    )  # those have a diagnosis of their own
+    # What follows a wait has a diagnosis of its own.
+    gaps = run.parts[TimePart.HOST] - waits_for_device(run, trace).idle_after
     share = trace.share(gaps.total)
     if share < LEAST_SHARE:
         return

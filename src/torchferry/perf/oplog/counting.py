@@ -223,11 +223,16 @@ def recompiles(
         return tuple(chosen), Basis.TIME, _TEXTS[Basis.TIME].format(value=warm_up.after)
     if warm_up.seconds is not None:
         _check_times(processes)
-        return (
-            _after_seconds(compiles, processes, warm_up.seconds),
-            Basis.WARM_UP,
-            _TEXTS[Basis.WARM_UP].format(value=f"{warm_up.seconds:g}"),
-        )
+        firsts = {process.number: process.first for process in processes if process.first is not None}
+        chosen = [
+            entry
+            for entry in compiles
+            if entry.time is not None
+            and entry.process in firsts
+            and entry.time > firsts[entry.process] + warm_up.seconds
+        ]
+        text = _TEXTS[Basis.WARM_UP].format(value=f"{warm_up.seconds:g}")
+        return tuple(chosen), Basis.WARM_UP, text
     if warm_up.shapes:
         found = _by_shapes(compiles, warm_up.shapes)
         return found, Basis.SHAPES, _TEXTS[Basis.SHAPES].format(value=warm_up.shapes)
@@ -258,17 +263,6 @@ def _check_times(processes: tuple[LoggedProcess, ...]) -> list[float]:
             "the lines of this log have no times, so --after and --warmup can't be used; try --shapes 2"
         )
     return firsts
-
-
-def _after_seconds(
-    compiles: tuple[Compile, ...], processes: tuple[LoggedProcess, ...], seconds: float
-) -> tuple[Compile, ...]:
-    ends = {process.number: process.first + seconds for process in processes if process.first is not None}
-    return tuple(
-        entry
-        for entry in compiles
-        if entry.time is not None and entry.process in ends and entry.time > ends[entry.process]
-    )
 
 
 def _by_shapes(compiles: tuple[Compile, ...], count: int) -> tuple[Compile, ...]:

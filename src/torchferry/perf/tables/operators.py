@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +39,7 @@ def is_operator_details(file: CsvFile) -> bool:
 
 
 def read_operators(path: Path) -> OperatorTable:
-    """Whichever of the three it is; InputError if it is none."""
+    """Read whichever of the three it is; InputError if it is none."""
     if path.suffix.lower() in (".csv", ".gz"):
         file = CsvFile(path)
         if is_operator_details(file):
@@ -46,18 +47,14 @@ def read_operators(path: Path) -> OperatorTable:
         if is_kernel_statistic(file):
             return _added_up(path, _statistic(file), has_host_time=False)
         raise InputError(f"{str(path)!r} is no table of operators (operator_details.csv, op_statistic.csv)")
-    return read_printed(path)
-
-
-def read_printed(path: Path) -> OperatorTable:
-    """What key_averages().table() printed; other lines are passed over."""
+    # What key_averages().table() printed; other lines are passed over.
     rows = list(table_rows(table_lines(text_pieces(path))))
     if not rows:
         raise InputError(
             f"{str(path)!r} is no table of operators: give the text that key_averages().table() prints"
         )
     device = next((device for row in rows if (device := table_device(row))), "cpu")
-    entries = [
+    entries = (
         OperatorRow(
             row["Name"],
             row.get("Input Shapes", ""),
@@ -67,44 +64,35 @@ def read_printed(path: Path) -> OperatorTable:
             host if device == "cpu" else printed_nanoseconds(row.get(device, "")) / 1e9,
         )
         for row in rows
-    ]
+    )
     return _added_up(path, entries, device=device, has_host_time=True)
 
 
-def _details(file: CsvFile) -> list[OperatorRow]:
+def _details(file: CsvFile) -> Iterator[OperatorRow]:
     """One row per call; times are without what it called."""
-    found: list[OperatorRow] = []
     for batch in file:
         host, device = (batch.times(names).clip(min=0).tolist() for names in (_HOST, _DEVICE))
-        found.extend(
-            OperatorRow(name.strip(), shapes.strip().strip('"'), "", 1, on_host / 1e9, on_device / 1e9)
-            for name, shapes, on_host, on_device in zip(
-                batch.texts(_NAME), batch.texts(_SHAPES), host, device, strict=True
-            )
-        )
-    return found
+        columns = zip(batch.texts(_NAME), batch.texts(_SHAPES), host, device, strict=True)
+        for name, shapes, on_host, on_device in columns:
+            yield OperatorRow(name.strip(), shapes.strip().strip('"'), "", 1, on_host / 1e9, on_device / 1e9)
 
 
-def _statistic(file: CsvFile) -> list[OperatorRow]:
-    found: list[OperatorRow] = []
+def _statistic(file: CsvFile) -> Iterator[OperatorRow]:
     for batch in file:
         seconds = (batch.times(TOTAL).clip(min=0) / 1e9).tolist()
         counts = batch.numbers(COUNT).clip(min=0).tolist()
-        found.extend(
-            OperatorRow(name.strip(), "", "", count, 0.0, total)
-            for name, count, total in zip(batch.texts(TYPE), counts, seconds, strict=True)
-        )
-    return found
+        for name, count, total in zip(batch.texts(TYPE), counts, seconds, strict=True):
+            yield OperatorRow(name.strip(), "", "", count, 0.0, total)
 
 
 def _added_up(
-    path: Path, entries: list[OperatorRow], *, device: str = "", has_host_time: bool
+    path: Path, entries: Iterable[OperatorRow], *, device: str = "", has_host_time: bool
 ) -> OperatorTable:
-    if not entries:
-        raise InputError(f"{str(path)!r} holds no operators")
     groups: dict[tuple[str, str, str], list[OperatorRow]] = defaultdict(list)
     for entry in entries:
         groups[entry.operator, entry.shapes, entry.dtypes].append(entry)
+    if not groups:
+        raise InputError(f"{str(path)!r} holds no operators")
     rows = [
         OperatorRow(
             *key,
