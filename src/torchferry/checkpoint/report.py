@@ -105,7 +105,12 @@ def page_of(contents: Checkpoint, options: Options) -> Page:
     local = sum(name.endswith(f".{LOCAL_PART}") for name in tensors)
     verdicts += [(_ONE_PROCESS.format(count=local), "yellow")] if local else []
     verdicts += _class_words(contents)
-    notes = _advice(contents, states)
+    notes = []
+    if command := _command(contents, states):
+        notes.append(_FIX.format(command=command))
+        models = [state for state in states if not state.is_average]
+        if len(models) > 1:
+            notes.append(_SEVERAL.format(count=len(models), first=states[0].name))
     notes += [_BIG] if contents.is_big_endian else []
     shared = len(tensors) - len({_where(tensor) for tensor in tensors.values()})
     notes += [_SHARED.format(count=shared)] if shared else []
@@ -132,15 +137,6 @@ def _class_words(contents: Checkpoint) -> list[tuple[Text, str]]:
     said = [(words.format(names=_listed(names)), style) for words, names, style in found if names]
     is_of_torch = contents.format in (FileFormat.ZIP, FileFormat.LEGACY)
     return said or ([(_SAFE, "green")] if is_of_torch else [])
-
-
-def _advice(contents: Checkpoint, states: Sequence[StateDict]) -> list[Text]:
-    command = _command(contents, states)
-    if not command:
-        return []
-    models = [state for state in states if not state.is_average]
-    several = _SEVERAL.format(count=len(models), first=states[0].name)
-    return [_FIX.format(command=command), *([several] if len(models) > 1 else [])]
 
 
 def _command(contents: Checkpoint, states: Sequence[StateDict]) -> str:

@@ -321,7 +321,7 @@ def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
         "@EXPORTS@": _exports(target, cards, visible),
         "@COUNT@": _count(target, main),
         "@REMEDY@": f"{cards} or NPROC" if visible else "NPROC",
-        "@START@": start.format(script=shlex.quote(main), options="".join(_node_options(program))),
+        "@START@": start.format(script=shlex.quote(main), options=_node_options(program)),
     }
     text = resources.files(__package__).joinpath("assets/run_distributed.sh.txt").read_text("utf-8")
     # In one pass: what is put in may look like one of them.
@@ -353,12 +353,12 @@ def _count(target: Target, main: str) -> str:
     return f"'import {imports}; print({target.vendor.torch_module}.device_count())'"
 
 
-def _node_options(program: TrainingProgram) -> list[str]:
+def _node_options(program: TrainingProgram) -> str:
     """The options with which the classic scripts are told what the launch script knows."""
     texts = {text_of(node) for _, call in program.calls for node in call.args}
     if "--multiprocessing-distributed" not in texts:
-        return []
-    return [f" {option}{value}" for option, value in _NODE_OPTIONS.items() if option in texts]
+        return ""
+    return "".join(f" {option}{value}" for option, value in _NODE_OPTIONS.items() if option in texts)
 
 
 # The module that a conversion adds for PyTorch Lightning, which knows no device but CUDA, MPS, TPUs

@@ -397,12 +397,12 @@ def _not_ignored(context: FileContext, said: list[Said]) -> list[Said]:
     if b"ferry: ignore" not in context.module.data:
         return said
     silenced = dict(_ignore_comments(context.module))
-    kept: list[Said] = []
-    for rule, proposal in said:
+
+    def is_silenced(rule: Rule, proposal: Proposal) -> bool:
         ids = silenced.get(context.module.line_of(proposal.start))
-        if ids is None or (ids and rule.id not in ids):
-            kept.append((rule, proposal))
-    return kept
+        return ids is not None and (not ids or rule.id in ids)
+
+    return [item for item in said if not is_silenced(*item)]
 
 
 def _ignore_comments(module: PythonModule) -> Iterator[tuple[int, frozenset[str]]]:

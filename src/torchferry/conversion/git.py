@@ -114,9 +114,8 @@ class _Repository:
 @contextmanager
 def _repository(folder: Path) -> Iterator[_Repository]:
     top, found = _found(folder)
-    named = os.fsdecode(
-        _read(found / "commondir").strip()
-    )  # of further work trees: the repository that they share
+    # Further work trees name the repository that they share.
+    named = os.fsdecode(_read(found / "commondir").strip())
     common = found / named if named else found
     commit = _commit(found, common, "HEAD")
     with tempfile.TemporaryDirectory(prefix="torchferry-git-") as private:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from torchferry.conversion.custom.model import CustomRules
+from torchferry.conversion.discover import PYTHON_SUFFIXES
 from torchferry.conversion.project import Plan
 from torchferry.conversion.rule import all_rules
 from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
@@ -157,7 +158,7 @@ def _main_script(root: Path, main: Path) -> str:
     for place in (folder / main, main):
         found = place.resolve()
         if found.is_file() and found.is_relative_to(folder):
-            if found.suffix not in (".py", ".pyw"):
+            if found.suffix not in PYTHON_SUFFIXES:
                 raise InputError(
                     f"--main {main}: is no Python file; name the script that starts the training"
                 )

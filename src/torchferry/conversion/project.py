@@ -189,11 +189,15 @@ def examine_project(
             outcome.remarks.append(problems.left_out_finding(_shown(path), reason, outcome.target))
 
         outcome.entries = list(discover(root, plan.exclude, skip, note))
-        outcome.remarks += problems.link_findings(_links(outcome), plan.target)
+        links = {}
+        for entry in outcome.entries:
+            if entry.is_link:
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    links[entry.path] = os.readlink(os.path.join(root, entry.path))
+        outcome.remarks += problems.link_findings(links, plan.target)
         folder = root
-    paths = [
-        entry.path for entry in outcome.entries if not (entry.is_folder or entry.is_link or entry.problem)
-    ]
+    files = [entry for entry in outcome.entries if not (entry.is_folder or entry.is_link or entry.problem)]
+    paths = [entry.path for entry in files]
     plan = replace(plan, target=placed(plan.target, folder, paths))
     with _without_garbage_collection():
         candidates = _read(folder, outcome, plan)
@@ -210,16 +214,6 @@ def examine_project(
     added.add_helper(outcome, plan.target)
     added.add_launch_script(outcome, plan.settings.distributed)
     return outcome
-
-
-def _links(outcome: ProjectOutcome) -> dict[str, str]:
-    """The links of a project, and where each leads."""
-    links = {}
-    for entry in outcome.entries:
-        if entry.is_link:
-            with contextlib.suppress(OSError):  # gone meanwhile
-                links[entry.path] = os.readlink(os.path.join(outcome.folder, entry.path))
-    return links
 
 
 @contextmanager
@@ -257,9 +251,9 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _CandidateFiles:
     for entry in outcome.entries:
         if entry.problem:
             outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
-        if entry.problem or entry.is_link or entry.is_folder:
+        elif entry.is_link or entry.is_folder:
             continue
-        if entry.path.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
+        elif entry.path.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
             _read_one(folder, entry.path, candidates, rules, outcome, plan.target)
     return candidates
 

@@ -47,9 +47,8 @@ class FileContext:
     # The modules that an edit needs and that are not imported: position of the edited place -> their names.
     needed_imports: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
     mentions: dict[str, tuple[Site[ast.AST], ...]] = field(default_factory=dict, repr=False)  # by name
-    answers: dict[tuple[Any, ...], bool] = field(
-        default_factory=dict, repr=False
-    )  # of those who follow values
+    # The answers of those who follow values.
+    answers: dict[tuple[Any, ...], bool] = field(default_factory=dict, repr=False)
     views: dict[str, FileContext | None] = field(default_factory=dict, repr=False)  # by path
 
     def beside(self, path: str) -> FileContext | None:

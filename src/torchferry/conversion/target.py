@@ -45,12 +45,9 @@ class Helper:
     name: str
     vendor: Vendor  # as its own data describes it
     data: bytes
-    imports: Mapping[str, str] = field(
-        default_factory=dict
-    )  # file -> how it imports the module, if not by name
-    places: Mapping[str, str] = field(
-        default_factory=dict
-    )  # file -> the folder of the module that it imports
+    # By file: how it imports the module, if not by name; and the folder of the module that it imports.
+    imports: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, path: str) -> str:
         """The statement by which a file imports the module."""

@@ -27,13 +27,18 @@ def map_in_processes(
     make_work: Callable[[], Callable[[Item], Result]], items: Sequence[Item], jobs: int
 ) -> Iterator[Result]:
     """The results in the order in which they are ready. Each process makes what works for it."""
+    import multiprocessing
     from multiprocessing.connection import wait
 
     chunks = (items[start : start + _TOGETHER] for start in range(0, len(items), _TOGETHER))
     workers: dict[Connection, BaseProcess] = {}
     try:
         for chunk in islice(chunks, jobs):
-            _send(_start(workers, make_work), chunk)
+            ours, theirs = multiprocessing.Pipe()
+            workers[ours] = multiprocessing.Process(target=_serve, args=(theirs, make_work), daemon=True)
+            workers[ours].start()
+            theirs.close()  # so that the end of the process is the end of what it sends
+            _send(ours, chunk)
         busy = list(workers)
         while busy:
             for each in wait(busy):
@@ -51,19 +56,6 @@ def map_in_processes(
             connection.close()
 
 
-def _start(
-    workers: dict[Connection, BaseProcess], make_work: Callable[[], Callable[[Item], Result]]
-) -> Connection:
-    import multiprocessing
-
-    ours, theirs = multiprocessing.Pipe()
-    worker = multiprocessing.Process(target=_serve, args=(theirs, make_work), daemon=True)
-    worker.start()
-    theirs.close()  # so that the end of the process is the end of what it sends
-    workers[ours] = worker
-    return ours
-
-
 def _send(connection: Connection, chunk: Sequence[object]) -> None:
     try:
         connection.send(chunk)
@@ -73,10 +65,9 @@ def _send(connection: Connection, chunk: Sequence[object]) -> None:
 
 def _receive(connection: Connection) -> list[Any]:
     try:
-        results: list[Any] = connection.recv()
+        return connection.recv()  # type: ignore[no-any-return]
     except (EOFError, OSError):
         raise WorkerEndedError from None
-    return results
 
 
 def _serve(connection: Connection, make_work: Callable[[], Callable[[Item], Result]]) -> None:

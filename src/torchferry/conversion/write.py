@@ -13,6 +13,7 @@ from pathlib import Path
 
 from torchferry.conversion.discover import (
     FINDINGS,
+    PYTHON_SUFFIXES,
     copy_file,
     is_converted_copy,
     keep_owner,
@@ -33,7 +34,6 @@ from torchferry.files.aside import (
 )
 
 Reports = Mapping[str, bytes]  # file name -> content
-_PYTHON_SUFFIXES = (".py", ".pyw")
 # Reports that every converted copy carries: the canonical one, and the page to read -> their formats.
 REPORT_FILES = {FINDINGS: "json", "report.html": "html"}
 
@@ -50,9 +50,8 @@ class Replace(Enum):
 class Written:
     """What became of the files besides the plain ones."""
 
-    shadowed: list[str] = field(
-        default_factory=list
-    )  # files of the project left out: a report has their name
+    # Files of the project that are left out: a report has their name.
+    shadowed: list[str] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)  # files of the project that went away during the run
     kept: list[Path] = field(default_factory=list)  # where things are that gave way to the output
 
@@ -65,7 +64,7 @@ def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> P
         raise OutputError(f"{out}: is a link; name the folder itself, or one that does not exist")
     if place.exists() and not place.is_dir():
         raise OutputError(f"{out}: is a file, and the output is a folder; choose another name")
-    if not place.exists() and place.suffix in _PYTHON_SUFFIXES:
+    if not place.exists() and place.suffix in PYTHON_SUFFIXES:
         raise OutputError(
             f"{out}: looks like a file, and the output of a folder is a folder; choose a name for it"
         )

@@ -6,20 +6,19 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from torchferry.building.toolchain import find_torch
 from torchferry.emulate import build, plugins
-from torchferry.emulate.plugins import Plugin
 from torchferry.errors import BuildError
 from torchferry.examination.device import checks as device_checks
 from torchferry.examination.device.checks import trial as trial_check
 from torchferry.examination.device.station import (
     TRIAL,
     TRIAL_SECONDS,
-    CommandOutput,
     Station,
     run_command,
     this_station,
@@ -147,18 +146,8 @@ def installed_vendor(vendor_path: Sequence[Path]) -> Vendor | None:
 
 # What comes first is the cause of what follows: whoever has no driver need not look at libraries yet.
 _CAUSES = (
-    "driver",
-    "nodes",
-    "smi",
-    "toolkit",
-    "python",
-    "torch",
-    "plugin",
-    "abi",
-    "environment",
-    "libraries",
-    "trial",
-)
+    "driver", "nodes", "smi", "toolkit", "python", "torch", "plugin", "abi", "environment", "libraries", "trial",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -242,17 +231,11 @@ def _results(
         return
     yield CheckResult(_LIBRARIES, _LIBRARIES, Status.FINE, _BUILT, _BUILT_WHY.format(folder=folder))
     if with_trial:
-        yield from trial_check.check(replace(station, trial=_trial(vendor, plugin, vendor_paths)))
-
-
-def _trial(
-    vendor: Vendor, plugin: Plugin, vendor_paths: Sequence[Path]
-) -> Callable[[], CommandOutput | None]:
-    paths = tuple(str(path.resolve()) for path in vendor_paths)
-    place = Place(DeviceKind.EMULATED, vendor, paths, _DEVICES, converted=True)
-    environment = environment_at(place)
-    program = [sys.executable, "-c", TRIAL, vendor.plugin, vendor.device_type]
-    return lambda: run_command(program, environment, TRIAL_SECONDS)
+        paths = tuple(str(path.resolve()) for path in vendor_paths)
+        environment = environment_at(Place(DeviceKind.EMULATED, vendor, paths, _DEVICES, converted=True))
+        program = [sys.executable, "-c", TRIAL, vendor.plugin, vendor.device_type]
+        trial = partial(run_command, program, environment, TRIAL_SECONDS)
+        yield from trial_check.check(replace(station, trial=trial))
 
 
 # The whole of a machine: its device, if a vendor is known, and the host.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torchferry.examination.device.checks.trial import ID as TRIAL
@@ -362,16 +363,10 @@ def without_names(
             text = re.sub(rf"(?<![\w.-]){re.escape(hostname)}(?![\w-])", "HOST", text)
         return _ADDRESS.sub("ADDRESS", text) if addresses else text
 
-    return tuple(_hidden(result, hidden) for result in results)
-
-
-def _hidden(result: CheckResult, hidden: Callable[..., str]) -> CheckResult:
-    addresses = result.id in _WITH_ADDRESSES
-
-    def both(text: Text) -> Text:
-        return Text(*(hidden(each, addresses=addresses) for each in text))
-
-    commands = [
-        command._replace(line=hidden(command.line, addresses=addresses)) for command in result.commands
-    ]
-    return replace(result, found=both(result.found), why=both(result.why), commands=tuple(commands))
+    said = []
+    for result in results:
+        hide = partial(hidden, addresses=result.id in _WITH_ADDRESSES)
+        commands = tuple(command._replace(line=hide(command.line)) for command in result.commands)
+        found, why = (Text(*map(hide, text)) for text in (result.found, result.why))
+        said.append(replace(result, found=found, why=why, commands=commands))
+    return tuple(said)

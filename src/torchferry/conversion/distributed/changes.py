@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from torchferry.conversion.program.blocks import first_line, indent_of, is_elif, is_followed, shares_its_line
 from torchferry.conversion.program.module import ProgramModule
@@ -263,9 +264,8 @@ class FileChanges:
         for proposal in proposals:
             if any(map(accepted.conflicts, proposal.edits)):
                 line = self.module.line_of(proposal.start)
-                node = next(
-                    note.node for note in self._noted if self.module.start(note.node) == proposal.start
-                )
+                nodes = (note.node for note in self._noted)
+                node = next(node for node in nodes if self.module.start(node) == proposal.start)
                 raise UnclearProgramError(self.file, node, _MEETING.format(line=line))
             accepted.add(proposal.edits)
 
@@ -300,21 +300,15 @@ def import_anchor(module: PythonModule) -> ast.stmt | None:
     if not imports:
         has_docstring = body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
         return body[0] if has_docstring else None
-    first = (of_torch or imports)[0]
-    last: ast.stmt = first
-    for node in body[body.index(first) :]:
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            break
-        last = node
-    return last
+    first = body.index((of_torch or imports)[0])
+    block = takewhile(lambda node: isinstance(node, (ast.Import, ast.ImportFrom)), body[first:])
+    return [*block][-1]
 
 
 def _blank_lines(module: PythonModule, anchor: ast.stmt | None) -> int:
-    line = (anchor.end_lineno or anchor.lineno) if anchor else 0
-    count = 0
-    while line + count < len(module.line_starts) and not module.line_text(line + count + 1).strip():
-        count += 1
-    return count
+    first = ((anchor.end_lineno or anchor.lineno) if anchor else 0) + 1
+    texts = map(module.line_text, range(first, len(module.line_starts) + 1))
+    return len([*takewhile(lambda text: not text.strip(), texts)])
 
 
 def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:

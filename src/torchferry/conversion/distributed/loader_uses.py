@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from torchferry.conversion.distributed.changes import UnclearProgramError
 from torchferry.conversion.distributed.training import Iteration, Training
@@ -30,10 +31,64 @@ _UNKNOWN = object()
 _DEPTH = 6
 
 
-def truth(file: ProgramModule, node: ast.expr, function: FunctionNode, site: CallSite) -> bool | None:
-    """Whether an expression of a function is true for a call of it; None if that can't be told."""
-    value = _value(file, node, function, site, _DEPTH)
-    return None if value is _UNKNOWN else bool(value)
+class _KnownCall(NamedTuple):
+    """A function of a file, and a call of it."""
+
+    file: ProgramModule
+    function: FunctionNode
+    call: ast.Call
+
+    def truth(self, node: ast.expr) -> bool | None:
+        """Whether an expression of the function is true for the call; None if that can't be told."""
+        value = self._value(node, _DEPTH)
+        return None if value is _UNKNOWN else bool(value)
+
+    def _value(self, node: ast.expr, depth: int) -> object:
+        if isinstance(node, ast.Constant):
+            return node.value
+        if not depth:
+            return _UNKNOWN
+        if isinstance(node, ast.Name):
+            return self._of_name(node.id, depth)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            found = self._value(node.operand, depth - 1)
+            return found if found is _UNKNOWN else not found
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return self._of_comparison(node, node.ops[0], node.comparators[0], depth - 1)
+        if isinstance(node, ast.IfExp):
+            test = self._value(node.test, depth - 1)
+            branch = node.body if test else node.orelse
+            return test if test is _UNKNOWN else self._value(branch, depth - 1)
+        return _UNKNOWN
+
+    def _of_comparison(self, node: ast.Compare, operator: ast.cmpop, other: ast.expr, depth: int) -> object:
+        is_membership = isinstance(operator, (ast.In, ast.NotIn)) and isinstance(
+            other, (ast.List, ast.Tuple, ast.Set)
+        )
+        if not is_membership and not isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+            return _UNKNOWN
+        items = other.elts if is_membership else [other]  # type: ignore[attr-defined]
+        left, *values = (self._value(item, depth) for item in (node.left, *items))
+        if _UNKNOWN in (left, *values):
+            return _UNKNOWN
+        return (left in values) is isinstance(operator, (ast.In, ast.Eq, ast.Is))
+
+    def _of_name(self, name: str, depth: int) -> object:
+        """A parameter by what the call hands over, else its default; a variable by the one value it is given."""
+        bindings = self.file.scopes[self.function].bindings.get(name, [])
+        if len(bindings) != 1:
+            return _UNKNOWN
+        binding = bindings[0]
+        if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+            return self._value(binding.value, depth - 1)
+        if binding.kind is not BindingKind.PARAMETER:
+            return _UNKNOWN
+        given = argument_for(self.call, self.function, name)
+        is_starred = any(isinstance(item, ast.Starred) for item in self.call.args)
+        if given is None and not is_starred and all(keyword.arg for keyword in self.call.keywords):
+            defaults = with_defaults(self.function.args)
+            given = next((value for parameter, value in defaults if parameter.arg == name), None)
+        return given.value if isinstance(given, ast.Constant) else _UNKNOWN
 
 
 def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
@@ -41,79 +96,22 @@ def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
     called = flow.function_called(site.file, site.call)
     if called is None:
         return True
+    tests = _KnownCall(made.file, called.node, site.call)
     statement = made.file.statement_of(made.node)
     while statement is not called.node:
         place = made.file.tree.position(statement)
         for earlier in place.block[: place.block.index(statement)]:
             if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], (ast.Return, ast.Raise)):
-                if truth(made.file, earlier.test, called.node, site):
+                if tests.truth(earlier.test):
                     return False
         if isinstance(place.parent, ast.If):
-            found = truth(made.file, place.parent.test, called.node, site)
+            found = tests.truth(place.parent.test)
             if found is not None and found is not (place.block is place.parent.body):
                 return False
         if not isinstance(place.parent, ast.stmt):
             return True
         statement = place.parent
     return True
-
-
-def _value(file: ProgramModule, node: ast.expr, function: FunctionNode, site: CallSite, depth: int) -> object:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if not depth:
-        return _UNKNOWN
-    if isinstance(node, ast.Name):
-        return _of_name(file, node, function, site, depth)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        found = _value(file, node.operand, function, site, depth - 1)
-        return found if found is _UNKNOWN else not found
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left = _value(file, node.left, function, site, depth - 1)
-        return _compared(file, left, node, function, site, depth)
-    if isinstance(node, ast.IfExp):
-        test = _value(file, node.test, function, site, depth - 1)
-        branch = node.body if test else node.orelse
-        return test if test is _UNKNOWN else _value(file, branch, function, site, depth - 1)
-    return _UNKNOWN
-
-
-def _compared(
-    file: ProgramModule, left: object, node: ast.Compare, function: FunctionNode, site: CallSite, depth: int
-) -> object:
-    operator, other = node.ops[0], node.comparators[0]
-    if isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (ast.List, ast.Tuple, ast.Set)):
-        values = [_value(file, item, function, site, depth - 1) for item in other.elts]
-        if left is _UNKNOWN or _UNKNOWN in values:
-            return _UNKNOWN
-        return (left in values) is isinstance(operator, ast.In)
-    right = _value(file, other, function, site, depth - 1)
-    is_known = isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot))
-    if left is _UNKNOWN or right is _UNKNOWN or not is_known:
-        return _UNKNOWN
-    return (left == right) is isinstance(operator, (ast.Eq, ast.Is))
-
-
-def _of_name(
-    file: ProgramModule, node: ast.Name, function: FunctionNode, site: CallSite, depth: int
-) -> object:
-    """A parameter by what the call hands over, else its default; a variable by the one value it is given."""
-    bindings = file.scopes[function].bindings.get(node.id, [])
-    if len(bindings) != 1:
-        return _UNKNOWN
-    binding = bindings[0]
-    if binding.kind is BindingKind.ASSIGN and binding.value is not None:
-        return _value(file, binding.value, function, site, depth - 1)
-    if binding.kind is not BindingKind.PARAMETER:
-        return _UNKNOWN
-    given = argument_for(site.call, function, node.id)
-    is_hidden = any(isinstance(item, ast.Starred) for item in site.call.args) or any(
-        keyword.arg is None for keyword in site.call.keywords
-    )
-    if given is None and not is_hidden:
-        defaults = with_defaults(function.args)
-        given = next((value for parameter, value in defaults if parameter.arg == node.id), None)
-    return given.value if isinstance(given, ast.Constant) else _UNKNOWN
 
 
 _FOR_TRAINING = re.compile(r"(?i)train|trn(?:_|$)|\btr_|_tr\b")
@@ -261,7 +259,8 @@ class _LoaderFinder:
             shuffle is None
             or called is None
             or any(
-                truth(loader.file, shuffle, called.node, site) is not (id(site.call) in trains)
+                _KnownCall(loader.file, called.node, site.call).truth(shuffle)
+                is not (id(site.call) in trains)
                 for site in sites
             )
         ):

@@ -67,9 +67,9 @@ class Holder:
 
 def find_models(training: Training, main: ProgramModule, wanted: str) -> list[Holder]:
     """The holder of each trained model, or of those that the user names, with commas between them."""
-    if wanted:
-        return [_named(training, main, name.strip()) for name in wanted.split(",")]
     finder = _ModelFinder(training)
+    if wanted:
+        return [_named(finder, main, name.strip()) for name in wanted.split(",")]
     found: dict[tuple[str, int, str], Holder] = {}
     for file, call in training.program.calls:
         if is_optimizer(file, call):
@@ -90,10 +90,8 @@ def is_optimizer(file: ProgramModule, call: ast.Call) -> bool:
     return qualified.startswith("torch.optim.") and "lr_scheduler" not in qualified and name[:1].isupper()
 
 
-def _named(training: Training, main: ProgramModule, name: str) -> Holder:
-    finder = _ModelFinder(training)
-    files = [main, *(file for file in training.program.files.values() if file is not main)]
-    for file in files:
+def _named(finder: _ModelFinder, main: ProgramModule, name: str) -> Holder:
+    for file in dict.fromkeys((main, *finder.training.program.files.values())):
         for statement in file.statements:
             for target in assigned_to(statement):
                 if file.module.segment(target) in (name, f"self.{name}"):

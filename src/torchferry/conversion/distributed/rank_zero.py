@@ -129,7 +129,11 @@ class RankZero:
         elif name in _WRITERS:
             self._look_at_writer(file, call)
         elif called_name(call) in _BARS and name.startswith("tqdm"):
-            self._look_at_bar(file, call, changes)
+            if not any(keyword.arg in ("disable", None) for keyword in call.keywords):
+                dist = changes.name_of("torch.distributed", "dist")
+                first = "" if file is self.training.program.main else f"{dist}.is_initialized() and "
+                text = f"disable={first}{dist}.get_rank() != 0"
+                changes.replace(call, _BAR_ONCE, add_argument(file.module, call, text))
         elif name in ("os.makedirs", "os.mkdir") or self._is_path_mkdir(file, call):
             _make_folder(file, call, changes)
         elif name == "wandb.init" and any(keyword.arg in ("mode", None) for keyword in call.keywords):
@@ -200,14 +204,6 @@ class RankZero:
             return False
         made = self.training.flow.origins(file, call.func.value)
         return bool(made) and all(called_name(origin.node) == "Path" for origin in made)
-
-    def _look_at_bar(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
-        if not any(keyword.arg in ("disable", None) for keyword in call.keywords):
-            dist = changes.name_of("torch.distributed", "dist")
-            test = f"{dist}.get_rank() != 0"
-            if file is not self.training.program.main:
-                test = f"{dist}.is_initialized() and {test}"
-            changes.replace(call, _BAR_ONCE, add_argument(file.module, call, f"disable={test}"))
 
     def _look_at_load(self, file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
         """What is loaded behind the training may have been saved by it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import posixpath
 import re
@@ -277,11 +278,9 @@ class Neighbours:
     def _roots(self, path: str, level: int) -> list[str]:
         """The folders in which Python would look: of a relative import one, else the script's and the project's."""
         folder = posixpath.dirname(path)
-        if level:
-            for _ in range(level - 1):
-                folder = posixpath.dirname(folder)
-            return [folder]
-        return [folder, *_SOURCE_FOLDERS]
+        for _ in range(level - 1):
+            folder = posixpath.dirname(folder)
+        return [folder] if level else [folder, *_SOURCE_FOLDERS]
 
     def _file(self, folder: str, names: list[str]) -> str | None:
         if self._root is None:
@@ -298,13 +297,10 @@ class Neighbours:
     def _read(self, path: str) -> PythonModule | None:
         if self._root is None:
             return None
-        try:
+        with contextlib.suppress(OSError, UndecodableError, ParseError):
             data = read_file(os.path.join(self._root, path))
-            if len(data) > _LARGEST:
-                return None
-            return PythonModule(decode(data), self._well_known)
-        except (OSError, UndecodableError, ParseError):
-            return None
+            return PythonModule(decode(data), self._well_known) if len(data) <= _LARGEST else None
+        return None
 
 
 def _word(word: str) -> re.Pattern[bytes]:

@@ -64,12 +64,7 @@ def calls_of(view: FileContext, function: ast.AST, name: str) -> Iterator[AnySit
     """The calls of a function in a module, by the name that it has there."""
     for site in mentions(view, name):
         call = around(site)
-        if (
-            call is not None
-            and isinstance(call.node, ast.Call)
-            and call.node.func is site.node
-            and isinstance(site.node, (ast.Name, ast.Attribute))
-        ):
+        if call is not None and isinstance(call.node, ast.Call) and call.node.func is site.node:
             callee = callee_of(call, site.node)
             if callee is not None and callee.node is function:
                 yield call
@@ -119,12 +114,10 @@ def _distant_reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySit
         for base in all_bases(ProjectCallee(view, slot.owner)):
             if base.view is not view and isinstance(base.node, ast.ClassDef):
                 yield from _reads_of_member(base.view, Member(base.view.path, base.node, slot.name))
-    near = {item.path for item in view.neighbours.importers_with_member(slot.path, slot.name)}
-    near |= {
-        path
-        for path in view.neighbours.imported(slot.path, view.module)
-        if view.neighbours.has_member(path, slot.name)
-    }
+    neighbours = view.neighbours
+    near = {item.path for item in neighbours.importers_with_member(slot.path, slot.name)}
+    imported = neighbours.imported(slot.path, view.module)
+    near |= {path for path in imported if neighbours.has_member(path, slot.name)}
     for path in sorted(near):
         other = view.beside(path)
         if other is not None:
@@ -148,13 +141,8 @@ def _imported_reads(view: FileContext, item: Import, name: str) -> Iterator[AnyS
             yield site
 
 
-def _within(scope: Scope, outer: Scope | None) -> bool:
-    current: Scope | None = scope
-    while current is not None:
-        if current is outer:
-            return True
-        current = current.parent
-    return False
+def _within(scope: Scope | None, outer: Scope | None) -> bool:
+    return scope is not None and (scope is outer or _within(scope.parent, outer))
 
 
 # What is put into a variable, an attribute, a key or a function's result.
@@ -284,12 +272,10 @@ def _of_result(view: FileContext, slot: ReturnValue) -> Iterator[Source]:
     for unit in view.module.scopes.units:
         if unit.scope is scope and isinstance(unit.node, ast.Return) and unit.node.value is not None:
             value = unit.node.value
-            if slot.index is not None:
-                elements = value.elts if isinstance(value, ast.Tuple) else []
-                if slot.index < len(elements):
-                    yield _source(view, elements[slot.index], unit.scope)
-            else:
+            if slot.index is None:
                 yield _source(view, value, unit.scope)
+            elif isinstance(value, ast.Tuple) and slot.index < len(value.elts):
+                yield _source(view, value.elts[slot.index], unit.scope)
 
 
 def _source(view: FileContext, value: ast.expr, scope: Scope) -> Source:

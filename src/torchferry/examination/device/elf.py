@@ -38,6 +38,7 @@ class SharedObject:
 _UNREADABLE = (OSError, struct.error, ValueError, OverflowError)
 
 
+@lru_cache(maxsize=4096)
 def read_shared_object(path: Path) -> SharedObject | None:
     """None: the file can't be read or is no ELF file of 64 bits."""
     with contextlib.suppress(*_UNREADABLE), open(path, "rb") as file:
@@ -173,7 +174,7 @@ class LibrarySearch:
         self._loaded = [torch / "lib"] if torch else []
         # Folders that Python's own program names for all that it loads, as those of conda do.
         interpreter = station.interpreter
-        program = _read(interpreter) if interpreter is not None else None
+        program = read_shared_object(interpreter) if interpreter is not None else None
         self._of_interpreter: list[Path] = []
         if interpreter is not None and program is not None and program.is_inherited:
             self._of_interpreter = [self._own_folder(folder, interpreter) for folder in program.search]
@@ -184,7 +185,7 @@ class LibrarySearch:
         waiting = deque(files)
         while waiting:
             file = waiting.popleft()
-            library = _read(file)
+            library = read_shared_object(file)
             if library is None:
                 continue
             result.wants += [(file, *want) for want in library.wants]
@@ -224,7 +225,7 @@ class LibrarySearch:
         return self._station.path(text)
 
     def _suits(self, file: Path) -> bool:
-        library = _read(file)  # linker scripts do not say
+        library = read_shared_object(file)  # linker scripts do not say
         return library is None or library.machine == self._station.machine.architecture
 
     def _system_folders(self) -> list[Path]:
@@ -247,8 +248,3 @@ class LibrarySearch:
             elif line and not line.startswith("include"):
                 found.append(self._station.path(line))
         return found
-
-
-@lru_cache(maxsize=4096)
-def _read(file: Path) -> SharedObject | None:
-    return read_shared_object(file)

@@ -59,13 +59,9 @@ def _governor(machine: Machine) -> CheckResult:
     driver = machine.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver") or ""
     own = driver.startswith(("intel_pstate", "amd-pstate", "amd_pstate"))
     why = _OWN_DRIVER.format(driver=driver) if own else _WHY
-    return CheckResult(ID, "CPU governor", Status.COSTS, text, why, _commands(machine))
-
-
-def _commands(machine: Machine) -> tuple[Command, ...]:
-    """The tool comes with the kernel's package, under another name on each family of systems."""
+    # The tool comes with the kernel's package, under another name on each family of systems.
     system = (machine.read("etc/os-release") or "").lower()
     debian = "debian" in system or "ubuntu" in system
     install = "apt-get install -y linux-tools-$(uname -r)" if debian else "yum install -y kernel-tools"
-    lines = (install, "cpupower frequency-set -g performance")
-    return tuple(Command(line, Reach.ROOT) for line in lines)
+    commands = tuple(Command(line, Reach.ROOT) for line in (install, "cpupower frequency-set -g performance"))
+    return CheckResult(ID, "CPU governor", Status.COSTS, text, why, commands)

@@ -24,9 +24,7 @@ def check(machine: Machine) -> Iterator[CheckResult]:
     if chosen is None:
         yield CheckResult(ID, "transparent huge pages", Status.UNSEEN, _UNSEEN, _WHY)
         return
-    found = Text(chosen[1], chosen[1])
-    if chosen[1] == "never":
-        command = Command(f"sh -c 'echo madvise > /{_FILE}'", Reach.ROOT)
-        yield CheckResult(ID, "transparent huge pages", Status.COULD, found, _WHY, (command,))
-    else:
-        yield CheckResult(ID, "transparent huge pages", Status.FINE, found, _WHY)
+    is_off = chosen[1] == "never"
+    commands = (Command(f"sh -c 'echo madvise > /{_FILE}'", Reach.ROOT),) if is_off else ()
+    status = Status.COULD if is_off else Status.FINE
+    yield CheckResult(ID, "transparent huge pages", status, Text(chosen[1], chosen[1]), _WHY, commands)

@@ -38,9 +38,12 @@ def check(machine: Machine) -> Iterator[CheckResult]:
     if not total:
         yield CheckResult(ID, "memory", Status.UNSEEN, _UNSEEN, _LOOK)
         return
-    limit, left = _of_container(machine)
-    if limit is not None and limit < total:
-        total, available = limit, min(available, left)
+    # The limit of the control group, and what is left below it; caches of files give way.
+    limit, used = (machine.read(f"sys/fs/cgroup/memory.{name}") or "" for name in ("max", "current"))
+    if limit.isdecimal() and used.isdecimal() and int(limit) < total:
+        cached = re.search(r"^file (\d+)$", machine.read("sys/fs/cgroup/memory.stat") or "", re.MULTILINE)
+        left = int(limit) - int(used) + (int(cached[1]) if cached else 0)
+        total, available = int(limit), min(available, left)
     swapped = sizes.get("SwapTotal", 0) - sizes.get("SwapFree", 0)
     found = _FOUND.format(available=size(available), total=size(total), swapped=size(swapped))
     if available < _LITTLE * total:
@@ -50,12 +53,3 @@ def check(machine: Machine) -> Iterator[CheckResult]:
         yield CheckResult(ID, "memory", Status.COULD, found, _SWAP, (command,))
     else:
         yield CheckResult(ID, "memory", Status.FINE, found, _FINE)
-
-
-def _of_container(machine: Machine) -> tuple[int | None, int]:
-    """The limit of the control group, and what is left below it; caches of files give way."""
-    limit, used = (machine.read(f"sys/fs/cgroup/memory.{name}") or "" for name in ("max", "current"))
-    if not limit.isdecimal() or not used.isdecimal():
-        return None, 0
-    cached = re.search(r"^file (\d+)$", machine.read("sys/fs/cgroup/memory.stat") or "", re.MULTILINE)
-    return int(limit), int(limit) - int(used) + (int(cached[1]) if cached else 0)

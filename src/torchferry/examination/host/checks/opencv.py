@@ -9,12 +9,7 @@ from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "opencv"
-_PACKAGES = (
-    "opencv-python",
-    "opencv-python-headless",
-    "opencv-contrib-python",
-    "opencv-contrib-python-headless",
-)
+_PACKAGES = tuple(f"opencv-{kind}python{head}" for kind in ("", "contrib-") for head in ("", "-headless"))
 _RECOMMENDED = "3.4.10"
 _ABSENT = Text("not installed", "未安装")
 _ABSENT_WHY = Text("nothing to do unless a program uses cv2", "程序不使用 cv2 时无需处理")
