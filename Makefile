@@ -76,6 +76,7 @@ docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_vendor_table.py
 	$(BIN)/python tools/make_similar_table.py
 	$(BIN)/python tools/make_operator_table.py
+	$(BIN)/python -m tools.make_schemas
 
 tables: device   ## the pages that are made from long runs: every operator, all models
 	$(BIN)/python -m tools.conformance --vendor ascend --jobs 2 -o .cache/conformance.json

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import schemas
 from tests.browsing import CHROMIUM
+from torchferry.report.formats import Reports
 
 # Examples are not timed: a busy machine must not fail a test.
 settings.register_profile("project", deadline=None)
@@ -32,6 +34,10 @@ os.environ["TORCHFERRY_EMULATE"] = "0"
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+
+# Whatever a test has reported as JSON in its own process must fit the published schema.
+Reports.pieces = schemas.checking(Reports.pieces)  # type: ignore[method-assign, assignment]
 
 
 @pytest.fixture(autouse=True)

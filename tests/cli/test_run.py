@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import schemas
 from torchferry.errors import RunError
 from torchferry.launch import program
 from torchferry.launch.environment import child_environment
@@ -40,6 +41,7 @@ def ferry_run(*arguments: object, **variables: str) -> subprocess.CompletedProce
 
 def summary_of(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    assert schemas.wrong("run-summary", content) == []
     return content
 
 

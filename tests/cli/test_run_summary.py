@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests import schemas
 from torchferry.sim.summary import (
     BEGAN,
     REPORTED,
@@ -123,6 +124,7 @@ def test_json_holds_everything() -> None:
     content = json.loads(
         to_json(summary(part(7, 3, GIB, OperatorCount("aten::a", 2, "kernel")), unreported=1, left_running=2))
     )
+    assert schemas.wrong("run-summary", content) == []
     assert set(content) == {
         "torchferry",
         "vendor",
