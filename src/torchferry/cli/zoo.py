@@ -93,7 +93,8 @@ def _new(args: argparse.Namespace) -> int:
     from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
     from torchferry.conversion.target import vendor_target
     from torchferry.vendors.zoo import find_zoo
-    from torchferry.zoo.new import DeliveryRequest, make_delivery
+    from torchferry.zoo.delivery import DeliveryRequest
+    from torchferry.zoo.new import make_delivery
 
     if args.origin is None:
         raise FerryError("which project? ferry zoo new PATH --from DIR")

@@ -38,6 +38,21 @@ class DeliveryPath:
     fixed: bool  # whether the parts between them are those of the layout
 
 
+@dataclass(frozen=True)
+class DeliveryRequest:
+    """What a user has said of a delivery that is to be made."""
+
+    path: Path
+    origin: Path
+    main: str = ""  # the script that trains
+    arguments: str = ""  # that make its training short
+    results: Path | None = None  # of the migrated program
+    original: Path | None = None  # of the original
+    source: str = ""
+    commit: str = ""
+    dataset: str = ""
+
+
 def parse_place(path: Path, table: ZooTable) -> DeliveryPath:
     """The parts of a path that ends as the layout says; what is missing is ""."""
     wanted = table.layout.split("/")

@@ -23,6 +23,7 @@ from torchferry.zoo.delivery import (
     READMES,
     REQUIREMENTS,
     DeliveryPath,
+    DeliveryRequest,
     MisfitReason,
     checked_place,
     from_imports,
@@ -90,21 +91,6 @@ _LEFT_OUT = (MisfitReason.LARGE, MisfitReason.WEIGHTS, MisfitReason.CACHE)
 
 
 @dataclass(frozen=True)
-class DeliveryRequest:
-    """What a user has said of a delivery that is to be made."""
-
-    path: Path
-    origin: Path
-    main: str = ""  # the script that trains
-    arguments: str = ""  # that make its training short
-    results: Path | None = None  # of the migrated program
-    original: Path | None = None  # of the original
-    source: str = ""
-    commit: str = ""
-    dataset: str = ""
-
-
-@dataclass(frozen=True)
 class NewDelivery:
     """A delivery that was made, and what its maker should know of it."""
 
@@ -148,7 +134,7 @@ def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, pla
     curves = [log.shows.curves.get("loss", StepCurve(())) for log in logs]
     has_both = all(curve.values for curve in curves)
     picture = draw(curves[0], curves[1], (table.original_log, table.port_log)) if has_both else ""
-    facts = _facts(request, place, vendor, table, outcome, logs)
+    facts = _with_logs(DeliveryFacts(request, place, vendor, table, *_licence(outcome)), logs)
     facts = replace(facts, picture=f"{table.run_folder}/{NAME}" if picture else "")
     not_required = _add_requirements(outcome)
     _keep_readme(outcome)
@@ -227,33 +213,21 @@ def _main(request: DeliveryRequest, outcome: ProjectOutcome, found: tuple[Candid
     return wanted
 
 
-def _facts(
-    request: DeliveryRequest,
-    place: DeliveryPath,
-    vendor: Vendor,
-    table: ZooTable,
-    outcome: ProjectOutcome,
-    logs: tuple[_Log, _Log],
-) -> DeliveryFacts:
-    licences, licence = _licences(outcome), b""
-    if licences:
-        added = outcome.added.get(licences[0])
-        licence = added.data if added else read_file(os.path.join(outcome.folder, licences[0]))
+def _with_logs(facts: DeliveryFacts, logs: tuple[_Log, _Log]) -> DeliveryFacts:
     original, port = (log.shows for log in logs)
-    return DeliveryFacts(
-        place,
-        vendor,
-        table,
-        arguments=request.arguments,
-        source=request.source,
-        commit=request.commit,
-        dataset=request.dataset,
-        licence=licence_name(licence.decode("utf-8", "replace")),
-        licence_file=licences[0] if licences else "",
-        rows=tuple(compare(original, port, table.relative_error, table.absolute_error)),
-        logs=tuple(log.path for log in logs if log.path),
-        simulated=bool(port.simulated),
-    )
+    rows = compare(original, port, facts.table.relative_error, facts.table.absolute_error)
+    paths = tuple(log.path for log in logs if log.path)
+    return replace(facts, rows=tuple(rows), logs=paths, simulated=bool(port.simulated))
+
+
+def _licence(outcome: ProjectOutcome) -> tuple[str, str]:
+    """The name of the licence, and that of its file."""
+    files = _licences(outcome)
+    if not files:
+        return "", ""
+    added = outcome.added.get(files[0])
+    data = added.data if added else read_file(os.path.join(outcome.folder, files[0]))
+    return licence_name(data.decode("utf-8", "replace")), files[0]
 
 
 def _licences(outcome: ProjectOutcome) -> list[str]:
@@ -312,13 +286,13 @@ def _add_files(
         outcome.added[name] = AddedFile(readme(facts, language).encode("utf-8", "replace"))
     table, model = facts.table, facts.place.model
     launcher = table.launcher(model)
-    test = run_scripts.short_test(os.path.basename(launcher), facts.arguments, "test.log")
+    arguments = facts.request.arguments
+    test = run_scripts.short_test(os.path.basename(launcher), arguments, "test.log")
+    training = run_scripts.start_script(launcher, arguments, table.start_script)
     added = {
         launcher: AddedFile(run_scripts.launcher(model, start).encode()),
         table.test: AddedFile(test.encode(), executable=True),
-        table.start_script: AddedFile(
-            run_scripts.start_script(launcher, facts.arguments, table.start_script).encode(), executable=True
-        ),
+        table.start_script: AddedFile(training.encode(), executable=True),
         f"{table.run_folder}/README.md": AddedFile(run_scripts.explained(start).encode()),
     }
     if picture:

@@ -14,7 +14,7 @@ from torchferry.report.markdown import escape
 from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
-from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, DeliveryPath
+from torchferry.zoo.delivery import PLACEHOLDER, REQUIREMENTS, DeliveryPath, DeliveryRequest
 from torchferry.zoo.evidence import METRIC, FigureRow, canonical
 from torchferry.zoo.run_scripts import DEVICES
 
@@ -23,13 +23,10 @@ from torchferry.zoo.run_scripts import DEVICES
 class DeliveryFacts:
     """What is known of a delivery when it is made; "" becomes a place to fill in."""
 
+    request: DeliveryRequest
     place: DeliveryPath
     vendor: Vendor
     table: ZooTable
-    arguments: str = ""
-    source: str = ""
-    commit: str = ""
-    dataset: str = ""
     licence: str = ""
     licence_file: str = ""
     rows: tuple[FigureRow, ...] = ()
@@ -154,14 +151,14 @@ def readme(facts: DeliveryFacts, language: Language) -> str:
 
     script = facts.table.launcher(facts.place.model).partition("/")[2]
     command = shlex.join(["python", script])
-    arguments = f" {facts.arguments}" if facts.arguments else ""
+    arguments = f" {facts.request.arguments}" if facts.request.arguments else ""
     container = facts.table.container.replace("{name}", facts.place.model.lower())
     licence = _LICENCE_TEXT.format(licence=facts.licence or facts.licence_file, file=facts.licence_file)
     values = {
         "model": facts.place.model,
         "overview": known("", _OVERVIEW),
-        "source": known(facts.source, _SOURCE),
-        "commit": known(facts.commit, _COMMIT),
+        "source": known(facts.request.source, _SOURCE),
+        "commit": known(facts.request.commit, _COMMIT),
         "company": facts.vendor.company_name.in_language(language),
         "device": facts.vendor.device_type,
         "zoo": facts.table.name,
@@ -169,7 +166,7 @@ def readme(facts: DeliveryFacts, language: Language) -> str:
         "backend": facts.vendor.dist_backend,
         "container": known(container, _CONTAINER),
         "requirements": REQUIREMENTS,
-        "dataset": known(facts.dataset, _DATASET),
+        "dataset": known(facts.request.dataset, _DATASET),
         "devices": DEVICES,
         "folder": facts.table.run_folder,
         "test": facts.table.test_script,
