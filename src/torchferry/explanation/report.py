@@ -252,10 +252,13 @@ def page_of(explanation: Explanation, options: Options) -> Page:
     cause = explanation.cause
     others = [finding for finding in explanation.ordered if finding is not cause]
     tables = [
-        *([_excerpt(cause)] if cause is not None and cause.line else []),
         *([_processes(explanation)] if explanation.failures else []),
         _others(explanation, others, None if options.everything else _OTHERS),
     ]
+    if cause is not None and cause.line:
+        excerpt = [("", Cell(shown(text), "dim")) for text in cause.before]
+        excerpt.append((str(cause.line), Cell(shown(cause.text), "bold")))
+        tables.insert(0, Table(_LINES, (_LINE, _TEXT), excerpt))
     return Page(TITLE, tuple(_verdicts(explanation)), tuple(tables), tuple(_notes(explanation)))
 
 
@@ -360,12 +363,6 @@ def _why_unknown(explanation: Explanation) -> Text | None:
             log = explanation.logs[finding.source].name
             return _UNORDERED_LINES.format(log=log) if is_one_log else _NO_TIMES.format(log=log)
     return _ZONES if len({finding.has_zone for finding in found}) > 1 else None
-
-
-def _excerpt(cause: FoundMessage) -> Table:
-    rows = [("", Cell(shown(text), "dim")) for text in cause.before]
-    rows.append((str(cause.line), Cell(shown(cause.text), "bold")))
-    return Table(_LINES, (_LINE, _TEXT), rows)
 
 
 def _processes(explanation: Explanation) -> Table:

@@ -140,7 +140,9 @@ class PairRows(LazySequence[CallPair]):
         """Add a pair."""
         first = len(self._differences)
         for each in (*pair.inputs, *pair.outputs):
-            self._difference(each)
+            tensors = (*self._tensor(each.mine), *self._tensor(each.golden))
+            texts = self._texts(each.picture), self._texts(each.reason)
+            self._differences.append(*tensors, self._figures(each.metrics), *texts)
         mine = self._call(pair.mine)  # as a rule, golden's has the same number
         golden = mine if pair.golden == pair.mine else self._call(pair.golden)
         said = self._said(pair.judgement)
@@ -222,15 +224,6 @@ class PairRows(LazySequence[CallPair]):
         operator, phase, model, module, line, node = self._sites[site]
         outputs = self._results.get(row, ())
         return Call(number, operator, step, phase, model, module, line, node, outputs=outputs)
-
-    def _difference(self, difference: PairDifference) -> None:
-        self._differences.append(
-            *self._tensor(difference.mine),
-            *self._tensor(difference.golden),
-            self._figures(difference.metrics),
-            self._texts(difference.picture),
-            self._texts(difference.reason),
-        )
 
     def _made_difference(self, row: int) -> PairDifference:
         mine, of_mine, golden, of_golden, metrics, picture, reason = self._differences[row]

@@ -103,9 +103,10 @@ def leaning(reference: Reference, output: int, result: Callable[[], torch.Tensor
     if given is None or right is None or digits is None or right.numel() < _FEWEST:
         return None
     least = 2.0**-(digits.digits)
-    direction = _direction(reference, output, given)
-    if direction is None:
+    changed = _with_argument(reference, output, _SCALE, given * (1.0 + _STEP))
+    if changed is None:
         return None
+    direction = (changed - right) / _STEP  # how the right result goes with the number, per its own size
     found = _leaning(result(), right, direction)
     if found is None or abs(found.share) <= max(least, _SURE * found.deviation):
         return None
@@ -125,13 +126,6 @@ def _scale(reference: Reference) -> float | None:
         return given if isinstance(given, float) else None
     shapes = {record.name: record.shape for record in reference.call.inputs}
     return 1.0 / math.sqrt(shapes["input/query"][-1]) if "input/query" in shapes else None
-
-
-def _direction(reference: Reference, output: int, given: float) -> torch.Tensor | None:
-    """How the right result goes with the number, per its own size."""
-    found = _with_argument(reference, output, _SCALE, given * (1.0 + _STEP))
-    right = reference.right[output]
-    return (found - right) / _STEP if found is not None and right is not None else None
 
 
 def _with_argument(reference: Reference, output: int, name: str, value: Value) -> torch.Tensor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
@@ -29,7 +30,10 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     found: dict[MisfitReason, list[str]] = {}
     logs = {delivery.log(delivery.table.original_log), delivery.log(delivery.table.port_log)}
     for name in delivery.files:
-        sort = sort_of(name, _size(delivery, name))
+        size = 0
+        with suppress(OSError):
+            size = os.lstat(delivery.root / name).st_size
+        sort = sort_of(name, size)
         if sort is not None and (delivery.root / name not in logs or sort is MisfitReason.LARGE):
             found.setdefault(sort, []).append(name)
     out = [link for link in delivery.links if leads_out(delivery.root, link)]
@@ -44,10 +48,3 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-
-
-def _size(delivery: Delivery, name: str) -> int:
-    try:
-        return os.lstat(delivery.root / name).st_size
-    except OSError:
-        return 0
