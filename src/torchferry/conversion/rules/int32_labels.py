@@ -20,17 +20,8 @@ _FUNCTIONS = frozenset({"cross_entropy", "nll_loss"})
 _MODULES = frozenset({"CrossEntropyLoss", "NLLLoss"})
 # Kernels that take places or classes as int64 on every device.
 _WANT_INT64 = frozenset(
-    {
-        "one_hot",
-        "gather",
-        "scatter",
-        "scatter_",
-        "scatter_add_",
-        "index_select",
-        "take_along_dim",
-        "embedding",
-    }
-    | {"index_add_", "index_fill_", "bincount"}
+    {"one_hot", "gather", "scatter", "scatter_", "scatter_add_", "index_select", "take_along_dim"}
+    | {"embedding", "index_add_", "index_fill_", "bincount"}
 )
 _CAST = Text(
     "int32 labels: the loss's kernel works on them without a cast of its own",
