@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry import traces
 from torchferry.cli import options
-from torchferry.cli.output import check_reports, need
+from torchferry.cli.output import check_reports, need, report_options, show
 from torchferry.cli.program import (
     add_as_is,
     add_converted,
@@ -22,14 +21,14 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
-    from torchferry.readiness.model import Capture, Readiness
+    from torchferry.readiness.model import Capture
     from torchferry.vendors.model import Vendor
 
 FORMATS = ("text", "json", "md", "csv", "xlsx", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry ops`."""
     parser.usage = (
         "ferry ops --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry ops --to VENDOR[,VENDOR...] [OPTIONS] --model PACKAGE.MODULE:FACTORY --input SHAPE ...\n"
@@ -43,14 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the vendor's adapter. May also follow the program's own arguments, with further options of ours after it",
     )
     options.add_vendor_path(parser)
-    _add_program(parser)
-    _add_model(parser)
-    _add_files(parser)
-    _add_reports(parser)
-    add_torchrun(parser)
-
-
-def _add_program(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a program")
     options.add_steps(
         group,
@@ -67,9 +58,6 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
     options.add_timeout(
         group, "end a program that takes longer, and report what was seen (default: as long as it takes)"
     )
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a model without a program")
     options.add_model(group, "8x3x224x224, 4x128:int64:ints(0,30000), mask=4x128:bool")
     options.add_switch(group, "--backward", "a training step: loss, backward pass, optimizer")
@@ -94,9 +82,6 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--fake",
         "with shapes alone, for models that are too large to run here: nothing is computed, no time is known",
     )
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what was recorded before")
     group.add_argument(
         "--trace",
@@ -107,9 +92,6 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--capture", type=Path, metavar="FILE", help="a .json that `ferry ops -o` wrote: judge it anew"
     )
-
-
-def _add_reports(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reports")
     options.add_outputs(group, ".json .html .xlsx .md .csv .txt")
     options.add_format(group, FORMATS)
@@ -119,12 +101,10 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
     )
     options.add_quiet(group, "no progress, and nothing of what the program prints to its stdout")
     options.add_language(parser)
+    add_torchrun(parser)
 
 
-_ALL = "all"
 _TO = "--to"
-_LIMIT = 30
-_SOME_FAILED = 3
 
 
 def run(args: argparse.Namespace) -> int:
@@ -139,9 +119,13 @@ def run(args: argparse.Namespace) -> int:
     check_reports(REPORTS, args.output)
     capture = _capture(args, [vendor for vendor, _ in asked])
     readinesses = [judge(capture, vendor, version) for vendor, version in asked]
-    _report(args, readinesses)
+    folder = Path.cwd()  # of the program, whose lines pages show
+    for path in args.output:
+        REPORTS.write(readinesses, path, report_options(args, everything=False, folder=folder))
+    limit = {"limit": None if args.all else 30} if args.format == "text" else {"everything": False}
+    show(REPORTS, readinesses, args, folder=folder, **limit)
     if ENDED_ILL in capture.notes:
-        return _SOME_FAILED
+        return 3
     return 1 if args.check and any(readiness.problems for readiness in readinesses) else 0
 
 
@@ -169,7 +153,7 @@ def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
     from torchferry.readiness.judge import vendor_table
 
     names = options.names(args.to or "")
-    if names == [_ALL]:
+    if names == ["all"]:
         names = list(vendor_names(args.vendor_path))
     if not names:
         raise RunError("which devices? ferry ops --to VENDOR[,VENDOR...] SCRIPT")
@@ -212,20 +196,28 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
         from torchferry.readiness.capture_json import read_capture
 
         return read_capture(args.capture)
+    from torchferry.building.build import silent
+    from torchferry.launch.place import build_for
+    from torchferry.readiness.models.request import ModelRequest
+    from torchferry.readiness.runs import capture_model, capture_program
+
     place = _place(args, vendors[0])
     if place.vendor is not None:
-        _build(args, place)
-    if args.model:
-        return _capture_model(args, place if place.vendor is not None else None)
-    from torchferry.readiness.runs import capture_program
-
-    return capture_program(
-        program_of(args, "ferry ops --to VENDOR SCRIPT [ARGUMENTS]"),
-        place,
-        args.steps,
-        args.timeout,
-        args.quiet,
+        build_for(place, silent if args.quiet else None)
+    if not args.model:
+        program = program_of(args, "ferry ops --to VENDOR SCRIPT [ARGUMENTS]")
+        return capture_program(program, place, args.steps, args.timeout, args.quiet)
+    request = ModelRequest(
+        args.model,
+        tuple(args.input),
+        init=args.init,
+        backward=args.backward,
+        loss=args.loss,
+        optimizer=args.optimizer,
+        amp=args.amp or "",
+        fake=args.fake,
     )
+    return capture_model(request, place if place.vendor is not None else None, args.timeout)
 
 
 def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
@@ -243,39 +235,3 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
     refuse_without_plugin(vendor, ", name that one first, or leave --sim out")
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
     return Place(kind, vendor, options.vendor_paths(args), devices, converted=args.converted)
-
-
-def _build(args: argparse.Namespace, place: Place) -> None:
-    from torchferry.building.build import silent
-    from torchferry.launch.place import build_for
-
-    build_for(place, silent if args.quiet else None)
-
-
-def _capture_model(args: argparse.Namespace, place: Place | None) -> Capture:
-    from torchferry.readiness.models.request import ModelRequest
-    from torchferry.readiness.runs import capture_model
-
-    request = ModelRequest(
-        args.model,
-        tuple(args.input),
-        init=args.init,
-        backward=args.backward,
-        loss=args.loss,
-        optimizer=args.optimizer,
-        amp=args.amp or "",
-        fake=args.fake,
-    )
-    return capture_model(request, place, args.timeout)
-
-
-def _report(args: argparse.Namespace, readinesses: list[Readiness]) -> None:
-    from torchferry.readiness.report import REPORTS
-    from torchferry.report.formats import Options
-
-    wanted = Options(options.language_of(args), folder=Path.cwd())
-    for path in args.output:
-        REPORTS.write(readinesses, path, wanted)
-    if args.format == "text":
-        wanted = replace(wanted, everything=args.all, limit=None if args.all else _LIMIT)
-    REPORTS.show(readinesses, args.format, wanted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.output import say
-from torchferry.cli.program import add_place, add_program, place_of, program_of
+from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import RunError
 from torchferry.text import Text
 
@@ -87,7 +87,6 @@ _KEPT = Text(
 def run(args: argparse.Namespace) -> int:
     """Profile a program; the answer is an exit code."""
     from torchferry.accuracy.record.launching import build_for
-    from torchferry.launch import plugin
     from torchferry.launch.supervise import stop_if_told
     from torchferry.perf.collect.launching import check_output, run_profiled
     from torchferry.perf.collect.settings import ProfileSettings, sentences
@@ -96,8 +95,7 @@ def run(args: argparse.Namespace) -> int:
     place = place_of(args)
     output = Path(os.path.abspath(args.output))
     check_output(output)
-    if place.vendor is not None and place.is_simulated and not args.sim:
-        say(args, _COMMAND, plugin.not_installed(place.vendor))
+    say_if_simulated(args, _COMMAND, place)
     build_for(place, args.quiet)
     first, last = args.steps
     settings = ProfileSettings(

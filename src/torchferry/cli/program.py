@@ -9,6 +9,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.output import say
 from torchferry.errors import RunError
 
 if TYPE_CHECKING:
@@ -146,3 +147,11 @@ def place_of(args: argparse.Namespace) -> Place:
         vendor_paths=options.vendor_paths(args),
         devices=args.devices or args.nproc or 1,
     )
+
+
+def say_if_simulated(args: argparse.Namespace, command: str, place: Place) -> None:
+    """Say that the device is a simulated one, and why, to a user who did not ask for that."""
+    from torchferry.launch import plugin
+
+    if place.vendor is not None and place.is_simulated and not args.sim:
+        say(args, command, plugin.not_installed(place.vendor))

@@ -8,34 +8,27 @@ import argparse
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import note
-from torchferry.cli.program import (
-    add_program,
-    add_torchrun,
-    torchrun_options,
-    words_of,
-)
+from torchferry.cli.output import note, show
+from torchferry.cli.program import add_program, add_torchrun, torchrun_options, words_of
 from torchferry.errors import InputError, RunError
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.launch.program import Program
     from torchferry.proof.model import Proof
-    from torchferry.proof.runs import ProofPlan, Watch
-    from torchferry.vendors.model import Vendor
-
-# The options of `ferry prove`.
+    from torchferry.proof.runs import ProofPlan
 
 _DEFAULT_STEPS = 20
 _tolerance = options.number_from_zero(math.inf, "a tolerance; write it as 1e-6")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """The options of `ferry prove`."""
     parser.usage = (
         "ferry prove --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry prove --to VENDOR[,VENDOR...] [OPTIONS] --original SCRIPT --converted SCRIPT [-- ARGUMENTS]"
@@ -54,12 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output(parser, None, "keep proof.json, proof.html and the runs' output here", "DIR")
     options.add_quiet(parser)
     options.add_language(parser)
-    _add_conditions(parser)
-    _add_tolerances(parser)
-    add_torchrun(parser)
-
-
-def _add_conditions(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what both runs have in common")
     options.add_steps(
         group,
@@ -90,9 +77,6 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         "its own project)",
     )
     options.add_timeout(group, "end a run that takes longer (default: each takes as long as it takes)")
-
-
-def _add_tolerances(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is close enough")
     group.add_argument(
         "--rtol",
@@ -102,67 +86,58 @@ def _add_tolerances(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--atol", type=_tolerance, metavar="X", help="absolute (default: by dtype, as above)")
     options.add_switch(group, "--exact", "nothing but equal bit for bit")
+    add_torchrun(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
     from torchferry.building.build import silent
-    from torchferry.proof.prover import run_proof
+    from torchferry.proof.prover import run_proof, unwatched
     from torchferry.proof.report import REPORTS
-    from torchferry.report.formats import Options
+    from torchferry.proof.runs import shown
 
-    language = options.language_of(args)
-
-    def show(proof: Proof, kept: Path) -> None:
+    def show_proof(proof: Proof, kept: Path) -> None:
         _show_crashes(proof, kept)
-        REPORTS.show(proof, options=Options(language))
+        show(REPORTS, proof, args)
 
-    plan = _plan(args, _vendors(args))
-    earlier, proof = run_proof(
-        plan, args.output, language, _watch(args), show, silent if args.quiet else None
-    )
+    is_watched = sys.stderr.isatty() and not args.quiet
+    watch = partial(shown, stream=sys.stderr) if is_watched else unwatched
+    progress = silent if args.quiet else None
+    language = options.language_of(args)
+    earlier, proof = run_proof(_plan(args), args.output, language, watch, show_proof, progress)
     if earlier:
         note(f"what was there is kept as {earlier}: it holds things that no proof has written")
     return 0 if proof.holds else 1
 
 
-def _vendors(args: argparse.Namespace) -> list[Vendor]:
-    from torchferry.proof.prover import refuse_unprovable
+def _plan(args: argparse.Namespace) -> ProofPlan:
+    from torchferry.proof.prover import places_of, refuse_unprovable
+    from torchferry.proof.runs import ProofPlan
 
     vendors = [get_vendor(name, args.vendor_path) for name in options.names(args.to)]
     if not vendors:
         raise RunError("which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT")
     for vendor in vendors:
         refuse_unprovable(vendor, args.emulate)
-    return vendors
-
-
-def _plan(args: argparse.Namespace, vendors: list[Vendor]) -> ProofPlan:
-    from torchferry.proof.prover import places_of
-    from torchferry.proof.runs import ProofPlan
-
     original, converted = _programs(args)
     devices, paths = args.devices or args.nproc or 1, options.vendor_paths(args)
+    places = places_of(vendors, args.emulate, converted is not None, devices, args.memory, paths)
+    if args.cwd is not None and not args.cwd.is_dir():
+        raise InputError(f"{args.cwd}: no such folder; --cwd names the one that both runs start in")
     return ProofPlan(
         original=original,
         converted=converted,
-        places=places_of(vendors, args.emulate, converted is not None, devices, args.memory, paths),
+        places=places,
         devices=devices,
         steps=args.steps,
         seed=args.seed,
         same_weights=args.same_weights,
         timeout=args.timeout,
-        cwd=_folder(args.cwd),
+        cwd=None if args.cwd is None else args.cwd.resolve(),
         exact=args.exact,
         rtol=args.rtol,
         atol=args.atol,
     )
-
-
-def _folder(said: Path | None) -> Path | None:
-    if said is not None and not said.is_dir():
-        raise InputError(f"{said}: no such folder; --cwd names the one that both runs start in")
-    return None if said is None else said.resolve()
 
 
 def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
@@ -180,15 +155,6 @@ def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
     if not args.converted:
         return original, None
     return original, replace(original, target=args.converted)
-
-
-def _watch(args: argparse.Namespace) -> Watch:
-    from torchferry.proof.prover import unwatched
-    from torchferry.proof.runs import shown
-
-    if args.quiet or not sys.stderr.isatty():
-        return unwatched
-    return lambda name, folder, steps: shown(name, folder, steps, sys.stderr)
 
 
 def _show_crashes(proof: Proof, kept: Path) -> None:

@@ -13,22 +13,16 @@ from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
 from torchferry.cli.output import need, say, write
-from torchferry.cli.program import add_place, add_program, place_of, program_of
+from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.report.streams import reader_may_leave
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
-    from torchferry.accuracy.record.launching import Recorded
-    from torchferry.accuracy.record.outputs import WrittenRecord
-    from torchferry.accuracy.record.settings import RecordSettings
-    from torchferry.launch.place import Place
-    from torchferry.launch.program import Program
 
 DEFAULT_OUTPUT = "record.h5"
 
 _INFO, _CONVERT, _KERNELS = "info", "convert", "kernels"
-_SOME_FAILED = 3
 _COMMAND = "ferry record"
 
 
@@ -46,39 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`convert` and `kernels` come first; a script of that name is run as ./info, or after --."
     )
     add_program(parser)
-    _add_what(parser)
-    _add_which(parser)
-    options.add_output(
-        parser,
-        DEFAULT_OUTPUT,
-        "the record; with several processes each writes its own: FILE.rank0.h5, FILE.rank1.h5 ... A record of "
-        f"an earlier run of that name is replaced (default: {DEFAULT_OUTPUT})",
-    )
-    parser.add_argument(
-        "--replay",
-        type=Path,
-        metavar="GOLDEN",
-        help="give each operator the inputs that it had in this record, and record what it makes of them here: own "
-        "errors, none that are inherited",
-    )
-    add_place(parser)
-
-
-def _add_what(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_mutually_exclusive_group()
+    kept = parser.add_mutually_exclusive_group()
     options.add_switch(
-        group,
+        kept,
         "--tensors",
         "keep the elements of every tensor, equal ones once: what `ferry compare` and `ferry replay` need "
         "(default)",
     )
     options.add_switch(
-        group, "--stats", "keep statistics and a checksum of each tensor: small and quick, for many steps"
+        kept, "--stats", "keep statistics and a checksum of each tensor: small and quick, for many steps"
     )
-    options.add_switch(group, "--inputs", "keep the elements of inputs, and statistics of outputs")
-
-
-def _add_which(parser: argparse.ArgumentParser) -> None:
+    options.add_switch(kept, "--inputs", "keep the elements of inputs, and statistics of outputs")
     group = parser.add_argument_group("what is recorded")
     options.add_steps(
         group,
@@ -107,6 +79,20 @@ def _add_which(parser: argparse.ArgumentParser) -> None:
         help="only the process of this rank (default: all)",
     )
     options.add_switch(group, "--keep-going", "let the program go on, unrecorded, after the last step")
+    options.add_output(
+        parser,
+        DEFAULT_OUTPUT,
+        "the record; with several processes each writes its own: FILE.rank0.h5, FILE.rank1.h5 ... A record of "
+        f"an earlier run of that name is replaced (default: {DEFAULT_OUTPUT})",
+    )
+    parser.add_argument(
+        "--replay",
+        type=Path,
+        metavar="GOLDEN",
+        help="give each operator the inputs that it had in this record, and record what it makes of them here: own "
+        "errors, none that are inherited",
+    )
+    add_place(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -116,29 +102,20 @@ def run(args: argparse.Namespace) -> int:
         return run_files(verb, args.program[1:])
     if verb == _KERNELS:
         return run_kernels(args.program[1:])
-    from torchferry.accuracy.record.launching import build_for, run_recorded
+    from torchferry.accuracy.model import Kept
+    from torchferry.accuracy.record.launching import build_for, check_output, nothing_recorded, run_recorded
+    from torchferry.accuracy.record.outputs import noted, sentences
+    from torchferry.accuracy.record.settings import RecordSettings
+    from torchferry.launch.supervise import stop_if_told
 
     program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
     place = place_of(args)
-    settings = _settings(args)
-    _tell_place(args, place)
-    note = build_for(place, args.quiet)
-    recorded = run_recorded(program, settings, place, args.timeout)
-    return _report(args, program, settings, recorded, (note,) if note else ())
-
-
-def _settings(args: argparse.Namespace) -> RecordSettings:
-    from torchferry.accuracy.model import Kept
-    from torchferry.accuracy.record.launching import check_output
-    from torchferry.accuracy.record.settings import RecordSettings
-
     output = Path(args.output).absolute()
     if args.whole and args.first_step > 1:
         raise RunError("--whole and --from: only one of them at a time; leave one out")
-    kept = Kept.STATISTICS if args.stats else Kept.INPUTS if args.inputs else Kept.TENSORS
-    return RecordSettings(
+    settings = RecordSettings(
         str(output),
-        kept=kept,
+        kept=Kept.STATISTICS if args.stats else Kept.INPUTS if args.inputs else Kept.TENSORS,
         first_step=args.first_step,
         steps=args.steps,
         whole=args.whole,
@@ -151,6 +128,27 @@ def _settings(args: argparse.Namespace) -> RecordSettings:
         seed=args.seed,
         replaced=check_output(output),
     )
+    say_if_simulated(args, _COMMAND, place)
+    note = build_for(place, args.quiet)
+    recorded = run_recorded(program, settings, place, args.timeout)
+    outcomes = [outcome for outcome, _ in recorded.files]
+    for outcome, was_repaired in recorded.files:
+        say(args, _COMMAND, *sentences(outcome, was_repaired, settings.steps))
+    say(args, _COMMAND, *noted(filter(None, [note])))
+    ending = recorded.ending
+    stop_if_told(ending, "interrupted; what was recorded until then is kept" if outcomes else "")
+    if not outcomes:
+        raise RunError(nothing_recorded(program, settings, recorded))
+    if not any(outcome.calls for outcome in outcomes) and not ending.exit_code:
+        raise RunError(
+            f"{args.output}: holds no call: no operator of these steps fits --module, --op and --phase; "
+            "`ferry record --stats` without them, then `ferry record info`, shows what there is"
+        )
+    if any(outcome.problem or not outcome.is_over for outcome in outcomes):
+        return 3
+    # what the early end of a process does to the program is not its fault
+    made_all = args.steps is not None and all(outcome.steps >= args.steps for outcome in outcomes)
+    return 3 if ending.exit_code and (args.keep_going or not made_all) else 0
 
 
 def _golden(replay: Path, output: Path) -> Path:
@@ -171,58 +169,14 @@ def _golden(replay: Path, output: Path) -> Path:
     return golden
 
 
-def _tell_place(args: argparse.Namespace, place: Place) -> None:
-    from torchferry.launch import plugin
-
-    if place.vendor is not None and place.is_simulated and not args.sim:
-        say(args, _COMMAND, plugin.not_installed(place.vendor))
-
-
-def _report(
-    args: argparse.Namespace,
-    program: Program,
-    settings: RecordSettings,
-    recorded: Recorded,
-    notes: tuple[str, ...],
-) -> int:
-    from torchferry.accuracy.record.launching import nothing_recorded
-    from torchferry.accuracy.record.outputs import noted, sentences
-    from torchferry.launch.supervise import stop_if_told
-
-    for outcome, was_repaired in recorded.files:
-        for sentence in sentences(outcome, was_repaired, settings.steps):
-            say(args, _COMMAND, sentence)
-    for sentence in noted(notes):
-        say(args, _COMMAND, sentence)
-    stop_if_told(
-        recorded.ending, "interrupted; what was recorded until then is kept" if recorded.files else ""
-    )
-    if not recorded.files:
-        raise RunError(nothing_recorded(program, settings, recorded))
-    if not any(outcome.calls for outcome, _ in recorded.files) and not recorded.ending.exit_code:
-        raise RunError(
-            f"{args.output}: holds no call: no operator of these steps fits --module, --op and --phase; "
-            "`ferry record --stats` without them, then `ferry record info`, shows what there is"
-        )
-    return 0 if _is_complete(settings, recorded) else _SOME_FAILED
-
-
-def _is_complete(settings: RecordSettings, recorded: Recorded) -> bool:
-    """What the early end of a process does to the program is not its fault."""
-    outcomes = [outcome for outcome, _ in recorded.files]
-    if any(outcome.problem or not outcome.is_over for outcome in outcomes):
-        return False
-    if not recorded.ending.exit_code:
-        return True
-    return not settings.keep_going and all(_has_all_steps(settings, outcome) for outcome in outcomes)
-
-
-def _has_all_steps(settings: RecordSettings, outcome: WrittenRecord) -> bool:
-    return settings.steps is not None and outcome.steps >= settings.steps
-
-
 # `ferry record info` and `ferry record convert`: what is in a record, and its tensors as files of
 # their own.
+
+
+_DESCRIPTIONS = {
+    "info": "Say what a record holds: of which run, which steps, how often each operator was called.",
+    _CONVERT: "Write the tensors of a record as files of their own: DIR/number_operator/input/name.npy or .txt.",
+}
 
 
 def run_files(verb: str, words: list[str]) -> int:
@@ -243,12 +197,6 @@ def run_files(verb: str, words: list[str]) -> int:
         options.add_quiet(parser, "do not say what was written")
     args = parser.parse_args(words)
     return _convert(args) if verb == _CONVERT else _info(args)
-
-
-_DESCRIPTIONS = {
-    "info": "Say what a record holds: of which run, which steps, how often each operator was called.",
-    _CONVERT: "Write the tensors of a record as files of their own: DIR/number_operator/input/name.npy or .txt.",
-}
 
 
 def _info(args: argparse.Namespace) -> int:

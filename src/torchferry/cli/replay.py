@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.output import need, say
+from torchferry.cli.program import say_if_simulated
 from torchferry.errors import InputError, RunError
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -113,8 +114,7 @@ def _place(args: argparse.Namespace) -> Place:
     vendor = get_vendor(args.to, args.vendor_path)
     paths = options.vendor_paths(args)
     place = plugin.place_of(vendor, args.sim, args.emulate, converted=True, vendor_paths=paths, devices=1)
-    if place.is_simulated and not args.sim:
-        say(args, _COMMAND, plugin.not_installed(vendor))
+    say_if_simulated(args, _COMMAND, place)
     build_for(place, args.quiet)
     return place
 
