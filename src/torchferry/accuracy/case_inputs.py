@@ -27,7 +27,7 @@ def calls(path: Path, operator: str = "") -> list[RecordedCall]:
                 RecordedCall(call.operator.removeprefix("aten::"), call.number, index, call.operator)
                 for index, call in enumerate(record.calls)
             ]
-    return [call for call in found if not operator or _is_called(call.operator, operator)]
+    return [call for call in found if not operator or _is_named(call.operator, operator)]
 
 
 def read(path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedInputs:
@@ -50,7 +50,7 @@ def read(path: Path, call: RecordedCall, *, contents: bool = True) -> RecordedIn
     return RecordedInputs(values, stored)
 
 
-def _is_called(recorded: str, wanted: str) -> bool:
+def _is_named(recorded: str, wanted: str) -> bool:
     """Whether a record's name is what a user means; an overload that is not said may be any."""
     ours, theirs = _plain(wanted), _plain(recorded)
     return theirs == ours or theirs.partition(".")[0] == ours or (theirs == ours.partition(".")[0])

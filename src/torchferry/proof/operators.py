@@ -179,7 +179,10 @@ class _Reading:
                 answered.add(result.index)
                 found.append((call.outputs[result.index], self._value(call.outputs[result.index])))
             elif result is not None:
-                found.append((None, _number(_plain(result))))
+                number = _plain(result)  # it has left the world of tensors: the program may branch on it
+                size = float(number) if isinstance(number, (bool, int, float)) else 0.0
+                facts = TensorFacts((), "number", f"={number!r}", abs(size), (size,))
+                found.append((None, TracedValue(facts)))
         rest = [each for index, each in enumerate(call.outputs) if index not in answered]
         return found + [(each, self._value(each)) for each in rest]
 
@@ -239,12 +242,6 @@ def _index(tensor: TensorRecord) -> int:
     if item or _RESULT.fullmatch(argument):
         return int((item or [argument])[0].rpartition("_")[2])
     return -1
-
-
-def _number(value: object) -> TracedValue:
-    """A number that left the world of tensors: the program may branch on it."""
-    size = float(value) if isinstance(value, (bool, int, float)) else 0.0
-    return TracedValue(TensorFacts((), "number", f"={value!r}", abs(size), (size,)))
 
 
 # One run's calls held against the other's: which results the other run does not have, and which of

@@ -37,11 +37,11 @@ def identity_line(identity: ProcessIdentity) -> str:
 
 def step_line(step: StepRecord) -> str:
     """One line: a record as the list of its fields; numbers are written so that reading them gives the same bits."""
-    return json.dumps(step, separators=(",", ":"), default=_fields) + "\n"
 
+    def listed(record: Any) -> list[Any]:
+        return [getattr(record, name) for name in record.__dataclass_fields__]
 
-def _fields(record: Any) -> list[Any]:
-    return [getattr(record, name) for name in record.__dataclass_fields__]
+    return json.dumps(step, separators=(",", ":"), default=listed) + "\n"
 
 
 def read_identity(path: Path) -> ProcessIdentity | None:

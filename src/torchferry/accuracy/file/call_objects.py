@@ -194,13 +194,8 @@ def _tensor_template(
 def _path(name: str) -> tuple[bytes, ...]:
     """The groups and the dataset that a tensor's name means; no component that HDF5 takes for something else."""
     parts = [part for part in name.split("/") if part] or ["_"]
-    return tuple(_component(part) for part in parts)
-
-
-def _component(part: str) -> bytes:
-    if part in (".", ".."):
-        part = part.replace(".", "%2E")
-    return part.replace("\0", "%00").replace("/", "%2F").encode("utf-8", "backslashreplace")[:_LONGEST_NAME]
+    names = [part.replace(".", "%2E") if part in (".", "..") else part.replace("\0", "%00") for part in parts]
+    return tuple(each.encode("utf-8", "backslashreplace")[:_LONGEST_NAME] for each in names)
 
 
 class CallForm:
@@ -291,7 +286,8 @@ def _structure_of(call: Call, kept: list[TensorRecord]) -> StructureBuilder:
     left = dict(enumerate(kept))
     numbers = {id(tensor): number for number, tensor in left.items()}
     for name, value in call.arguments:  # h5py lists members in the order in which they were put
-        for index in _references(value):
+        given = value if isinstance(value, tuple) else (value,)
+        for index in (each.index for each in given if isinstance(each, TensorRef)):
             tensor = call.inputs[index] if 0 <= index < len(call.inputs) else None
             number = numbers.get(id(tensor), -1)
             if number in left:
@@ -300,13 +296,6 @@ def _structure_of(call: Call, kept: list[TensorRecord]) -> StructureBuilder:
     for number, tensor in left.items():
         builder.put_tensor(_path(tensor.name), number)
     return builder
-
-
-def _references(value: Value) -> Sequence[int]:
-    """The tensors of an argument, by number."""
-    if type(value) is TensorRef:
-        return (value.index,)
-    return [each.index for each in value if type(each) is TensorRef] if type(value) is tuple else ()
 
 
 def _put_argument(builder: StructureBuilder, name: str, value: Value) -> None:

@@ -59,19 +59,17 @@ class Tables:
         self._calls = [start for start, _ in tables.get(ChunkKind.CALLS, ())]
         self._contents = [start for start, _ in tables.get(ChunkKind.CONTENTS, ())]
         self._sketches = [start for start, _ in tables.get(ChunkKind.SKETCHES, ())]
-        self.lines = {
-            kind: self._read_lines(tables.get(kind, ())) for kind in (ChunkKind.SITES, ChunkKind.SIGNATURES)
-        }
+        self.lines: dict[ChunkKind, list[bytes]] = {}
+        for kind in (ChunkKind.SITES, ChunkKind.SIGNATURES):
+            places = tables.get(kind, ())
+            text = b"".join(bytes(memory[start : start + length]) for start, length in places)
+            self.lines[kind] = text.splitlines(keepends=True)
         self._sites = [json.loads(line) for line in self.lines[ChunkKind.SITES]]
         self._signatures = [_Signature(line) for line in self.lines[ChunkKind.SIGNATURES]]
         # calls that are complete: rows are filled in their order, the signature last
         self.count = len(self._calls) * CALLS_A_BLOCK
         while self.count and not self._is_whole(self.count - 1):
             self.count -= 1
-
-    def _read_lines(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
-        text = b"".join(bytes(self._memory[start : start + length]) for start, length in places)
-        return text.splitlines(keepends=True)
 
     @property
     def extents(self) -> dict[ChunkKind, tuple[list[int], int]]:
@@ -101,10 +99,8 @@ class Tables:
         known = self._signatures[signature - 1]
         contents = [self._content(first + index) for index in range(count)]
         contents += [0] * (len(known.inputs) + len(known.outputs) - count)
-        tensors = [
-            self._filled(tensor, content)
-            for tensor, content in zip((*known.inputs, *known.outputs), contents, strict=False)
-        ]
+        given = zip((*known.inputs, *known.outputs), contents, strict=False)
+        tensors = [self._filled(tensor, content) for tensor, content in given]
         inputs, outputs = tensors[: len(known.inputs)], tensors[len(known.inputs) :]
         return Call(
             number + 1, operator, step, phase, model, module, place, node,

@@ -71,20 +71,18 @@ class Measuring:
         """The sums over all pieces, in their order."""
         total: Sums | None = None
         for mine, golden in both:
-            found = self._piece_sums(mine, golden)
+            kernels = _kernels()
+            if kernels is None:
+                found = standin.differences_of(mine, golden, *self._numbers)
+            else:
+                sums = CSums()
+                kernels[0](*self._tensors(mine, golden), ctypes.byref(sums))
+                found = Sums.of_c(sums)
             if total is None:
                 total = found
             else:
                 total.add(found)
         return total or Sums()
-
-    def _piece_sums(self, mine: Array, golden: Array) -> Sums:
-        kernels = _kernels()
-        if kernels is None:
-            return standin.differences_of(mine, golden, *self._numbers)
-        found = CSums()
-        kernels[0](*self._tensors(mine, golden), ctypes.byref(found))
-        return Sums.of_c(found)
 
     def _tensors(self, mine: Array, golden: Array) -> tuple[int, ...]:
         return mine.ctypes.data, self._numbers[0], golden.ctypes.data, self._numbers[1], mine.size

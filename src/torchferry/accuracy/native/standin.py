@@ -156,6 +156,11 @@ class Sums:
         if self.errors.value and self.golden.value:
             ratio = math.sqrt(self.errors.value) / math.sqrt(self.golden.value)
             relative_euclidean = _ldexp(ratio, (self.errors.exponent - self.golden.exponent) // 2)
+        cosine = 1.0 if self.mine.value == self.golden.value else 0.0
+        if self.mine.value and self.golden.value:
+            product = self.product.value / (math.sqrt(self.mine.value) * math.sqrt(self.golden.value))
+            exponent = self.product.exponent - (self.mine.exponent + self.golden.exponent) // 2
+            cosine = max(-1.0, min(1.0, _ldexp(product, exponent)))
         return {
             "max_abs": self.max_abs,
             "max_rel": self._relative(self.max_rel),
@@ -164,7 +169,7 @@ class Sums:
             "rms_rel": self._relative(math.sqrt(self.squares_rel / max(self.relative, 1))),
             "rms_error": _root(self.errors, self.finite),
             "relative_euclidean": relative_euclidean,
-            "cosine": self._cosine(),
+            "cosine": cosine,
             "bias": _ldexp(self.bias.value / self.finite, self.bias.exponent),
             "max_ulp": self.max_ulp,
             "mean_ulp": self.sum_ulp / self.finite,
@@ -173,13 +178,6 @@ class Sums:
     def _relative(self, figure: float) -> float:
         """nan where golden is all-zero and mine is not: nothing was left to be relative to."""
         return _NAN if self.relative == 0 and self.wrong_zeros else figure
-
-    def _cosine(self) -> float:
-        if self.mine.value == 0 or self.golden.value == 0:
-            return 1.0 if self.mine.value == self.golden.value else 0.0
-        cosine = self.product.value / (math.sqrt(self.mine.value) * math.sqrt(self.golden.value))
-        exponent = self.product.exponent - (self.mine.exponent + self.golden.exponent) // 2
-        return max(-1.0, min(1.0, _ldexp(cosine, exponent)))
 
 
 _ERRORS = (

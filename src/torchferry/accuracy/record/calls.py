@@ -186,9 +186,8 @@ class OngoingCall:
         self.kwargs = kwargs
         self.result: Any = None
         self.inputs: list[CallTensor] = []
-        self.outputs: list[
-            CallTensor
-        ] = []  # results, then arguments that were written to and are not among them
+        # results, then arguments that were written to and are not among them
+        self.outputs: list[CallTensor] = []
         self.contents: list[Content] = []  # of the inputs, then of the outputs
         self.key: list[Any] = [plan]  # equal for calls whose tensors look alike
         self.values: list[Any] = []  # numbers and the like
@@ -248,7 +247,7 @@ def _output_names(call: OngoingCall, input_names: list[str]) -> list[str]:
         for name, _ in named_tensors(f"{OUTPUT}/output_{place}", value)
     ]
     plain += [""] * (len(call.outputs) - len(plain))
-    return [names.get(id(look[0]), name) for look, name in zip(call.outputs, plain, strict=True)]
+    return [names.get(id(each[0]), name) for each, name in zip(call.outputs, plain, strict=True)]
 
 
 def _templates(names: list[str], tensors: list[CallTensor]) -> tuple[TensorRecord, ...]:
@@ -301,7 +300,7 @@ class CallObserver:
         if plan.has_effects:
             self._apply_effects(plan, call.inputs)
         if plan.may_be_under_way and call.argument("non_blocking"):
-            for kind in {look[2].device.partition(":")[0] for look in call.inputs if not look[2].on_host}:
+            for kind in {each[2].device.partition(":")[0] for each in call.inputs if not each[2].on_host}:
                 synchronize(kind)  # a copy to the host may be under way
         call.result = result
         call.key.append(OngoingCall)  # between arguments and results
@@ -309,18 +308,21 @@ class CallObserver:
             self._take_output(call, result)
         else:
             self._take_results(call, result)
-        if plan.written:
-            self._take_written(call)
+        if plan.written:  # arguments that are not among the results
+            returned = {id(each[0]) for each in call.outputs}
+            for tensor, position, *_ in call.inputs:
+                if position in plan.written and id(tensor) not in returned:
+                    self._take_output(call, tensor)
 
     def _take_in_place(self, call: OngoingCall, position: int, result: Any) -> bool:
-        """The result of most calls that write is the argument that was written to, and looks as it did."""
+        """The result of most calls that write is the argument that was written to, and tensors as it did."""
         args = call.args
         if position >= len(args) or args[position] is not result:
             return False
-        look = next((look for look in call.inputs if look[1] == position), None)
-        if look is None or look[2].unread:
+        given = next((each for each in call.inputs if each[1] == position), None)
+        if given is None or given[2].unread:
             return False
-        _, _, layout, mark = look
+        _, _, layout, mark = given
         self._contents.forget(result, layout)
         call.result = result
         call.key.append(OngoingCall)
@@ -330,18 +332,18 @@ class CallObserver:
 
     def effects_of(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Forget what a call that was not looked at has written to."""
-        looks: list[CallTensor] = []
+        tensors: list[CallTensor] = []
         given = [*enumerate(args), *((plan.positions.get(name, _RESULTS), kwargs[name]) for name in kwargs)]
         for position, value in given:
             for tensor in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(tensor, _Tensor):
-                    looks.append((tensor, position, self._layouts.of_any(tensor), ""))
-        self._apply_effects(plan, looks)
+                    tensors.append((tensor, position, self._layouts.of_any(tensor), ""))
+        self._apply_effects(plan, tensors)
 
-    def _apply_effects(self, plan: OperatorPlan, looks: list[CallTensor]) -> None:
+    def _apply_effects(self, plan: OperatorPlan, tensors: list[CallTensor]) -> None:
         """What the call has written to is not known any more."""
         contents = self._contents
-        for tensor, position, layout, _ in looks:
+        for tensor, position, layout, _ in tensors:
             if layout.unread:
                 continue
             if plan.communicates or plan.waits:
@@ -358,21 +360,17 @@ class CallObserver:
         elif kind is _Tensor or kind is _Parameter:
             self._take_input(call, position, value, self._layouts.of(value))
         elif kind is list or kind is tuple:
-            self._take_list(call, position, value)
+            call.key.append(len(value))
+            for index, item in enumerate(value):  # where its tensors are is part of their names
+                if isinstance(item, _Tensor):
+                    call.key.append(index)
+                self._take(call, position, item)
         elif kind is float:
             call.values.append(key_of_number(value))
         elif isinstance(value, _Tensor):
             self._take_input(call, position, value, self._layouts.of_any(value))
         else:
             call.values.append(key_of_odd(value))
-
-    def _take_list(self, call: OngoingCall, position: int, items: Any) -> None:
-        """Where its tensors are is part of their names."""
-        call.key.append(len(items))
-        for index, item in enumerate(items):
-            if isinstance(item, _Tensor):
-                call.key.append(index)
-            self._take(call, position, item)
 
     def _take_input(
         self, call: OngoingCall, position: int, tensor: torch.Tensor, layout: TensorLayout
@@ -445,10 +443,3 @@ class CallObserver:
             call.values.append(key_of_number(result))
         else:
             call.values.append(key_of_odd(result))
-
-    def _take_written(self, call: OngoingCall) -> None:
-        """Arguments that were written to, but are not among the results."""
-        returned = {id(look[0]) for look in call.outputs}
-        for tensor, position, *_ in call.inputs:
-            if position in call.plan.written and id(tensor) not in returned:
-                self._take_output(call, tensor)
