@@ -13,7 +13,7 @@ import torchferry
 from torchferry import variables
 from torchferry.report.safe import one_line
 from torchferry.text import user_language
-from torchferry.vendors.model import Replacement, Vendor
+from torchferry.vendors.model import Vendor
 
 # What PyTorch says where CUDA itself was meant.
 _ABOUT_CUDA = (
@@ -67,7 +67,9 @@ def _diagnosis(
 
 def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendor) -> str:
     """One line for an exception that is about CUDA, "" for any other."""
-    missing = _missing_library(error, vendor)
+    name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
+    known = {replacement.cuda: replacement for replacement in vendor.replacements}
+    missing = known.get(name) or known.get(name.partition(".")[0])
     if missing is not None:
         use = (
             f"{vendor.company} has {missing.use}" if missing.use else "nothing public is known to replace it"
@@ -84,13 +86,6 @@ def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendo
         f"torchferry: {_place(trace)} asks for CUDA itself, in a way that is not redirected to {vendor.name}; `ferry "
         f"run --explain --to {vendor.name}` lists what is, `ferry scan --to {vendor.name}` says how to write that line"
     )
-
-
-def _missing_library(error: BaseException, vendor: Vendor) -> Replacement | None:
-    name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
-    package = name.partition(".")[0]
-    known = {replacement.cuda: replacement for replacement in vendor.replacements}
-    return known.get(name) or known.get(package)
 
 
 def _is_about_cuda(error: BaseException | None) -> bool:

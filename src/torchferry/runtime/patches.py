@@ -95,19 +95,17 @@ def holders_in_torch(name: str, function: Any) -> list[ModuleType]:
 def _name(value: Any, owner: Any, attribute: str) -> None:
     """A function that was made for a name carries it, so that it can be pickled as the one it stands for."""
     made_here = isinstance(value, FunctionType) and value.__globals__["__name__"].startswith(_HERE)
-    if not made_here or not value.__closure__ or _leads_to(value):
+    if not made_here or not value.__closure__:
+        return
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is value:  # it leads to itself under its own name
         return
     if isinstance(owner, type):
         value.__module__, value.__qualname__ = owner.__module__, f"{owner.__qualname__}.{attribute}"
     else:
         value.__module__, value.__qualname__ = owner.__name__, attribute
-
-
-def _leads_to(value: Any) -> bool:
-    found: Any = sys.modules.get(value.__module__)
-    for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is value
 
 
 def _set(owner: Any, attribute: str, value: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class OperatorRule:
 
 @dataclass(frozen=True)
 class Messages:
-    """What the device says, with {placeholders}."""
+    """What the device says, with {placeholders}, in the order in which the library takes it."""
 
     missing_operator: str  # {operator}
     operator_falls_back: str  # {operator}
@@ -259,13 +259,7 @@ def set_saturation(dtype: torch.dtype) -> None:
 
 def set_messages(messages: Messages) -> None:
     """Hand over the vendor's wording."""
-    _native().set_messages(
-        messages.missing_operator,
-        messages.operator_falls_back,
-        messages.out_of_memory,
-        messages.cast_dtype,
-        messages.refused_dtype,
-    )
+    _native().set_messages(*astuple(messages))
 
 
 def operator_uses() -> list[OperatorUse]:

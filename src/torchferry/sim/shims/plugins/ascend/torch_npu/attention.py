@@ -18,17 +18,15 @@ Attention = tuple[Tensor, Tensor, Tensor, Tensor, int, int, int]
 
 def npu_rotary_mul(tensor: Tensor, r1: Tensor, r2: Tensor, rotary_mode: str = "half") -> Tensor:
     """A tensor turned by angles whose cosine and sine are given; pairs are halves apart or side by side."""
-    return r1 * tensor + r2 * _quarter_turn(tensor, rotary_mode)
-
-
-def _quarter_turn(tensor: Tensor, rotary_mode: str) -> Tensor:
     if rotary_mode == "half":
         first, second = tensor.chunk(2, dim=-1)
-        return torch.cat((-second, first), dim=-1)
-    if rotary_mode == "interleave":
+        turned = torch.cat((-second, first), dim=-1)
+    elif rotary_mode == "interleave":
         first, second = tensor[..., ::2], tensor[..., 1::2]
-        return torch.stack((-second, first), dim=-1).flatten(-2)
-    raise NotImplementedError(f"torch_npu.npu_rotary_mul: rotary_mode='{rotary_mode}' is not simulated")
+        turned = torch.stack((-second, first), dim=-1).flatten(-2)
+    else:
+        raise NotImplementedError(f"torch_npu.npu_rotary_mul: rotary_mode='{rotary_mode}' is not simulated")
+    return r1 * tensor + r2 * turned
 
 
 def npu_apply_rotary_pos_emb(

@@ -119,20 +119,14 @@ def load_state_dict(state_dict: dict[str, Any]) -> None:
             f"amp.load_state_dict: the checkpoint has {len(state_dict)} loss scales, this program {len(scalers)}",
             stacklevel=2,
         )
-    for (_, state), scaler in zip(sorted(state_dict.items(), key=_index_of), scalers, strict=False):
-        scaler.load_state_dict(state)
-
-
-def _index_of(entry: tuple[str, Any]) -> int:
-    return int(entry[0][len("loss_scaler") :])
-
-
-_WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+    by_number = sorted(state_dict, key=lambda name: int(name.removeprefix("loss_scaler")))
+    for name, scaler in zip(by_number, scalers, strict=False):
+        scaler.load_state_dict(state_dict[name])
 
 
 def check_model(model: nn.Module) -> None:
     """Refuse a model that is wrapped, in half precision already, or not on the device."""
-    if isinstance(model, _WRAPPERS):
+    if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         raise RuntimeError(
             f"amp.initialize got a {type(model).__name__}: wrap the model that amp.initialize gives back"
         )
