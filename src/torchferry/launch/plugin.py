@@ -182,8 +182,8 @@ _DRIVERS = {"cuda": ("libcuda.so.1", "cuInit", "cuDeviceGetCount"), "hip": ("lib
 
 
 def has_gpu() -> bool:
-    """As torch.cuda.is_available() would answer, the variables that hide GPUs included; told without importing torch,
-    which takes seconds."""
+    """Whether PyTorch would find a GPU, the variables that hide GPUs included; told without importing torch, which
+    takes seconds."""
     spec = importlib.util.find_spec("torch")
     version = Path(spec.origin).with_name("version.py") if spec is not None and spec.origin else None
     if version is None or not version.is_file():

@@ -59,7 +59,7 @@ def stop_if_told(ending: Ending, kept: str = "") -> None:
 
 
 def own_stderr() -> int | None:
-    """For a program whose stdout is not the command's result; None: there is no such stream, as in some tests."""
+    """The stream for a program whose stdout is not the command's result; None: there is no such stream, as in some tests."""
     try:
         return sys.stderr.fileno()
     except (AttributeError, OSError):
@@ -169,7 +169,7 @@ class _Waiting:
     is_ours: bool
 
     def wait(self) -> tuple[int, int]:
-        """Until the program has ended: its exit code, and the last signal that came meanwhile."""
+        """Wait until the program has ended: its exit code, and the last signal that came meanwhile."""
         received = 0
         while True:
             info = self.clock.next_signal({*self.watched, signal.SIGCHLD})

@@ -45,18 +45,18 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
     def switch_on(self) -> None:
-        """From now on, in this thread."""
+        """See every operator of this thread from now on."""
         if "torch._dynamo" in sys.modules:
             self.__class__ = _beside_dynamo(type(self))  # type: ignore[arg-type]  # types can be hashed
         self.__enter__()  # type: ignore[no-untyped-call]
 
     def switch_off(self) -> None:
-        """Until now."""
+        """See no more operators."""
         self.take_off()
 
     @contextmanager
     def switched_on(self) -> Iterator[None]:
-        """On in this block, and off on every way out of it."""
+        """Have the mode on in this block, and off on every way out of it."""
         try:
             self.switch_on()
             yield
@@ -65,7 +65,7 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def out_of_sight(self) -> Iterator[None]:
-        """For what can't stand any mode: it is off in this thread, and on again afterwards if it was on."""
+        """Take the mode off for what can't stand any: it is on again afterwards if it was on."""
         was_on = self.take_off()
         try:
             yield
@@ -96,12 +96,12 @@ class LocatingMode(ObservingMode):  # type: ignore[no-untyped-call]
         self.where = Whereabouts()
 
     def switch_on(self) -> None:
-        """From now on, in this thread."""
+        """See every operator of this thread from now on."""
         self.where.watch()
         super().switch_on()
 
     def switch_off(self) -> None:
-        """Until now."""
+        """See no more operators."""
         super().switch_off()
         self.where.unwatch()
 

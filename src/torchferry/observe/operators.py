@@ -57,7 +57,7 @@ def find_overload(operator: str) -> Any | None:
 
 
 def base_name(func: Any) -> str:
-    """add_ for aten::add_.Tensor."""
+    """The operator's name alone: add_ for aten::add_.Tensor."""
     name: str = func.name()
     return name.split("::")[-1].split(".")[0]
 

@@ -29,7 +29,7 @@ class EarlyEnd:
         self._times = 0
 
     def ask(self) -> None:
-        """Not with an Exception: `finally` blocks run, `except Exception` does not stop it."""
+        """End the process, not with an Exception: `finally` blocks run, `except Exception` does not stop it."""
         self._times += 1
         if self._times > _MOST_REFUSALS:  # the program catches whatever comes, and goes on
             sys.stdout.flush()
@@ -94,7 +94,7 @@ class Entrance:
         self._patches = Patches()
 
     def open(self) -> None:
-        """Wait for it."""
+        """Wait for the first call of a module."""
         original = torch.nn.Module.__call__
         self.is_open = True
 

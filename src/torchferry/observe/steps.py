@@ -44,7 +44,7 @@ class StepCounter:
         return self._updates or int(self._has_update)
 
     def begin_anew(self) -> None:
-        """In a process that has just been forked."""
+        """Count from the first step, in a process that has just been forked."""
         self.number, self._updates, self._has_update, self._regular = 1, 0, False, None
         self._had_turn.clear()
 
@@ -193,7 +193,7 @@ _patches = Patches()  # there are some while somebody watches
 
 
 def watch_scalers(scaled: Scaled) -> None:
-    """From now on, tell of every loss that is scaled."""
+    """Tell of every loss that is scaled from now on."""
     _watching.append(scaled)
     if len(_watching) > 1:
         return
@@ -202,7 +202,7 @@ def watch_scalers(scaled: Scaled) -> None:
 
 
 def unwatch_scalers(scaled: Scaled) -> None:
-    """No longer."""
+    """Tell of scaled losses no longer."""
     if scaled in _watching:
         _watching.remove(scaled)
     if not _watching:

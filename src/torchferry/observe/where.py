@@ -94,7 +94,7 @@ class Whereabouts:
             self._folder = ""
 
     def watch(self) -> None:
-        """From now on."""
+        """Keep account of modules and optimizers from now on."""
         register: Callable[..., Any] = modules.register_module_forward_hook
         always = {"always_call": True} if "always_call" in inspect.signature(register).parameters else {}
         self._handles = [
@@ -255,11 +255,11 @@ class Whereabouts:
             inside.pop()
 
     def optimizer_begins(self) -> None:
-        """A step begins."""
+        """Take note that an optimizer's step begins."""
         self._in_optimizer += 1
 
     def optimizer_ends(self) -> None:
-        """A step ends."""
+        """Take note that an optimizer's step ends."""
         self._after_backward = False
         self._in_optimizer = max(0, self._in_optimizer - 1)
 
@@ -271,7 +271,7 @@ _sequence: Callable[[], int] = getattr(torch.autograd, "_get_sequence_nr", lambd
 
 
 def _name(node: Any) -> str:
-    """ConvolutionBackward0."""
+    """The name of an autograd node: ConvolutionBackward0."""
     kind = type(node)
     known = _nodes.get(kind)
     if known is None:

@@ -79,7 +79,7 @@ class SyncDebug:
         self._mode = debug_mode
 
     def get(self) -> int:
-        """What was told last."""
+        """The mode that was set last."""
         return self._mode
 
 

@@ -19,7 +19,7 @@ _REFUSE_THE_CPU = ("torch.nn.modules.batchnorm",)
 
 
 def changes(target: LayerTarget) -> Iterator[Change]:
-    """What makes a device."""
+    """The changes of all that makes a device."""
     yield _constructor(torch.device, target, _of_device)
     yield _constructor(torch.Generator, target, _of_first_argument)
     for name in ("Stream", "Event"):

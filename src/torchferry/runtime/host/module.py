@@ -364,7 +364,7 @@ class HostMemory(device_parts.DeviceMemory):
         """Give back what is reserved and not allocated: nothing is."""
 
     def memory_snapshot(self, mempool_id: object = None) -> list[dict[str, Any]]:
-        """No segments."""
+        """The segments of the allocator: none."""
         return []
 
 

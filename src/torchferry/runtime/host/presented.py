@@ -45,7 +45,7 @@ _SAME = {
 
 
 def device_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
-    """Of torch.device; `knows` says of a module's name whether it has to see the CPU."""
+    """What changes torch.device; `knows` says of a module's name whether it has to see the CPU."""
     device = torch.device
     shows_cuda = 'of cuda:1 "cuda:1"'
     yield Patch("torch.device.type", device, "type", property(_type(target, knows)), 'of cuda:1 "cuda"')
@@ -96,7 +96,7 @@ def _reduce(device: torch.device) -> tuple[Any, tuple[Any, ...]]:
 
 
 def tensor_changes(target: LayerTarget, knows: Callable[[str], bool]) -> Iterator[Change]:
-    """Of tensors and storages; nothing where no account is kept of what is on a device."""
+    """What changes tensors and storages; nothing where no account is kept of what is on a device."""
     placement = target.placement
     if placement is None:
         return
@@ -184,7 +184,7 @@ class _Where:
         self._moving = _Moving()
 
     def index(self, tensor: torch.Tensor) -> int | None:
-        """Of the device; None: the host. What has no memory of its own is where its parts are."""
+        """The number of a tensor's device; None: the host. What has no memory of its own is where its parts are."""
         with torch._C.DisableTorchFunction():
             raw: Any = torch._C.TensorBase.device.__get__
             if raw(tensor) != _HOST:

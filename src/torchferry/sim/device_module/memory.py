@@ -96,7 +96,7 @@ class SimulatedMemory(DeviceMemory):
         return address
 
     def caching_allocator_delete(self, address: int) -> None:
-        """Free what caching_allocator_alloc gave."""
+        """Free memory that caching_allocator_alloc gave."""
         if self._storages.pop(address, None) is None:
             raise RuntimeError(f"{address:#x} was not allocated by caching_allocator_alloc")
 

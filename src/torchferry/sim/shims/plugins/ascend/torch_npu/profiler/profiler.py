@@ -40,7 +40,7 @@ class ProfilerActivity(Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Both."""
+    """All activities that can be watched."""
     return set(ProfilerActivity)
 
 
