@@ -11,8 +11,8 @@ from tests.onnx_export.architectures import ARCHITECTURES, Architecture, calibra
 from tests.onnx_export.exports import exported_here
 from torchferry.checkpoint.writing import write_torch
 from torchferry.onnx_export.model import ExportRequest
-from torchferry.readiness.models.making import make_model
 from torchferry.readiness.models.request import ModelRequest
+from torchferry.readiness.models.step import make_model
 
 _QUICK = ("ResNet18", "SqueezeNet1_1", "LPRNet")
 

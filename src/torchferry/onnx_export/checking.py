@@ -16,7 +16,7 @@ from torchferry.errors import RunError
 from torchferry.onnx_export.calls import ModelSignature, TensorForward
 from torchferry.onnx_export.exporters import first_line
 from torchferry.onnx_export.model import Check, OutputVerdict, sizes_in_words
-from torchferry.readiness.models.making import told_as
+from torchferry.readiness.models.step import told_as
 from torchferry.text import Text
 
 # Judges a difference between onnxruntime and PyTorch: the export's mistake, or what single precision

@@ -31,7 +31,7 @@ from torchferry.onnx_export.checking import compare
 from torchferry.onnx_export.exporters import OF_ONNX, Asked, export, nodes, save
 from torchferry.onnx_export.launching import put
 from torchferry.onnx_export.model import Exported, ExportRequest, Port, parse_dynamic
-from torchferry.readiness.models.making import how_to_call_model, make_model, told_as
+from torchferry.readiness.models.step import how_to_call_model, make_model, told_as
 from torchferry.text import Text
 
 # Makes an ONNX graph simpler: constants folded, nodes without effect taken out.

@@ -1,18 +1,36 @@
-"""One step of a model, captured: forward, and on request backward and optimizer, under autocast or without contents."""
+"""Makes a user's model and captures one step of it: forward, and on request backward and optimizer, under autocast or fake."""
 
 from __future__ import annotations
 
+import difflib
+import importlib
+import importlib.util
+import inspect
 import os
+import sys
 import time
+import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+from torch.optim import optimizer
 from torch.utils import _python_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
 
+import torchferry
 from torchferry import variables
 from torchferry.errors import InputError, RunError
 from torchferry.readiness.capture.choices import as_on_device
@@ -22,16 +40,229 @@ from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.model import Draw, TensorContents, TensorInput
 from torchferry.readiness.cases.writing import lines_for
 from torchferry.readiness.model import Capture, Special
-from torchferry.readiness.models.making import (
-    FakeCapturingMode,
-    MostlyFakeMode,
-    find,
-    how_to_call_model,
-    make_model,
-    taken_for_real,
-    told_as,
+from torchferry.readiness.models.request import (
+    InputValue,
+    ModelRequest,
+    is_file,
+    parse_init,
+    parse_inputs,
+    split_factory,
 )
-from torchferry.readiness.models.request import InputValue, ModelRequest, parse_inputs
+
+# Tensors without contents, for models that no memory holds; small ones that depend on none of them
+# are real.
+#
+# PyTorch's own FakeTensorMode makes all tensors fake. Models that ask for a number while they are
+# built (the rates of stochastic depth are a `linspace`), and optimizers that count their steps in a
+# tensor, can't be run with it.
+
+NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
+_BATCH_NORM = torch.ops.aten.native_batch_norm.default
+_MOST_REAL_ELEMENTS = 4096  # of a tensor; a model of 100,000 such would take 2 GB
+
+
+@contextmanager
+def taken_for_real() -> Iterator[None]:
+    """Optimizers work on lists of tensors only where they know the type of every tensor; and nobody reads the memory
+    of fakes when they are copied, though PyTorch warns of it."""
+    known: list[type] = getattr(optimizer, "_foreach_supported_types", [])
+    known.append(FakeTensor)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
+            yield
+    finally:
+        known.remove(FakeTensor)
+
+
+class MostlyFakeMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Whatever is large, or made of what is fake, is fake."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._fake = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = _tensors((args, kwargs))
+        if any(isinstance(tensor, FakeTensor) for tensor in given):
+            return self._in_fake(func, args, kwargs)
+        if not given or any(tensor.numel() > _MOST_REAL_ELEMENTS for tensor in given):
+            try:
+                result = self._in_fake(func, args, kwargs)
+            except NEEDS_VALUES:  # which are there
+                return func(*args, **kwargs)
+            if any(tensor.numel() > _MOST_REAL_ELEMENTS for tensor in _tensors(result)):
+                return result
+        return func(*args, **kwargs)
+
+    def _in_fake(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with self._fake:
+            result = func(*args, **kwargs)
+            if func is not _BATCH_NORM:
+                return result
+            # PyTorch's formula has mean and deviation in the dtype of the input, its kernels in that of the weights
+            dtype = result[0].dtype if args[1] is None else args[1].dtype
+            return (result[0], *(each.to(dtype) for each in result[1:]))
+
+    def fake(self, value: Any) -> Any:
+        """A value whose tensors have lost their contents."""
+        if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+            return self._fake.from_tensor(value)
+        if isinstance(value, dict):
+            return {name: self.fake(each) for name, each in value.items()}
+        return [self.fake(each) for each in value] if isinstance(value, list) else value
+
+    def empty(self, model: torch.nn.Module) -> None:
+        """Take the contents of a model's parameters and buffers away; those that it shares stay shared."""
+        for module in model.modules():
+            for held in (module._parameters, module._buffers):
+                for name, tensor in list(held.items()):
+                    if tensor is not None and not torch.nn.parameter.is_lazy(tensor):
+                        setattr(module, name, self.fake(tensor))  # recurrent layers keep lists of theirs
+
+
+class FakeCapturingMode(CapturingMode):  # type: ignore[no-untyped-call]
+    """Captures what is computed with fakes."""
+
+    counts_fakes = True
+
+    def _make(self, func: Any, formula: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Formulas lose what makes a tensor a fake where they make a view by themselves, not by an operator, and
+        where they copy a fake into memory that is small, and so real."""
+        result = super()._make(func, formula, args, kwargs)
+        if formula is None or all(isinstance(tensor, FakeTensor) for tensor in _tensors(result)):
+            return result
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+            return result  # a recurrent layer: autograd knows it by its parts, which have been made already
+        has_fakes = any(isinstance(tensor, FakeTensor) for tensor in _tensors((args, kwargs)))
+        return func(*args, **kwargs) if has_fakes else result
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [each for each in tree_flatten(value)[0] if isinstance(each, torch.Tensor)]
+
+
+_NOT_THE_USERS = tuple(
+    os.path.join(os.path.dirname(package.__file__ or ""), "") for package in (torch, torchferry)
+)
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+_NO_SUCH_KERNEL = "could not create a primitive"
+_MOST_CHARACTERS = 300
+
+
+@contextmanager
+def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
+    """Whatever is raised becomes one line that begins with what was being done."""
+    try:
+        yield
+    except (RunError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a SystemExit of a user's file included
+        place = _place(error)
+        where = f" ({place})" if place else ""
+        cause: Any = error
+        while cause is not None and not isinstance(cause, NEEDS_VALUES):
+            cause = cause.__cause__ or cause.__context__
+        if fake and cause is not None:
+            raise RunError(
+                f"{what}: {place or 'the model'}: {cause.func} needs the numbers in a tensor, which --fake does not "
+                "have; run without --fake, with a smaller model or input if need be"
+            ) from None
+        if isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY):
+            advice = "not enough memory: a smaller input, or --fake, which computes with shapes only"
+        elif _NO_SUCH_KERNEL in str(error):
+            advice = "this CPU does not compute that dtype: --amp bfloat16, or --fake, which computes nothing"
+        # an exception's text may have several lines, the first of which says most
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raised = ": ".join((type(error).__name__, *lines[:1]))
+        if len(raised) > _MOST_CHARACTERS:
+            raised = raised[:_MOST_CHARACTERS] + "..."
+        raise RunError(f"{what} failed: {raised}{where}{'; ' if advice else ''}{advice}") from None
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line that is neither PyTorch's nor ours; for a file that can't be parsed, the line in it."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_relative(error.filename)}:{error.lineno}"
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((*_NOT_THE_USERS, "<frozen"))
+        and f"{os.sep}importlib{os.sep}" not in frame.filename
+    ]
+    return f"{_relative(own[-1].filename)}:{own[-1].lineno}" if own else ""
+
+
+def _relative(file: str) -> str:
+    return file.removeprefix(os.getcwd() + os.sep)
+
+
+def make_model(request: ModelRequest) -> torch.nn.Module:
+    """The model; a factory is called, a model that is there already is taken as it is."""
+    found = find(request.factory, "--model")
+    init = parse_init(request.init)
+    if isinstance(found, torch.nn.Module):
+        if init:
+            raise InputError(f"--init {request.init}: {request.factory} is a model already; leave --init out")
+        return found
+    if not callable(found):
+        raise InputError(f"--model {request.factory}: it is a {type(found).__name__}, which makes no model")
+    with told_as(f"{request.factory}({request.init})", _how_to_call(found, "--init"), request.fake):
+        model = found(**init)
+    if not isinstance(model, torch.nn.Module):
+        raise RunError(
+            f"--model {request.factory}: what it makes is a {type(model).__name__}, not a torch.nn.Module; name a "
+            "function that answers the model alone"
+        )
+    return model
+
+
+def find(text: str, option: str) -> Any:
+    """What is called package.module:name, or path/to/file.py:name."""
+    place, name = split_factory(text, option)
+    with told_as(f"{option} {text}: importing {place}"):
+        module = _from_file(place) if is_file(place) else importlib.import_module(place)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            near = difflib.get_close_matches(part, dir(found), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(f"{option} {text}: {place} has no {name}{hint}")
+        found = getattr(found, part)
+    return found
+
+
+def _from_file(place: str) -> ModuleType:
+    """The file as a module; what lies beside it can be imported, as if Python had been called with it."""
+    path = os.path.abspath(place)
+    if not os.path.isfile(path):
+        raise InputError(f"{place}: no such file")
+    name = os.path.splitext(os.path.basename(path))[0]
+    if name in sys.modules:
+        name = f"torchferry_model_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look there
+    if os.path.dirname(path) not in sys.path:
+        sys.path.insert(0, os.path.dirname(path))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _how_to_call(function: Any, option: str) -> str:
+    try:
+        return f"{option} is for {getattr(function, '__name__', '')}{inspect.signature(function)}"
+    except (TypeError, ValueError):
+        return ""
+
+
+def how_to_call_model(model: torch.nn.Module) -> str:
+    """What a model's forward pass takes, for a user whose inputs did not fit."""
+    return _how_to_call(model.forward, "--input")
 
 
 def own_loss(output: Any) -> torch.Tensor | None:
@@ -42,22 +273,22 @@ def own_loss(output: Any) -> torch.Tensor | None:
 
 def differentiable(output: Any) -> list[torch.Tensor]:
     """The tensors of an output that autograd can go back from, each once."""
-    found = {id(tensor): tensor for tensor in _tensors(output) if tensor.requires_grad}
+    found = {id(tensor): tensor for tensor in _output_tensors(output) if tensor.requires_grad}
     return list(found.values())
 
 
-def _tensors(output: Any) -> Iterator[torch.Tensor]:
+def _output_tensors(output: Any) -> Iterator[torch.Tensor]:
     if isinstance(output, torch.Tensor):
         yield output
     elif isinstance(output, Mapping):
         for value in output.values():
-            yield from _tensors(value)
+            yield from _output_tensors(value)
     elif isinstance(output, (list, tuple)):
         for value in output:
-            yield from _tensors(value)
+            yield from _output_tensors(value)
     elif is_dataclass(output) and not isinstance(output, type):
         for field in fields(output):
-            yield from _tensors(getattr(output, field.name))
+            yield from _output_tensors(getattr(output, field.name))
 
 
 _FRACTIONS = TensorContents(Draw.NORMAL)
