@@ -17,7 +17,6 @@ from torchferry.report.progress import progress_bar
 if TYPE_CHECKING:
     from torchferry.perf.model import Analysis
 
-FORMATS = ("text", "json", "md", "html")
 LEVELS = ("high", "medium", "low")
 TOP = 15
 
@@ -59,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ignore", action="append", default=[], metavar="ID", help="without this detector; likewise"
     )
     options.add_switch(parser, "--list-detectors", "print the detectors and what each looks for")
-    options.add_format(parser, FORMATS)
+    options.add_format(parser, ("text", "json", "md", "html"))
     options.add_outputs(parser, ".txt, .json, .md, .html")
     parser.add_argument(
         "--top",

@@ -16,8 +16,6 @@ from torchferry.report.progress import progress_bar
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
 
-FORMATS = ("text", "json", "csv", "msaccucmp", "xlsx", "html")
-
 _EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
 gpu.rank0.h5, gpu.rank1.h5 ..., gpu.h5 means all of them, and ranks are compared with their like.
 
@@ -54,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GOLDEN",
         help="the same, as msaccucmp writes it",
     )
-    options.add_format(parser, FORMATS, "; msaccucmp is CSV with the columns and formulas of that tool")
+    options.add_format(
+        parser,
+        ("text", "json", "csv", "msaccucmp", "xlsx", "html"),
+        "; msaccucmp is CSV with the columns and formulas of that tool",
+    )
     options.add_outputs(parser, ".txt, .json, .csv, .msaccucmp.csv, .xlsx, .html")
     options.add_all(parser, "list every call, not only those that need attention")
     options.add_check(

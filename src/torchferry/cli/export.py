@@ -113,7 +113,17 @@ def run(args: argparse.Namespace) -> int:
 
     vendor = options.vendor_of(args)
     table = load_offline(Path(vendor.folder)) if vendor else OfflineTable()
-    _check(args, has_tool=table.has_tool)
+    if args.run and not table.has_tool:
+        of = f"the converter of {args.to} is unknown here" if args.to else "there is no vendor; add --to"
+        raise InputError(f"--run: {of}")
+    if args.output.exists() and not args.output.is_file():
+        raise OutputError(f"{args.output}: not a file; choose another name")
+    if args.checkpoint and os.path.realpath(args.checkpoint) == os.path.realpath(args.output):
+        raise OutputError(f"{args.output}: that is the checkpoint itself; choose another name")
+    if args.output.exists() and not args.force:
+        raise OutputError(f"{args.output}: there already; choose another name, or add --force to replace it")
+    if args.allow_pickle:
+        print("ferry: --allow-pickle: code that the checkpoint names may run", file=sys.stderr)
     if args.run and table.has_tool:
         check_tool(table, args.chip)
     request = ExportRequest(
@@ -139,17 +149,3 @@ def run(args: argparse.Namespace) -> int:
     report = ExportReport(exported, vendor, table, command, args.run and exported.is_good)
     show(REPORTS, report, args)
     return int(not exported.is_good)
-
-
-def _check(args: argparse.Namespace, has_tool: bool) -> None:
-    if args.run and not has_tool:
-        of = f"the converter of {args.to} is unknown here" if args.to else "there is no vendor; add --to"
-        raise InputError(f"--run: {of}")
-    if args.output.exists() and not args.output.is_file():
-        raise OutputError(f"{args.output}: not a file; choose another name")
-    if args.checkpoint and os.path.realpath(args.checkpoint) == os.path.realpath(args.output):
-        raise OutputError(f"{args.output}: that is the checkpoint itself; choose another name")
-    if args.output.exists() and not args.force:
-        raise OutputError(f"{args.output}: there already; choose another name, or add --force to replace it")
-    if args.allow_pickle:
-        print("ferry: --allow-pickle: code that the checkpoint names may run", file=sys.stderr)

@@ -10,8 +10,6 @@ from torchferry.cli import options
 from torchferry.cli.output import show
 from torchferry.report.progress import progress_bar
 
-FORMATS = ("text", "json", "csv", "md", "html")
-
 _EPILOG = """LOG is a file, also packed (.gz), or a folder that is searched for logs; logs of the devices in it are left out.
 
 exit codes: 0 fine; 1 with --check: operators were compiled after the warm-up; 2 no log, or no line about operators
@@ -46,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="count compiles from the N-th shape of the same operator on, whenever they are",
     )
-    options.add_format(parser, FORMATS)
+    options.add_format(parser, ("text", "json", "csv", "md", "html"))
     parser.add_argument(
         "--summary",
         type=Path,

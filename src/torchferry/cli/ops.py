@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from torchferry.readiness.model import Capture
     from torchferry.vendors.model import Vendor
 
-FORMATS = ("text", "json", "md", "csv", "xlsx", "html")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `ferry ops`."""
@@ -94,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("reports")
     options.add_outputs(group, ".json .html .xlsx .md .csv .txt")
-    options.add_format(group, FORMATS)
+    options.add_format(group, ("text", "json", "md", "csv", "xlsx", "html"))
     options.add_all(group, "list every operator in the text, not only those with a problem")
     options.add_check(
         group, "an operator is missing, falls back to the CPU or is limited on one of the vendors"

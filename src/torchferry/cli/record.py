@@ -169,8 +169,7 @@ def _golden(replay: Path, output: Path) -> Path:
     return golden
 
 
-# `ferry record info` and `ferry record convert`: what is in a record, and its tensors as files of
-# their own.
+# `ferry record info` and `ferry record convert`: what is in a record, and its tensors as files of their own.
 
 
 _DESCRIPTIONS = {
