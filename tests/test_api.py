@@ -238,7 +238,7 @@ def test_analyze(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["docs/en/python-api.md", "docs/zh/python-api.md"])
 def test_the_programs_of_the_page_run(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    programs = re.findall(r"^```python runnable\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.M | re.S)
+    programs = re.findall(r"^```python api\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.M | re.S)
     printed = [in_a_program(code, tmp_path) for code in programs]
     assert len(printed) == 3
     assert "npu 0\nTrue\n" in printed[0] and (tmp_path / "ratings_npu/report.html").is_file()

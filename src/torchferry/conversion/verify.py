@@ -32,7 +32,7 @@ def check_rewrite(
     """
     ordered = sorted(set(edits))
     moves = _Moves(ordered)
-    written = _Ranges(ordered)
+    written = _WrittenRanges(ordered)
     found = set(_statements(new, written.touch, may_nest))
     for kind, depth, start in _statements(old, moves.touches, may_nest):
         if moves.replaces(start):
@@ -109,7 +109,7 @@ class _Moves:
         return index < len(self.edits) and self.edits[index].start <= end
 
 
-class _Ranges:
+class _WrittenRanges:
     """The ranges of the new text that edits wrote."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:

@@ -12,7 +12,12 @@ from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.distributed.wrapping import DDP, Wrap, given_anew
 from torchferry.conversion.program.functions import ASSIGNMENTS, assigned_to, returned
 from torchferry.conversion.program.module import ProgramModule
-from torchferry.conversion.program.training_program import Given, OriginFlow, ProgramFunction, TrainingProgram
+from torchferry.conversion.program.training_program import (
+    GivenValue,
+    OriginFlow,
+    ProgramFunction,
+    TrainingProgram,
+)
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
@@ -163,7 +168,7 @@ class Unwrapping:
                 return State.WRAPPED
         return self._of_values(self.training.flow.values_of_attribute(name), depth)
 
-    def _of_values(self, values: Iterable[Given], depth: int) -> State:
+    def _of_values(self, values: Iterable[GivenValue], depth: int) -> State:
         found = State.NOTHING
         for given in values:
             if not given.is_argument or self._is_model(given.file, given.value):

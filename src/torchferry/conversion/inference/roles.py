@@ -82,14 +82,14 @@ _BY_POSITION = frozenset({"expand", "parameterized"})
 
 
 @dataclass(frozen=True)
-class Given:
+class ParameterGiven:
     """The parameter that a value becomes; "" if that can't be told, and where it is kept."""
 
     name: str
     slots: tuple[Slot, ...] = ()
 
 
-def handed_to(site: AnySite, call: ast.Call, value: ast.AST, indexes: Sequence[int]) -> Given | None:
+def handed_to(site: AnySite, call: ast.Call, value: ast.AST, indexes: Sequence[int]) -> ParameterGiven | None:
     """What becomes of (an element of) an argument of such a decorator; None if the call is none.
 
     `indexes` say which element of a row, and which row of the list, the value is.
@@ -107,7 +107,7 @@ def handed_to(site: AnySite, call: ast.Call, value: ast.AST, indexes: Sequence[i
     statement = site.place.statement
     if name == "fixture" and keyword == "params" and isinstance(statement, FUNCTIONS):
         path = site.context.path
-        return Given(statement.name, (Member(path, None, "param"), ReturnValue(path, statement)))
+        return ParameterGiven(statement.name, (Member(path, None, "param"), ReturnValue(path, statement)))
     return None
 
 
@@ -127,17 +127,19 @@ def _parameters(statement: ast.stmt) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def _given(site: AnySite, names: list[str], index: int | None) -> Given:
+def _given(site: AnySite, names: list[str], index: int | None) -> ParameterGiven:
     """The parameter that has one of these names."""
     statement, path = site.place.statement, site.context.path
     name = names[index] if index is not None and index < len(names) else ""
     if not name:
-        return Given("")
+        return ParameterGiven("")
     if isinstance(statement, ast.ClassDef):
         methods = [item for item in statement.body if isinstance(item, FUNCTIONS)]
         slots: list[Slot] = [Variable(path, item, name) for item in methods if name in _parameters(item)]
-        return Given(name, (*slots, Member(path, statement, name)))
-    return Given(name, (Variable(path, statement, name),) if isinstance(statement, FUNCTIONS) else ())
+        return ParameterGiven(name, (*slots, Member(path, statement, name)))
+    return ParameterGiven(
+        name, (Variable(path, statement, name),) if isinstance(statement, FUNCTIONS) else ()
+    )
 
 
 _MESSAGES = re.compile(
@@ -304,7 +306,7 @@ class RoleFinder(Climb):
             return StringRole(RoleVerdict.YES)
         return StringRole(self.vocabulary.default, NO_CLUE, slots)
 
-    def _decide_given(self, given: Given) -> StringRole:
+    def _decide_given(self, given: ParameterGiven) -> StringRole:
         return StringRole(RoleVerdict.YES) if self.evidence.fits(given.name) else self._into(*given.slots)
 
     def _decide_getter(self, call: ast.Call, position: int) -> StringRole:

@@ -139,7 +139,7 @@ class CallSite(NamedTuple):
     call: ast.Call
 
 
-class Given(NamedTuple):
+class GivenValue(NamedTuple):
     """A value that a variable, an attribute or a parameter is given."""
 
     file: ProgramModule
@@ -368,27 +368,29 @@ class OriginFlow:
 
     def values_of(
         self, file: ProgramModule, name: ast.Name, entered: Mapping[int, ast.Call] = MappingProxyType({})
-    ) -> Iterator[Given]:
+    ) -> Iterator[GivenValue]:
         """What a variable is given: by assignments, or by the calls of the function whose parameter it is."""
         owner, bindings = file.bindings(name)
         for binding in bindings:
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
-                yield Given(file, binding.value)
+                yield GivenValue(file, binding.value)
             elif binding.kind is BindingKind.OTHER:  # `a, b = value`: the value's item at the name's place
                 target = file.parent(binding.node)
                 assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
                 if isinstance(assign, ast.Assign) and isinstance(target, (ast.Tuple, ast.List)):
                     place = next(index for index, item in enumerate(target.elts) if item is binding.node)
-                    yield Given(file, assign.value, place)
+                    yield GivenValue(file, assign.value, place)
             elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
                 yield from self.arguments(owner.node, name.id, entered.get(id(owner.node)))
 
-    def arguments(self, function: FunctionNode, name: str, call: ast.Call | None = None) -> Iterator[Given]:
+    def arguments(
+        self, function: FunctionNode, name: str, call: ast.Call | None = None
+    ) -> Iterator[GivenValue]:
         """What the calls of a function, or one of them, hand over as one of its parameters."""
         for site in self.calls_of(function):
             value = argument_for(site.call, function, name)
             if value is not None and call in (None, site.call):
-                yield Given(site.file, value, is_argument=True)
+                yield GivenValue(site.file, value, is_argument=True)
 
     def _of_attribute(
         self, file: ProgramModule, node: ast.Attribute, key: Key | None
@@ -401,20 +403,20 @@ class OriginFlow:
             found = [item for item in found if item.owner is own] or found
         yield from _items(found, key)
 
-    def values_of_attribute(self, name: str) -> Iterator[Given]:
+    def values_of_attribute(self, name: str) -> Iterator[GivenValue]:
         """The values that attributes of this name are given, but for items of values."""
         return (given for given in self._attributes.get(name, ()) if given.place is None)
 
     @cached_property
-    def _attributes(self) -> dict[str, list[Given]]:
+    def _attributes(self) -> dict[str, list[GivenValue]]:
         """By name: the values that attributes of this name are given."""
-        found: dict[str, list[Given]] = {}
+        found: dict[str, list[GivenValue]] = {}
         for file in self.program.files.values():
             for statement in file.statements:
                 if isinstance(statement, ASSIGNMENTS) and statement.value is not None:
                     for target, place in _placed(assigned_to(statement)):
                         if isinstance(target, ast.Attribute):
-                            given = Given(file, statement.value, place, file.class_around(target))
+                            given = GivenValue(file, statement.value, place, file.class_around(target))
                             found.setdefault(target.attr, []).append(given)
         return found
 
@@ -439,7 +441,9 @@ class OriginFlow:
             yield file, node, key
 
 
-def _items(values: Iterable[Given], key: Key | None) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
+def _items(
+    values: Iterable[GivenValue], key: Key | None
+) -> Iterator[tuple[ProgramModule, ast.expr, Key | None]]:
     """What is asked of these values: what they hold under a key; of an item of a value only the item itself."""
     for given in values:
         if given.place is None:

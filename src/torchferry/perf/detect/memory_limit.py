@@ -43,21 +43,21 @@ NO_MEMORY = Text(
 )
 
 
-class DeviceMemory(NamedTuple):
+class MemoryBounds(NamedTuple):
     """Bytes of a device's memory; 0: not known."""
 
     peak: int = 0  # of tensors
     limit: int = 0
 
 
-def memory_of(run: Run) -> DeviceMemory:
+def memory_of(run: Run) -> MemoryBounds:
     """The memory of the process's device, from whatever tells it."""
     told = run.rank_facts.get("memory_peak")
     peaks = [told if isinstance(told, int) else 0, run.memory.peak if run.memory is not None else 0]
     fullest = _fullest(run.trace)
     if fullest is not None:
         peaks.append(int(fullest.allocated.max()))
-    return DeviceMemory(max(peaks), run.memory_limit)
+    return MemoryBounds(max(peaks), run.memory_limit)
 
 
 def lacks(run: Run) -> Text | None:
