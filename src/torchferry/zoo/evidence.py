@@ -398,7 +398,7 @@ def _of_proof(content: Mapping[str, Any], source: str, of_original: bool) -> Run
 
 
 def _of_analysis(content: Mapping[str, Any], source: str, _: bool) -> RunEvidence:
-    """Of `ferry analyze`: how many steps a second."""
+    """How many steps a second `ferry analyze` has found."""
     run = (content.get("runs") or [{}])[0]
     count, seconds = len(run.get("steps", ())), number(run.get("seconds")) or math.nan
     metrics = {"steps/s": count / seconds} if count and seconds > 0 else {}

@@ -175,7 +175,7 @@ def _named(tree: ast.Module) -> dict[str, str]:
 
 
 def launcher(model: str, start: Start) -> str:
-    """run_<model>.py."""
+    """The text of run_<model>.py, which knows the zoo's options by the names of the program's own."""
     script = start.script or f"{PLACEHOLDER}: the script that trains>"
     return _LAUNCHER.format(
         model=model, script=script, options=start.options, needs_torchrun=start.needs_torchrun
@@ -189,7 +189,7 @@ def start_script(launcher: str, arguments: str, path: str) -> str:
 
 
 def short_test(launcher_name: str, arguments: str, log: str) -> str:
-    """test.sh."""
+    """The text of test.sh, the short training."""
     script = shlex.quote(launcher_name)
     words = arguments or f"'{PLACEHOLDER}: arguments that make the training short>'"
     return _TEST.format(launcher=script, arguments=words, log=shlex.quote(log))

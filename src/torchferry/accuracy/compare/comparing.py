@@ -203,7 +203,6 @@ def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], 
 
 
 def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> Iterator[CallPair]:
-    """With the statistics of the tensors alone."""
 
     def difference(ours: TensorRecord, theirs: TensorRecord) -> PairDifference:
         both = with_statistics(mine, ours), with_statistics(golden, theirs)

@@ -253,7 +253,6 @@ def _attention(named: Named) -> list[Division]:
 
 
 def _embedding(named: Named) -> list[Division]:
-    """Positions, and columns of the table."""
     table, indices = named.shape("weight"), named.shape("indices")
     if table is None or indices is None:
         return []

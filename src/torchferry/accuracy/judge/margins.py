@@ -141,7 +141,7 @@ class Errors:
 
     @property
     def worst(self) -> float:
-        """The largest share."""
+        """The largest of the shares; infinite where an element is not finite that should be."""
         return math.inf if self.nonfinite else max(self.largest, self.mean_square, self.bias)
 
     def excused_by(self, others: Sequence[Errors], margin: float) -> Errors:

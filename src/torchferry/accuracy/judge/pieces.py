@@ -73,7 +73,6 @@ class Grid:
         return found
 
     def _results(self, sizes: Sequence[int]) -> int:
-        """Elements of the largest output of a part."""
         axes = self._division.axes
         shapes = [_shape(self._call.outputs[at], at, "outputs", axes, sizes) for at in self._division.outputs]
         return max(map(math.prod, shapes))
@@ -169,13 +168,13 @@ class CallPart:
     def part(
         self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """As sources have it."""
+        """A copy of what lies there in the part, of some rows only."""
         found = self.tensor(tensor)
         chosen: torch.Tensor = (found if rows is None else found.index_select(0, rows))[where]
         return chosen.clone()
 
     def release(self) -> None:
-        """Of the whole."""
+        """Give back the memory of what was read for the whole call."""
         self._source.release()
 
 
@@ -216,17 +215,17 @@ class Item:
         return replace(record, name=name)
 
     def tensor(self, tensor: TensorRecord) -> torch.Tensor:
-        """Of the whole call."""
+        """The tensor of the whole call that this one is."""
         return self._source.tensor(self._records[tensor.name])
 
     def part(
         self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Of the whole call."""
+        """A part of the tensor of the whole call that this one is."""
         return self._source.part(self._records[tensor.name], where, rows)
 
     def release(self) -> None:
-        """Of the whole call."""
+        """Give back the memory of what was read for the whole call."""
         self._source.release()
 
 
@@ -261,7 +260,7 @@ def _references(value: Value) -> Iterator[int]:
 
 
 def _moved(value: Value, used: Sequence[int]) -> Value:
-    """References to what is left."""
+    """A value whose references count the tensors that are left."""
     if isinstance(value, TensorRef):
         return TensorRef(used.index(value.index))
     return tuple(_moved(each, used) for each in value) if isinstance(value, tuple) else value
