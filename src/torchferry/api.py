@@ -399,7 +399,7 @@ def analyze(
     ignore: Sequence[str] = (),
 ) -> RunsReport:
     """The bottlenecks of a profiled run with their proofs and remedies, as `ferry analyze`."""
-    from torchferry.perf.analyzing import analyze_paths
+    from torchferry.perf.analysis import analyze_paths
 
     if not paths:
         raise InputError("nothing to analyze: give a trace, or the folder that `ferry profile` wrote")

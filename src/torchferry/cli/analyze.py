@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("nothing to analyze: give a trace, or the folder that `ferry profile` wrote")
     if args.normalize:
         return _normalize(args)
-    from torchferry.perf.analyzing import analyze_paths
+    from torchferry.perf.analysis import analyze_paths
     from torchferry.perf.report import REPORTS
 
     check_reports(REPORTS, args.output)

@@ -60,8 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, report; the answer is an exit code."""
-    from torchferry.perf.oplog.counting import WarmUp
-    from torchferry.perf.oplog.reading import host_log_of, read_oplog
+    from torchferry.perf.oplog.reading import WarmUp, host_log_of, read_oplog
     from torchferry.perf.oplog.report import REPORTS, to_summary
     from torchferry.report.formats import write_file
 

@@ -11,10 +11,9 @@ import pytest
 from tests.perf.oplog.making import FLOAT, HALF, ND, LogWriter, tensor, training
 from torchferry import logs as log_reading
 from torchferry.errors import InputError
-from torchferry.perf.oplog import counting
-from torchferry.perf.oplog.counting import WarmUp
+from torchferry.perf.oplog import reading
 from torchferry.perf.oplog.model import Basis, LoggedTensor, OpLog
-from torchferry.perf.oplog.reading import host_log_of, read_oplog
+from torchferry.perf.oplog.reading import WarmUp, host_log_of, read_oplog
 from torchferry.perf.oplog.report import to_summary
 
 VENDOR, FORMS = host_log_of(None)
@@ -187,7 +186,7 @@ def test_a_line_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch: p
     file = tmp_path / "a.log"
     log = LogWriter()
     log.call("Add", [tensor([2])])
-    file.write_bytes(b"x" * (3 * counting.LONGEST) + b"\n" + log.write(tmp_path / "b.log").read_bytes())
+    file.write_bytes(b"x" * (3 * reading.LONGEST) + b"\n" + log.write(tmp_path / "b.log").read_bytes())
     assert read(file).calls == 1
 
 
@@ -230,7 +229,7 @@ def test_cut_lines_are_said_to_be(tmp_path: Path) -> None:
 
 
 def test_too_many_signatures_are_counted_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MAX_SIGNATURES", 3)
+    monkeypatch.setattr(reading, "MAX_SIGNATURES", 3)
     log = LogWriter()
     for size in (1, 2, 3, 4, 5, 1):
         log.call("Add", [tensor([size])])
@@ -272,7 +271,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 def test_files_that_cant_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training(2).write(tmp_path / "a.log")
     refused = training(2).write(tmp_path / "b.log")
-    real = counting.hits
+    real = reading.hits
 
     def hits(file: Path, *rest: object) -> object:
         if file == refused:
