@@ -13,7 +13,7 @@ from tests.examination.making import machine
 from tests.examination.stations import NPU_SMI, ascend_files, put, station
 from tests.vendors.conftest import MINIMAL
 from torchferry.cli.main import main
-from torchferry.examination.device import station as station_module
+from torchferry.examination import examine
 from torchferry.examination.device.station import CommandOutput
 from torchferry.examination.host import machine as machine_module
 
@@ -75,7 +75,7 @@ def ascend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     put(tmp_path, ascend_files())
     found = station(tmp_path, smi=CommandOutput(0, NPU_SMI))
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: found.machine)
-    monkeypatch.setattr(station_module, "this_station", lambda *_, **__: found)
+    monkeypatch.setattr(examine, "this_station", lambda *_, **__: found)
     return tmp_path
 
 
