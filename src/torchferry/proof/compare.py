@@ -141,8 +141,6 @@ class _ProcessComparison:
 
 
 class _MismatchError(Exception):
-    """Two steps that do not correspond."""
-
     def __init__(self, reason: Text) -> None:
         super().__init__(reason.en)
         self.reason = reason

@@ -207,7 +207,6 @@ class _Reading:
 
 
 def _says_something(name: str, value: Value) -> bool:
-    """Whether an argument is no tensor, and says what is computed."""
     has_tensors = any(isinstance(each, TensorRef) for each in _flat(value))
     return name not in _PLACING and value is not None and not has_tensors
 
@@ -221,7 +220,6 @@ def _flat(value: Value) -> Iterator[Value]:
 
 
 def _plain(value: Value) -> object:
-    """As Python writes it."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Special):

@@ -253,8 +253,6 @@ class ProofRecorder:
 
 
 class _Stepping:
-    """What is known of one optimizer."""
-
     def __init__(self, index: int, namer: Namer) -> None:
         self.index = index
         self.backwards_before = 0

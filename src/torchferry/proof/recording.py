@@ -103,8 +103,6 @@ def _notice_optimizers() -> None:
 
 
 class _RecordingCounter(StepCounter):
-    """Records each optimizer's steps on the way."""
-
     def __init__(self) -> None:
         super().__init__(self._tell_recorder)
         self.operators: _OperatorsOfStep | None = None

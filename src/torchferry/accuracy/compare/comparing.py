@@ -192,7 +192,6 @@ def _tensors_of(call: Call | None) -> tuple[TensorRecord, ...]:
 
 
 def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], list[TensorPair]]:
-    """The tensors that belong together: those that went in, those that came out."""
     if mine is None or golden is None:
         return [], []
     same = mine.operator == golden.operator
@@ -216,7 +215,6 @@ def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> I
 def _measured(
     mine: Record, golden: Record | None, matches: Iterable[CallMatch], work: ComparingPlan
 ) -> Iterator[CallPair]:
-    """The pairs with the figures of their tensors, in order, measured by several threads."""
     called = _called(mine, golden, matches)
     if golden is None:
         yield from (CallPair(*each) for each in called)
@@ -339,7 +337,6 @@ class Figures:
                 self._count(piece[0].nbytes + piece[1].nbytes)
 
     def _count(self, nbytes: int) -> None:
-        """Give back what was read, now and then."""
         with self._lock:
             self._held += nbytes
             if self._held < _HELD_BYTES:
@@ -350,7 +347,6 @@ class Figures:
 
 
 def _obstacle(mine: TensorRecord, golden: TensorRecord) -> str:
-    """Why two tensors can't be held against each other."""
     if mine.unread or golden.unread:
         return mine.unread or golden.unread
     if mine.shape != golden.shape:
@@ -378,7 +374,6 @@ def _in_golden_order(mine: Array, golden: Array) -> tuple[Array, Array]:
 
 
 def _blocks(mine: Array, golden: Array) -> Iterator[tuple[Array, Array]]:
-    """Small flat copies of two arrays of one shape."""
     if mine.size <= _REORDERED or mine.ndim == 0:
         yield mine.reshape(-1), golden.reshape(-1)
         return

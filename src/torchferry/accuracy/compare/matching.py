@@ -332,7 +332,6 @@ class Matching:
         )
 
     def _gaps(self) -> Iterator[tuple[range, range]]:
-        """What lies between pairs, where both sides have something."""
         first = second = 0
         for one, other in enumerate((*self._partners, len(self._golden))):
             if other == _NONE:
@@ -359,7 +358,6 @@ class Matching:
     def _keyed(
         self, steps: array[int], positions: range, key: Callable[[int], int | None], count: int
     ) -> tuple[array[int], array[int]]:
-        """The positions that have a key, and a number for each key and step."""
         found, keys = array("q"), array("q")
         for at in positions:
             number = key(at)

@@ -157,7 +157,6 @@ class PairRows(LazySequence[CallPair]):
         self._pairs.replace(at, *row[:3], *said, *row[3 + len(said) :])
 
     def _said(self, judgement: Judgement) -> tuple[Any, ...]:
-        """A judgement as fields of a row: what is said, which errors are known, the errors."""
         given = sum(1 << at for at, error in enumerate(judgement.errors) if error is not None)
         said = self._judgements(replace(judgement, own_error=None, golden_error=None, limit=None))
         return said, given, *(error or 0.0 for error in judgement.errors)

@@ -214,7 +214,6 @@ def _is_float(tensor: TensorRecord) -> bool:
 
 
 def _read(record: Record, tensors: Iterable[tuple[int, TensorRecord]]) -> Iterator[tuple[int, Statistics]]:
-    """The statistics of those that have any; what was read of the file for them is given back on the way."""
     read = 0
     for step, tensor in tensors:
         statistics = with_statistics(record, tensor).statistics

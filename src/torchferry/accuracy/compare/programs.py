@@ -365,7 +365,6 @@ class _Distances:
 
 
 def _distance(difference: PairDifference) -> float | None:
-    """How far two tensors are apart; None: it is not known."""
     if is_scratch(difference.mine):
         return None
     if difference.metrics is not None:
@@ -413,7 +412,6 @@ def _is_unexplained(difference: ArgumentDifference, read: float) -> bool:
 
 
 def _of_equal_inputs(judgement: Judgement, pair: CallPair, mine: Call) -> Judgement:
-    """Of a call whose inputs and arguments are golden's."""
     first = next((each for each in pair.outputs if each.mine.name == "output/output_0"), None)
     if first is not None and first.mine.shape != first.golden.shape and judgement.verdict not in BAD:
         shapes = {"mine": list(first.mine.shape), "golden": list(first.golden.shape)}

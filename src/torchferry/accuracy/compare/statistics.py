@@ -223,7 +223,6 @@ def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
 def _judged(
     call: Call, inputs: Sequence[PairDifference], outputs: Sequence[PairDifference], given: float
 ) -> tuple[Judgement, float]:
-    """What is said of a call, and how far its results are apart."""
     known = [(difference, each) for difference in outputs if (each := _distance(difference)) is not None]
     if not known and (is_plumbing(call.operator) or not call.outputs):
         return Judgement(Verdict.NORMAL, basis=BASIS), 0.0

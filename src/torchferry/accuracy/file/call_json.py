@@ -24,7 +24,6 @@ from torchferry.readiness.model import Special
 
 
 def _plain(value: object) -> object:
-    """What JSON has no word for."""
     if isinstance(value, TensorRef):
         return {"tensor": value.index}
     if isinstance(value, Special):
@@ -91,7 +90,6 @@ def encoded_tensor(tensor: TensorRecord) -> str:
 
 
 def _tensor_format(tensor: TensorRecord) -> str:
-    """A tensor, but for its figures."""
     start = _tensor_start(
         tensor.name, tensor.dtype, tensor.shape, tensor.stride, tensor.device, tensor.role, tensor.is_dense,
         tensor.unread,

@@ -32,8 +32,6 @@ _NOTE = "a dump of a runtime"
 
 @dataclass(frozen=True)
 class _Dumped:
-    """One file, and what its head says."""
-
     file: Path
     head: DumpHead
 

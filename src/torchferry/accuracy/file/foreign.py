@@ -212,7 +212,6 @@ class ForeignRecord(Record):
         )
 
     def _taken(self, name: str, number: int, group: Any) -> Call:
-        """A call of the dumper's."""
         place = f"{self.path}: /{name}/{number}"
         inputs, arguments = self._members(group, INPUT, place)
         outputs, answers = self._members(group, OUTPUT, place)
@@ -227,7 +226,6 @@ class ForeignRecord(Record):
     def _members(
         self, group: Any, part: str, place: str
     ) -> tuple[list[TensorRecord], list[tuple[str, Value]]]:
-        """The tensors of a call's inputs or outputs, and the values by name."""
         members = group.get(part, {})
         if not hasattr(members, "items"):
             raise InputError(f"{place}/{part} is no group of arguments")

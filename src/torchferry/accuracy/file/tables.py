@@ -38,8 +38,6 @@ CONTENTS_A_BLOCK = 65536
 
 
 class _Signature:
-    """What the calls of one signature have in common."""
-
     def __init__(self, line: bytes) -> None:
         made = json.loads(line)
         self.arguments: tuple[tuple[str, Value], ...] = tuple(

@@ -89,7 +89,6 @@ def _size(matrix: torch.Tensor) -> torch.Tensor:
 
 
 def _orthonormal(vectors: torch.Tensor) -> _Claim:
-    """That the columns of a matrix are of length 1 and at right angles."""
     right = torch.eye(vectors.shape[-1], dtype=vectors.dtype).expand(
         *vectors.shape[:-2], *[vectors.shape[-1]] * 2
     )

@@ -324,7 +324,6 @@ def by_element(call: Call) -> Division | None:
 
 
 def _fits(axis: DividedAxis, call: Call) -> bool:
-    """Whether all tensors have the dimension as it is said they do."""
     return bool(axis.outputs) and all(
         has(records[at], dimension, axis.size)
         for records, places in ((call.inputs, axis.inputs), (call.outputs, axis.outputs))
@@ -404,7 +403,6 @@ def _over_some(named: Named) -> list[Division]:
 
 
 def _over(named: Named, dimensions: Sequence[int], is_kept: bool) -> list[Division]:
-    """Along what is left of the first input's dimensions."""
     shape = named.inputs[0].shape
     gone = {each % max(1, len(shape)) for each in dimensions}
     left = [dimension for dimension in range(len(shape)) if dimension not in gone]

@@ -116,7 +116,6 @@ def _gru_cell(given: Arguments) -> Any:
 
 
 def _layers(given: Arguments) -> Any:
-    """All layers of a network, as cuDNN is asked for them."""
     if given.get("dropout") and given.get("train"):
         raise CannotExecuteError(
             "recurrent layers with dropout: which elements it has dropped is not recorded"
@@ -160,7 +159,6 @@ def _network_backward(given: Arguments) -> Any:
 
 
 def _one_layer(given: Arguments) -> Any:
-    """oneDNN's: one layer in one direction."""
     source = given["input"].flip(0) if given["reverse"] else given["input"]
     weights = [given[f"weight{number}"] for number in range(4 if given["has_biases"] else 2)]
     before = [given[name].reshape(1, *given[name].shape[-2:]) for name in ("hx_", "cx_")]
@@ -182,7 +180,6 @@ def _one_layer_backward(given: Arguments) -> Any:
 
 
 def _gradients(results: Sequence[torch.Tensor], gradients: Sequence[Any], leaves: list[torch.Tensor]) -> Any:
-    """Those of the leaves, from those of the results that have any."""
     used = [
         (result, gradient.reshape(result.shape))
         for result, gradient in zip(results, gradients, strict=True)

@@ -118,7 +118,6 @@ def judge_flag(mine: Call, source: TensorSource, normal: Verdict) -> Judgement |
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """All of a tensor, in parts of a size that fits into memory."""
     place, inner = len(shape), 1
     while place > 0 and inner * shape[place - 1] <= pieces.BLOCK:
         place -= 1
@@ -173,7 +172,6 @@ def _judge_sum(task: LargeCall, inputs: Sequence[TensorRecord]) -> Judgement:
 
 
 def _added_up(name: str, inputs: Sequence[TensorRecord], source: TensorSource) -> tuple[float, float]:
-    """The total of all blocks, and how far it moves."""
     totals, squares = [], []
     for where in _blocks(inputs[0].shape):
         total, square = _ADDED[name]([source.part(each, where).double() for each in inputs])
@@ -184,7 +182,6 @@ def _added_up(name: str, inputs: Sequence[TensorRecord], source: TensorSource) -
 
 
 def _of_host(call: Call, source: TensorSource) -> torch.Tensor | None:
-    """What the CPU's own kernel makes of it, unless that would fill the memory."""
     if sum(each.nbytes for each in call.inputs) > pieces.MOST_BYTES:
         return None
     return results_if_any(call, lambda: execute(call, read_inputs(source, call), "cpu"))[0]
@@ -345,7 +342,6 @@ class _Divided:
             self._task.golden_source.release()
 
     def _cells(self) -> tuple[list[_Cell], bool]:
-        """All, with their distances if they could be found out."""
         blocks = self._grid.blocks
         has_golden = self._task.is_same_job and self._task.golden is not None
         plain = [_Cell(ranges) for block in blocks for ranges in self._grid.cells(block)]

@@ -222,7 +222,6 @@ def compare(
 
 
 def _share(margins: Margins, terms: Terms, digits: Digits, is_complex: bool) -> float:
-    """How many times the sensitivity is allowed for."""
     growth = 1.0 + margins.growth * math.sqrt(terms.count)
     compute = (
         max(margins.compute, views().complex_compute) if is_complex and margins.compute else margins.compute

@@ -87,7 +87,6 @@ def _cut(ranges: Ranges, sizes: Sequence[int]) -> list[Ranges]:
 
 
 def _weight(call: Call, division: Division, sizes: Sequence[int]) -> int:
-    """Elements of a part."""
     shapes = [
         _shape(record, at, "inputs", division.axes, sizes)
         for at, record in enumerate(call.inputs)

@@ -186,7 +186,6 @@ def _factor(compared: Compared) -> float:
 
 
 def _is_better(compared: Compared, explanation: torch.Tensor) -> bool:
-    """Whether it explains most of the error."""
     left = (compared.mine - explanation).norm()
     return bool(left < 0.9 * (compared.mine - compared.right).norm())
 

@@ -148,7 +148,6 @@ def _sign(share: float) -> str:
 
 @functools.cache
 def _kernels() -> tuple[Callable[..., object], Callable[..., object]] | None:
-    """The compiled ones, if there are: for sums and for marks."""
     found = library()
     if found is None:
         return None

@@ -187,12 +187,10 @@ _ERRORS = (
 
 
 def _root(squares: Scaled, count: int) -> float:
-    """Root of the mean."""
     return _ldexp(math.sqrt(squares.value / count), squares.exponent // 2)
 
 
 def _ldexp(value: float, exponent: int) -> float:
-    """value * 2**exponent; infinite where that is too large."""
     try:
         return math.ldexp(value, exponent)
     except OverflowError:
@@ -375,7 +373,6 @@ def _subtracted(mine: Array, golden: Array, m: Array, g: Array) -> tuple[Array, 
 
 
 def _add_sizes(found: Sums, sizes: Array, times: float, m: Array, g: Array, places: Array) -> None:
-    """What the magnitudes of the differences tell; each is `times` its size."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
         relative = (sizes / np.abs(g))[g != 0] * times
         sizes = sizes * times
@@ -394,7 +391,6 @@ def _add_sizes(found: Sums, sizes: Array, times: float, m: Array, g: Array, plac
 
 
 def _add_products(found: Sums, difference: Array, halved: int, m: Array, g: Array) -> None:
-    """Sums of the differences, and of squares."""
     difference, exponent = _scaled(difference)
     found.bias.add(float(difference.sum()), exponent + halved)
     found.sum_abs.add(float(np.abs(difference).sum()), exponent + halved)
@@ -406,7 +402,6 @@ def _add_products(found: Sums, difference: Array, halved: int, m: Array, g: Arra
 
 
 def _add_units(found: Sums, m: Array, g: Array, number: int) -> None:
-    """How many values of the dtype lie between."""
     x, y = _in_order(m, number), _in_order(g, number)
     distance = np.where(x < y, y.view(np.uint64) - x.view(np.uint64), x.view(np.uint64) - y.view(np.uint64))
     found.max_ulp = float(distance.max(initial=0))

@@ -233,7 +233,6 @@ def where(call: CallFigures) -> Text:
 
 
 def _call(seen: CallFigures) -> str:
-    """One line: number, operator, place, figures of what went in and came out."""
     place = " ".join(filter(None, (seen.phase, seen.module, seen.place)))
     return f"#{seen.number} {seen.operator}  {place}  {_range_of(seen.inputs)} -> {_range_of(seen.outputs)}"
 

@@ -251,7 +251,6 @@ def _output_names(call: OngoingCall, input_names: list[str]) -> list[str]:
 
 
 def _templates(names: list[str], tensors: list[CallTensor]) -> tuple[TensorRecord, ...]:
-    """What is known of the tensors without their contents."""
     found = []
     for name, (_, _, layout, mark) in zip(names, tensors, strict=True):
         role, unread = mark if isinstance(mark, tuple) else (mark, "")
@@ -402,7 +401,6 @@ class CallObserver:
         self._take_content(call, tensor, layout, self._role_of(tensor))
 
     def _take_content(self, call: OngoingCall, tensor: torch.Tensor, layout: TensorLayout, role: str) -> None:
-        """Find the content of an output."""
         plan = call.plan
         mark: RoleAndReason = role
         content = UNKNOWN
@@ -427,7 +425,6 @@ class CallObserver:
     def _why(
         self, tensor: torch.Tensor, role: str, error: RuntimeError
     ) -> tuple[TensorLayout, RoleAndReason]:
-        """For a tensor that could not be read."""
         odd = self._layouts.of_any(tensor)
         return odd, role if odd.unread else (role, type(error).__name__)
 

@@ -118,8 +118,6 @@ class DeviceStatistics:
 
 
 class _Tensor(NamedTuple):
-    """One whose figures are waited for."""
-
     address: int  # where they go
     numbers: int  # of which it consists
     nbytes: int
@@ -172,7 +170,6 @@ class _Staging:
         self._used += rows
 
     def _sum_up(self) -> None:
-        """Make room."""
         if not self._used:
             return
         starts, lengths = _rows_of(self._pieces, self._row_size)
@@ -210,7 +207,6 @@ def _rows_of(parts: list[tuple[int, int]], row_size: int) -> tuple[torch.Tensor,
 
 
 def _packed(tensor: _Tensor, counts: list[list[int]], floats: list[list[float]]) -> bytes:
-    """The figures of a tensor from those of its rows."""
     if len(counts) == 1:
         (finite, nans, zeros, products, words), (least, greatest, total, squares) = counts[0], floats[0]
     else:

@@ -59,7 +59,6 @@ class Generators:
 
 
 def _device_of(call: OngoingCall) -> torch.device:
-    """The device that a call computes on."""
     given = call.argument("device")
     if given is not None:
         return torch.device(given)
@@ -177,7 +176,6 @@ class StatisticsSink(Sink):
         self._writer.call(step, *numbers, [content.number for content in call.contents])
 
     def _new_numbers(self, key: tuple[Any, ...], call: OngoingCall) -> tuple[int, int]:
-        """The numbers of a call's site and signature."""
         site = call.site
         number = self._writer.site(
             call.plan.operator, site.phase, site.model, site.module, site.place, site.node

@@ -154,7 +154,6 @@ class SketchSink(StatisticsSink):
         return checksum
 
     def _put(self, memory: int, flat: torch.Tensor) -> int:
-        """Write our row, and the sketch; the content's number."""
         number, row = self._writer.row()
         ctypes.memmove(row, self._row, ROW.size)
         self._writer.sketch(number, memory, sketch_of([flat]).projections)

@@ -82,8 +82,6 @@ def replay(
 
 
 class _Replayer:
-    """From one record to another."""
-
     def __init__(self, record: Record, writer: RecordWriter, device: str) -> None:
         self.left: list[Left] = []
         self._record, self._writer, self._device = record, writer, device

@@ -39,7 +39,6 @@ def to_json(comparisons: Sequence[RankComparison], options: Options) -> Iterator
 
 
 def _facts(comparison: RankComparison) -> dict[str, Any]:
-    """All but the pairs, as records."""
     culprit = comparison.culprit
     unmatched = unmatched_counts(comparison.pairs) if comparison.golden else (0, 0)
     mine, golden = plain(comparison.mine), plain(comparison.golden)

@@ -144,7 +144,6 @@ class Blocks:
     golden_dtype: str
 
     def __iter__(self) -> Iterator[tuple[Array, Array]]:
-        """As float64, in small parts."""
         for start in range(0, self.mine.size, _BLOCK):
             part = slice(start, start + _BLOCK)
             yield _values(self.mine[part], self.mine_dtype), _values(self.golden[part], self.golden_dtype)
@@ -181,8 +180,6 @@ def figures_of(blocks: Blocks, *, is_scalar: bool, paths: Sequence[str]) -> tupl
 
 
 class _Sums:
-    """The first pass."""
-
     def __init__(self) -> None:
         self.count = 0
         self.absolute = self.max_abs = self.squares = self.relative = self.max_relative = 0.0
@@ -247,7 +244,6 @@ def _normalised(values: Array, limits: tuple[float, float]) -> Array:
 
 
 def _deviations(sums: _Sums) -> str:
-    """Mean and standard deviation of both."""
     shown = []
     for total, squares in ((sums.mine_sum, sums.mine_squares), (sums.golden_sum, sums.golden_squares)):
         mean = total / sums.count

@@ -59,7 +59,6 @@ def _difference_of_programs(comparison: RankComparison, pair: CallPair) -> Text:
 
 
 def _judged_count(comparison: RankComparison) -> tuple[int, int]:
-    """Calls of mine that something is known of, and all."""
     counts = Counter(pair.verdict for pair in comparison.pairs.outlines() if pair.has_mine)
     left = counts[Verdict.UNKNOWN] + counts[Verdict.UNEXPLAINED]
     return sum(counts.values()) - left, sum(counts.values())
