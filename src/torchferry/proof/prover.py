@@ -44,7 +44,6 @@ from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 
 if TYPE_CHECKING:
-    from torchferry.accuracy.compare.model import RankComparison
     from torchferry.building.build import Progress
 
 _ORIGINAL_CRASHED = Text(
@@ -280,6 +279,7 @@ def judged(
 def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
     from torchferry.accuracy.compare.comparing import compare_files
     from torchferry.accuracy.judge.model import Verdict
+    from torchferry.accuracy.report.sentences import headline
 
     try:
         comparisons = compare_files(path, None)
@@ -287,24 +287,14 @@ def _judged(path: Path, name: str, step: int) -> OperatorJudgement | None:
         return None
     worst = max(comparisons, key=lambda each: each.culprit is not None, default=None)
     outlines = (pair for each in comparisons for pair in each.pairs.outlines())
-    is_judged = any(pair.verdict is not Verdict.UNKNOWN for pair in outlines)
-    return _described(worst, name, step) if worst is not None and is_judged else None
-
-
-def _described(comparison: RankComparison, name: str, step: int) -> OperatorJudgement:
-    from torchferry.accuracy.report.sentences import headline
-
-    if comparison.culprit is None:
+    if worst is None or all(pair.verdict is Verdict.UNKNOWN for pair in outlines):
+        return None
+    if worst.culprit is None:
         return OperatorJudgement("normal", "", None, None, None, name, step)
-    judgement = comparison.pairs[comparison.culprit].judgement
+    found = worst.pairs[worst.culprit].judgement
+    why = found.why or headline(worst)
     return OperatorJudgement(
-        judgement.verdict.value,
-        judgement.sort.value,
-        judgement.own_error,
-        judgement.limit,
-        judgement.why or headline(comparison),
-        name,
-        step,
+        found.verdict.value, found.sort.value, found.own_error, found.limit, why, name, step
     )
 
 

@@ -155,14 +155,10 @@ class Runner:
 
     def program_of(self, vendor: Vendor | None) -> Program:
         """The converted program where there is one for this vendor, else the original."""
-        if vendor is None or self._plan.converted is None:
+        converted = self._plan.converted
+        if vendor is None or converted is None:
             return self._plan.original
-        return self._converted_for(vendor)
-
-    def _converted_for(self, vendor: Vendor) -> Program:
-        program = self._plan.converted
-        assert program is not None
-        return replace(program, target=program.target.replace("{vendor}", vendor.name))
+        return replace(converted, target=converted.target.replace("{vendor}", vendor.name))
 
     def _projects(self, vendor: Vendor | None) -> Projects | None:
         """Where the original ends and the converted program begins; None where there is one project, or modules."""
@@ -171,7 +167,7 @@ class Runner:
             return None
         vendor = vendor or plan.places[0].vendor
         assert vendor is not None
-        return projects(plan.original.target, self._converted_for(vendor).target, Path.cwd())
+        return projects(plan.original.target, self.program_of(vendor).target, Path.cwd())
 
     def _moved(self, vendor: Vendor | None) -> tuple[Program, Path]:
         """A side's program as it is called in the folder where it runs."""

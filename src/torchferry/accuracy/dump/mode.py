@@ -48,7 +48,7 @@ class DumpingMode(ObservingMode):  # type: ignore[no-untyped-call]
         if self.is_paused or not self._is_wanted(func, (*args, *kwargs.values())):
             return func(*args, **kwargs)
         given: list[DumpedTensor] = []
-        if self._configuration.with_inputs:
+        if self._configuration.mode != "output":
             given = [_dumped(tensor) for tensor in _tensors((*args, *kwargs.values()))]
         result = func(*args, **kwargs)
         made = list(_tensors([result]))
@@ -69,7 +69,7 @@ class DumpingMode(ObservingMode):  # type: ignore[no-untyped-call]
         return self._configuration.wants(operator)
 
     def _write(self, func: Any, given: list[DumpedTensor], made: list[torch.Tensor]) -> None:
-        results = [_dumped(tensor) for tensor in made] if self._configuration.with_outputs else []
+        results = [_dumped(tensor) for tensor in made] if self._configuration.mode != "input" else []
         now = time.time_ns() // 1000
         name = group_name(func.name())
         kind = _NOT_IN_NAMES.sub("_", base_name(func))
@@ -152,16 +152,6 @@ class Configuration:
     mode: str = "output"
     is_on: bool = False  # whether single operators are dumped
     layers: tuple[str, ...] = ()  # the only operators; none: all
-
-    @property
-    def with_inputs(self) -> bool:
-        """Whether what an operator was given is wanted."""
-        return self.mode in ("input", "all")
-
-    @property
-    def with_outputs(self) -> bool:
-        """Whether what an operator made is wanted."""
-        return self.mode in ("output", "all")
 
     def wants(self, operator: str) -> bool:
         """Whether an operator is to be dumped, by its name with or without its library and overload."""

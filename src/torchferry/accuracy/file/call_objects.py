@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from enum import Enum
@@ -177,9 +178,7 @@ def _tensor_template(
     dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str
 ) -> DatasetTemplate:
     dims = stored_dims(shape, stride)
-    nbytes = SIZES[dtype]
-    for size in dims:
-        nbytes *= size
+    nbytes = SIZES[dtype] * math.prod(dims)
     attributes = [
         number_attribute("DataType", _SHOWN_AS.get(dtype) or ONNX.get(dtype, 0)),
         number_attribute("DeviceType", _DEVICES.get(device.partition(":")[0], _OTHER_DEVICE)),

@@ -84,7 +84,7 @@ class ChunkFile:
         self.lock = threading.RLock()
         self.failed = ""  # why nothing more is written
         self.is_forked = False  # this process is not the one that opened it
-        self._descriptor = _created(path)
+        self.descriptor = _created(path)
         self.written = START  # where the last whole chunk in the file ends
         self.end = START  # with those that wait
         self._waiting: list[Buffer] = [bytes(START)]
@@ -98,11 +98,6 @@ class ChunkFile:
     def is_mine(self) -> bool:
         """Whether this process may write: it is no fork, the file is open and can be written to."""
         return not (self.failed or self.is_closed or self.is_forked)
-
-    @property
-    def descriptor(self) -> int:
-        """The descriptor of the open file."""
-        return self._descriptor
 
     def add(self, kind: ChunkKind, data: Buffer, nbytes: int) -> int:
         """Append a chunk; what is small is copied and waits for `flush`."""
@@ -122,7 +117,7 @@ class ChunkFile:
         """Append a chunk of zeros whose place on the disk is sure, at a multiple of `alignment`; 0 if it failed."""
         start = -(-(payload_after(self.end) + ALIGNMENT) // alignment) * alignment
         gap = start - CHUNK_HEADER.size - payload_after(self.end)
-        self.add(ChunkKind.PADDING, b"", 0) if gap == 0 else self._skip(gap)
+        self.add(ChunkKind.PADDING, bytes(gap), gap)
         head = CHUNK_HEADER.pack(MAGIC, kind, nbytes)
         self._waiting.append(head)
         self.end += len(head)
@@ -130,22 +125,15 @@ class ChunkFile:
             return 0
         try:
             if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(self._descriptor, start, nbytes)
+                os.posix_fallocate(self.descriptor, start, nbytes)
             else:
-                write_all(self._descriptor, [bytes(nbytes)])
-            os.lseek(self._descriptor, start + nbytes, os.SEEK_SET)
+                write_all(self.descriptor, [bytes(nbytes)])
+            os.lseek(self.descriptor, start + nbytes, os.SEEK_SET)
         except OSError as error:
             self.fail(error)
             return 0
         self.written = self.end = start + nbytes
         return start
-
-    def _skip(self, gap: int) -> None:
-        """Append a chunk of padding so long that the next header follows at once."""
-        start = payload_after(self.end)
-        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, ChunkKind.PADDING, gap)
-        self._waiting += (head, bytes(gap))
-        self.end = start + gap
 
     def flush(self) -> bool:
         """Write what waits; whether the file is as it should be."""
@@ -156,7 +144,7 @@ class ChunkFile:
     def _write(self, pieces: Sequence[Buffer], end: int) -> None:
         self._waiting, self._waits = [], 0
         try:
-            write_all(self._descriptor, pieces)
+            write_all(self.descriptor, pieces)
             self.written = self.end = end
         except OSError as error:
             self.fail(error)
@@ -164,7 +152,7 @@ class ChunkFile:
     def point_to(self, root: int, end: int, index: int = 0, index_length: int = 0) -> None:
         """Let the superblock lead to a new root; all that it leads to must have been written."""
         try:
-            os.pwrite(self._descriptor, superblock(root, end, index, index_length), 0)
+            os.pwrite(self.descriptor, superblock(root, end, index, index_length), 0)
         except OSError as error:
             self.fail(error)
 
@@ -186,15 +174,15 @@ class ChunkFile:
         """Cut off what is behind the last whole chunk; the disk has room again for what leads to the others."""
         self._waiting, self._waits = [], 0
         with contextlib.suppress(OSError):
-            os.ftruncate(self._descriptor, self.written)
-            os.lseek(self._descriptor, self.written, os.SEEK_SET)
+            os.ftruncate(self.descriptor, self.written)
+            os.lseek(self.descriptor, self.written, os.SEEK_SET)
         self.end = self.written
 
     def close(self) -> None:
         """Let go of the file."""
         if not self.is_closed:
             self.is_closed = True
-            os.close(self._descriptor)
+            os.close(self.descriptor)
 
 
 _files: weakref.WeakSet[ChunkFile] = weakref.WeakSet()

@@ -7,7 +7,6 @@ import math
 import mmap
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.accuracy.dump.message import Described, DumpHead, read_head
@@ -30,12 +29,6 @@ _FILE = re.compile(r"[^.]+\..+\.\d+\.\d+\.\d+")  # type.name.task.stream.microse
 _NOTE = "a dump of a runtime"
 
 
-@dataclass(frozen=True)
-class _Dumped:
-    file: Path
-    head: DumpHead
-
-
 def open_dump(path: Path) -> DumpRecord | None:
     """A dump file, or a folder with some; None: it is no such thing."""
     files = [path]
@@ -45,7 +38,7 @@ def open_dump(path: Path) -> DumpRecord | None:
     dumped = []
     for file in files:
         with contextlib.suppress(OSError, ValueError), _mapped(file) as data:
-            dumped.append(_Dumped(file, read_head(data)))
+            dumped.append((file, read_head(data)))
     return DumpRecord(path, dumped) if dumped else None
 
 
@@ -67,28 +60,28 @@ def _mapped(file: Path) -> Iterator[memoryview]:
 class DumpRecord(Record):
     """A record of dump files. A tensor's `content` counts the tensors of all of them."""
 
-    def __init__(self, path: Path, dumped: list[_Dumped]) -> None:
+    def __init__(self, path: Path, dumped: list[tuple[Path, DumpHead]]) -> None:
         self._dumped = dumped
         self._places: dict[int, tuple[Path, Described]] = {}
         self._first: list[int] = []  # content of the first tensor of each call
-        for each in dumped:
+        for file, head in dumped:
             self._first.append(len(self._places) + 1)
-            for tensor in (*each.head.inputs, *each.head.outputs):
-                self._places[len(self._places) + 1] = (each.file, tensor)
+            for tensor in (*head.inputs, *head.outputs):
+                self._places[len(self._places) + 1] = (file, tensor)
         header = RecordHeader(Kept.TENSORS, "", "", "", notes=(_NOTE,))
         super().__init__(path, header, LazyCalls(len(dumped), self._call))
 
     def file_of(self, index: int) -> Path:
         """The file of a call, by its place among the calls."""
-        return self._dumped[index].file
+        return self._dumped[index][0]
 
     def _call(self, index: int) -> Call:
-        head, content = self._dumped[index].head, self._first[index]
+        (file, head), content = self._dumped[index], self._first[index]
         inputs = tuple(_recorded(INPUT, at, each, content + at) for at, each in enumerate(head.inputs))
         content += len(inputs)
         outputs = tuple(_recorded(OUTPUT, at, each, content + at) for at, each in enumerate(head.outputs))
         arguments = tuple((f"{INPUT}_{at}", TensorRef(at)) for at in range(len(inputs)))
-        name = head.name or self._dumped[index].file.name.partition(".")[0]
+        name = head.name or file.name.partition(".")[0]
         results = tuple(TensorRef(at) for at in range(len(outputs)))
         return Call(
             index + 1, f"aten::{name}", step=1, phase="", arguments=arguments, inputs=inputs, outputs=outputs,

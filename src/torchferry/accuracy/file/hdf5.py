@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from torchferry.accuracy.model import SIZES, RecordHeader
 
@@ -97,12 +98,7 @@ def dataspace(dims: tuple[int, ...] | None) -> bytes:
 def stored_dims(shape: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
     """The dimensions of a tensor's dataset: one of stride 0 has size 1; flat if HDF5 can't have so many."""
     dims = tuple(1 if step == 0 and size else size for size, step in zip(shape, stride, strict=True))
-    if len(dims) <= _RANKS:
-        return dims
-    count = 1
-    for size in dims:
-        count *= size
-    return (count,)
+    return dims if len(dims) <= _RANKS else (math.prod(dims),)
 
 
 _DATASPACE, _LINK_INFO, _DATATYPE, _LINK, _LAYOUT, _GROUP_INFO, _ATTRIBUTE, _SYMBOL_TABLE = (
@@ -253,16 +249,9 @@ _NAMES, _CHUNKS = 0, 1
 _NO_FREE_SPACE = 1
 
 
-class NameTree(NamedTuple):
-    """A group's names, to be written at the place that they were built for."""
-
-    data: bytes
-    tree: int  # where it starts
-    heap: int
-
-
-def name_tree(links: Sequence[tuple[bytes, int]], base: int) -> NameTree:
-    """The tree of a group's members, for this place in the file (a multiple of 8)."""
+def name_tree(links: Sequence[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
+    """The heap of names and the tree of a group's members, for this place in the file (a multiple of 8); and where the
+    tree starts."""
     links = sorted(links)
     names, offsets, end = [bytes(8)], [], 8
     for name, _ in links:
@@ -291,23 +280,15 @@ def name_tree(links: Sequence[tuple[bytes, int]], base: int) -> NameTree:
         place += 8 + size * 40
     encoded = [struct.pack("<Q", key) for key in keys]
     nodes, root = _levels(_NAMES, children, encoded, place, 2 * INTERNAL_K)
-    return NameTree(b"".join([*parts, nodes]), root, base)
+    return b"".join([*parts, nodes]), root
 
 
-class ChunkTree(NamedTuple):
-    """Where the chunks of a dataset lie, to be written at the place that it was built for."""
-
-    data: bytes
-    root: int
-
-
-def chunk_tree(chunks: Sequence[int], rows_a_chunk: int, chunk_size: int, base: int) -> ChunkTree:
-    """The tree of a dataset of one dimension."""
+def chunk_tree(chunks: Sequence[int], rows_a_chunk: int, chunk_size: int, base: int) -> tuple[bytes, int]:
+    """The tree of a dataset of one dimension, for this place in the file, and where its root is."""
     keys = [
         struct.pack("<IIQQ", chunk_size, 0, number * rows_a_chunk, 0) for number in range(len(chunks) + 1)
     ]
-    data, root = _levels(_CHUNKS, chunks, keys, base, 2 * _CHUNK_K)
-    return ChunkTree(data, root)
+    return _levels(_CHUNKS, chunks, keys, base, 2 * _CHUNK_K)
 
 
 def _levels(
@@ -375,17 +356,16 @@ class Groups:
 
 def root(members: list[tuple[bytes, int]], header: RecordHeader, base: int) -> tuple[bytes, int]:
     """HDF5's root for this place in the file, and where its header will be."""
-    tree = name_tree(members, base)
-    data = tree.data + large_group(tree.tree, tree.heap, root_attributes(header))
-    return data, base + len(tree.data)
+    names, tree = name_tree(members, base)
+    return names + large_group(tree, base, root_attributes(header)), base + len(names)
 
 
 def group(links: list[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
     """A group for this place in the file, and where its header will be."""
     if len(links) <= _SMALL:
         return small_group(links), base
-    tree = name_tree(links, base)
-    return tree.data + large_group(tree.tree, tree.heap), base + len(tree.data)
+    names, tree = name_tree(links, base)
+    return names + large_group(tree, base), base + len(names)
 
 
 def root_attributes(header: RecordHeader) -> list[bytes]:

@@ -154,9 +154,9 @@ class TableObjects:
         members = []
         for name, kind, element, size, rows in _datasets():
             places, count = tables[kind]
-            tree = chunk_tree(places, rows, rows * size, place)
-            parts += [tree.data, chunked_dataset(element, count, rows, size, tree.root)]
-            members.append((name.encode(), place + len(tree.data)))
+            tree, start = chunk_tree(places, rows, rows * size, place)
+            parts += [tree, chunked_dataset(element, count, rows, size, start)]
+            members.append((name.encode(), place + len(tree)))
             place += len(parts[-2]) + len(parts[-1])
         for name, kind in (("sites", ChunkKind.SITES), ("signatures", ChunkKind.SIGNATURES)):
             data, address = self._text(kind, lines[kind], place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -87,14 +87,6 @@ _LEANS_AS_IF = Text(
 )
 
 
-@dataclass(frozen=True)
-class Leaning:
-    """By how much of itself a number seems to be another one, and how sure that is."""
-
-    share: float
-    deviation: float
-
-
 def leaning(reference: Reference, output: int, result: Callable[[], torch.Tensor]) -> Text | None:
     """What a result with few digits leans to, if that is more than a number rounded to its dtype would explain."""
     given = _scale(reference)
@@ -108,13 +100,13 @@ def leaning(reference: Reference, output: int, result: Callable[[], torch.Tensor
         return None
     direction = (changed - right) / _STEP  # how the right result goes with the number, per its own size
     found = _leaning(result(), right, direction)
-    if found is None or abs(found.share) <= max(least, _SURE * found.deviation):
+    if found is None or abs(found[0]) <= max(least, _SURE * found[1]):
         return None
     host = reference.of_host[output]
     own = _leaning(host, right, direction) if host is not None and host.shape == right.shape else None
-    if own is not None and abs(found.share) <= _OWN * abs(own.share):
+    if own is not None and abs(found[0]) <= _OWN * abs(own[0]):
         return None
-    return _LEANS_AS_IF.format(name=_SCALE, value=given * (1.0 + found.share), given=given)
+    return _LEANS_AS_IF.format(name=_SCALE, value=given * (1.0 + found[0]), given=given)
 
 
 def _scale(reference: Reference) -> float | None:
@@ -137,8 +129,10 @@ def _with_argument(reference: Reference, output: int, name: str, value: Value) -
     return found if found is not None and right is not None and found.shape == right.shape else None
 
 
-def _leaning(result: torch.Tensor, right: torch.Tensor, direction: torch.Tensor) -> Leaning | None:
-    """How much of a direction is in the errors; what else is in them says how sure that is."""
+def _leaning(
+    result: torch.Tensor, right: torch.Tensor, direction: torch.Tensor
+) -> tuple[float, float] | None:
+    """How much of a direction is in the errors, and the deviation of that, by what else is in them."""
     errors, along = flat(result).double() - flat(right).double(), flat(direction).double()
     finite = errors.isfinite() & along.isfinite()
     errors, along = errors[finite], along[finite]
@@ -147,7 +141,7 @@ def _leaning(result: torch.Tensor, right: torch.Tensor, direction: torch.Tensor)
         return None
     share = float(errors @ along) / length
     rest = errors - share * along
-    return Leaning(share, math.sqrt(float(rest @ rest) / errors.numel() / length))
+    return share, math.sqrt(float(rest @ rest) / errors.numel() / length)
 
 
 # What a call would have given if its kernel had taken an argument for another value, or had read an input before it was

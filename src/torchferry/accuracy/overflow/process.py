@@ -123,18 +123,8 @@ def save_call(path: Path, header: RecordHeader, call: CheckedCall, role_of: _Rol
         refs = tuple(TensorRef(place) for place in range(call.answered))  # then comes what else it wrote to
         site = call.site
         made = Call(
-            1,
-            call.plan.operator,
-            call.step,
-            site.phase,
-            site.model,
-            site.module,
-            site.place,
-            site.node,
-            arguments,
-            tuple(inputs),
-            tuple(outputs),
-            refs[0] if len(refs) == 1 else refs,
+            1, call.plan.operator, call.step, site.phase, site.model, site.module, site.place, site.node,
+            arguments, tuple(inputs), tuple(outputs), refs[0] if len(refs) == 1 else refs,
         )  # fmt: skip
         writer.write(made)
     finally:

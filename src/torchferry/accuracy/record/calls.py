@@ -45,27 +45,6 @@ _WAITING = "wait_tensor"  # a collective ends here: what it was given holds no d
 class OperatorPlan:
     """What has to be done around each call of one operator. Arguments go by their position in the schema."""
 
-    __slots__ = (
-        "call",
-        "communicates",
-        "func",
-        "generator",
-        "has_effects",
-        "in_place",
-        "is_described",
-        "is_random",
-        "is_skipped",
-        "is_view",
-        "lost",
-        "may_be_under_way",
-        "names",
-        "operator",
-        "positions",
-        "uninitialised",
-        "waits",
-        "written",
-    )
-
     def __init__(self, func: Any) -> None:
         arguments = func._schema.arguments
         written = written_to(func)

@@ -20,25 +20,6 @@ from torchferry.sim import simulated
 class TensorLayout:
     """The same object for all tensors that look the same."""
 
-    __slots__ = (
-        "code",
-        "device",
-        "dtype",
-        "elements",
-        "extent",
-        "has_marks",
-        "is_dense",
-        "is_plain",
-        "nbytes",
-        "numbers",
-        "on_host",
-        "region",
-        "repeats",
-        "shape",
-        "stride",
-        "unread",
-    )
-
     def __init__(self, dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str) -> None:
         self.dtype = dtype
         self.shape = shape

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -41,15 +41,6 @@ Progress = Callable[[int, int, str], None]  # calls done, calls in all, the oper
 _MISSING = "missing"
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """What became of the calls."""
-
-    calls: int
-    left: tuple[Left, ...]
-    nbytes: int
-
-
 def replay(
     record: Record,
     output: Path,
@@ -57,12 +48,12 @@ def replay(
     header: RecordHeader,
     is_wanted: Callable[[Call], bool] = lambda _call: True,
     progress: Progress | None = None,
-) -> Replayed:
+) -> ReplayOutcome:
     """Write a record with the results of a device; calls keep their numbers. The file appears when it is complete;
     there is none if no call is wanted."""
     wanted = [place for place, call in enumerate(record.calls) if is_wanted(call)]
     if not wanted:
-        return Replayed(0, (), 0)
+        return ReplayOutcome()
     with folder_aside(output.parent) as aside:
         made = aside.path / output.name
         writer = RecordWriter(made, replace(header, kept=Kept.TENSORS, replayed=str(record.path)))
@@ -78,7 +69,7 @@ def replay(
                 f"{output}: can't be written ({writer.failed}); make room, or name another file with -o"
             )
         os.replace(made, output)
-    return Replayed(len(wanted) - len(replayer.left), tuple(replayer.left), writer.nbytes)
+    return ReplayOutcome(len(wanted) - len(replayer.left), writer.nbytes, tuple(replayer.left))
 
 
 class _Replayer:
@@ -189,7 +180,7 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
                     show(done, count, operator)
 
             found = replay(record, Path(request.output), request.device, header, is_wanted, progress)
-    return ReplayOutcome(found.calls, found.nbytes, found.left, tuple(sorted(fallback_calls())))
+    return replace(found, fallen_back=tuple(sorted(fallback_calls())))
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class StepRows:
     """Rows of the step that is being watched, and the file that they go to."""
 
     def __init__(self, path: Path, header: RecordHeader, on_host: frozenset[str]) -> None:
-        self._writer = StatisticsWriter(path, header)
+        self.writer = StatisticsWriter(path, header)
         self._layouts = Layouts(on_host)
         self._reader = MemoryReader()
         self._device = DeviceStatistics()
@@ -151,16 +151,6 @@ class StepRows:
         # modules may answer with the same
         self._seen: dict[int, tuple[weakref.ref[torch.Tensor], int, int]] = {}
         self.calls = 0
-
-    @property
-    def failed(self) -> str:
-        """Why nothing more is written; "" all is well."""
-        return self._writer.failed
-
-    @property
-    def nbytes(self) -> int:
-        """How large the file is."""
-        return self._writer.nbytes
 
     def add(self, where: Where, tensors: Sequence[tuple[str, torch.Tensor]], role: str = "") -> None:
         """Add a call with these results."""
@@ -182,7 +172,7 @@ class StepRows:
 
     def add_statistics(self, where: Where, name: str, statistics: Statistics) -> None:
         """Add a call whose result is known by its figures alone."""
-        number, address = self._writer.row()
+        number, address = self.writer.row()
         ctypes.memmove(address, ROW.pack(*figures_in(statistics)), ROW.size)
         record = TensorRecord(f"output/{name}", "float64", (), (), "cpu")
         self._calls.append((where, (), [record], [number]))
@@ -198,7 +188,7 @@ class StepRows:
         if why_unreadable(tensor):
             return 0
         layout = self._layouts.of_any(tensor)
-        number, address = self._writer.row()
+        number, address = self.writer.row()
         if not layout.elements:
             ctypes.memmove(address, bytes(ROW.size), ROW.size)
         elif layout.on_host:
@@ -237,13 +227,13 @@ class StepRows:
         """The step is whole: write it."""
         self._device.fetch()
         for where, arguments, records, contents in self._calls:
-            site = self._writer.site(where.operator, where.phase, where.model, where.module, "", where.node)
+            site = self.writer.site(where.operator, where.phase, where.model, where.module, "", where.node)
             refs = tuple(TensorRef(place) for place in range(len(records)))
             results: Value = None if not refs else refs[0] if len(refs) == 1 else refs
-            signature = self._writer.signature(arguments, encoded_tensors((), records), results)
-            self._writer.call(step, site, signature, contents)
+            signature = self.writer.signature(arguments, encoded_tensors((), records), results)
+            self.writer.call(step, site, signature, contents)
         self.calls += len(self._calls)
-        self._writer.checkpoint()
+        self.writer.checkpoint()
         self.forget()
 
     def forget(self) -> None:
@@ -253,7 +243,7 @@ class StepRows:
 
     def close(self, notes: Iterable[str] = ()) -> None:
         """End the file."""
-        self._writer.close(notes)
+        self.writer.close(notes)
 
 
 def _together(rows: Sequence[Statistics]) -> Statistics:
@@ -538,10 +528,10 @@ class WatchPart(RecordingPart):
             is_over=is_over,
             steps=self._steps,
             calls=rows.calls,
-            nbytes=rows.nbytes,
-            raw_nbytes=rows.nbytes,
+            nbytes=rows.writer.nbytes,
+            raw_nbytes=rows.writer.nbytes,
             seconds=time.monotonic() - self._began,
-            problem=rows.failed or self._watcher.failed,
+            problem=rows.writer.failed or self._watcher.failed,
             notes=("compiled",) if is_over and has_compiled() else (),
         )
 
