@@ -87,14 +87,25 @@ def lowered(
     """The same function by torch.export, with every operator taken apart that the opset lacks."""
     program = torch.export.export(called, tensors, dynamic_shapes=dynamic_shapes, strict=False)
     graph_module: Any = program.run_decompositions(_decompositions(opset)).module()
-    plain = _plain_operators()
+    # What decompositions end in, as functions that the exporter over TorchScript can write.
+    prims = torch.ops.prims
+    plain = {
+        torch.ops.aten.sym_size.int: _size,
+        prims.convert_element_type.default: lambda tensor, dtype: tensor.to(dtype),
+        prims.expm1.default: lambda tensor: torch.exp(tensor) - 1,
+        prims.trunc.default: lambda tensor: torch.sign(tensor) * torch.floor(torch.abs(tensor)),
+        prims.hypot.default: lambda left, right: torch.sqrt(left * left + right * right),
+        prims.prod.default: _product,
+    }
     for node in list(graph_module.graph.nodes):
         if not node.users and any(word in str(node.target) for word in _ASSERTIONS):
             graph_module.graph.erase_node(node)
         elif node.target in plain:
             node.target = plain[node.target]
         elif _takes_free_sizes(node):
-            node.target = _as_in_programs(node.target)
+            # The function as programs call it: unlike the operator it takes sizes that a trace keeps.
+            name = node.target.overloadpacket.__name__
+            node.target = getattr(torch, name, None) or getattr(torch.Tensor, name, node.target)
     graph_module.recompile()
     return _Fixed(graph_module)
 
@@ -123,25 +134,6 @@ def _takes_free_sizes(node: Any) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and any(
         isinstance(each.meta.get("val"), torch.SymInt) for each in node.all_input_nodes
     )
-
-
-def _as_in_programs(operator: Any) -> Any:
-    """The function as programs call it: unlike the operator it takes sizes that a trace keeps."""
-    name = operator.overloadpacket.__name__
-    return getattr(torch, name, None) or getattr(torch.Tensor, name, operator)
-
-
-def _plain_operators() -> dict[Any, Callable[..., Any]]:
-    """What decompositions end in, as functions that the exporter over TorchScript can write."""
-    prims = torch.ops.prims
-    return {
-        torch.ops.aten.sym_size.int: _size,
-        prims.convert_element_type.default: lambda tensor, dtype: tensor.to(dtype),
-        prims.expm1.default: lambda tensor: torch.exp(tensor) - 1,
-        prims.trunc.default: lambda tensor: torch.sign(tensor) * torch.floor(torch.abs(tensor)),
-        prims.hypot.default: lambda left, right: torch.sqrt(left * left + right * right),
-        prims.prod.default: _product,
-    }
 
 
 def _product(tensor: torch.Tensor, axes: Sequence[int], *, output_dtype: Any = None) -> torch.Tensor:

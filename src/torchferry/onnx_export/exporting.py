@@ -60,10 +60,6 @@ def _by_tool(model: onnx.ModelProto, folder: Path) -> tuple[str, onnx.ModelProto
         if importlib.util.find_spec(name):
             made: Any = getattr(importlib.import_module(name), function)(model)
             return name, made[0] if isinstance(made, tuple) else made
-    return "onnxruntime", _by_onnxruntime(model, folder)
-
-
-def _by_onnxruntime(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     import onnxruntime
 
     before, after = folder / "before.onnx", folder / "after.onnx"
@@ -76,7 +72,7 @@ def _by_onnxruntime(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     onnxruntime.InferenceSession(str(before), options, providers=["CPUExecutionProvider"])
     result = onnx.load(str(after))
     result.ir_version = model.ir_version
-    return result
+    return "onnxruntime", result
 
 
 def export_here(request: ExportRequest, folder: Path) -> Exported:

@@ -49,7 +49,12 @@ def decode(data: bytes) -> DecodedText:
     try:
         return DecodedText(body.decode("utf-8"), "utf-8")
     except UnicodeDecodeError:
-        return _decode_undeclared(body)
+        for encoding in _UNDECLARED:
+            try:
+                return DecodedText(_decode_exactly(body, encoding), encoding, guessed=True)
+            except UndecodableError:
+                continue
+        raise UndecodableError("no known encoding fits") from None
 
 
 def _declared_encoding(body: bytes) -> str:
@@ -73,15 +78,6 @@ def _decode_exactly(body: bytes, encoding: str) -> str:
     except UnicodeError as error:
         raise UndecodableError(f"not valid {encoding}: {error}") from None
     raise UndecodableError(f"{encoding} does not give the same bytes back")
-
-
-def _decode_undeclared(body: bytes) -> DecodedText:
-    for encoding in _UNDECLARED:
-        try:
-            return DecodedText(_decode_exactly(body, encoding), encoding, guessed=True)
-        except UndecodableError:
-            continue
-    raise UndecodableError("no known encoding fits")
 
 
 class SourceText:

@@ -139,7 +139,10 @@ class PythonModule(SourceText):
     ) -> tuple[str, Binding | None] | None:
         binding = self.binding_of(name, scope, line)
         if binding is None:
-            return self._resolve_unbound(name)
+            if name in self.well_known:
+                return name, None
+            stars = [star for star in self.scopes.stars if star.partition(".")[0] in self.well_known]
+            return (f"{stars[0]}.{name}", None) if stars and not hasattr(builtins, name) else None
         if binding.kind is BindingKind.IMPORT:
             return binding.qualified, binding
         if (
@@ -149,12 +152,6 @@ class PythonModule(SourceText):
         ):
             return self._resolve_alias(binding.value, scope, binding, depth)
         return None
-
-    def _resolve_unbound(self, name: str) -> tuple[str, None] | None:
-        if name in self.well_known:
-            return name, None
-        stars = [star for star in self.scopes.stars if star.partition(".")[0] in self.well_known]
-        return (f"{stars[0]}.{name}", None) if stars and not hasattr(builtins, name) else None
 
     def _resolve_alias(
         self, value: ast.expr, scope: Scope, binding: Binding, depth: int

@@ -203,7 +203,13 @@ class UnsafeLosses:
         self._parameters: set[tuple[ast.AST, str]] = set()  # of functions that are given one
         self._followed: set[ast.AST] = set()  # where such a loss is made, and it is known what becomes of it
         if _WORD in program.module.data:
-            self._find_variables()
+            for statement in self.program.statements:
+                targets = assigned_to(statement)
+                if targets:
+                    made = list(self._made(statement.value, self.program.routine_of(statement)))  # type: ignore[attr-defined]
+                    if made and all(isinstance(target, (ast.Name, ast.Attribute)) for target in targets):
+                        self._followed.update(made)
+                        self._names.update(filter(None, map(last_name, targets)))
         if not is_alone and self._neighbours.any_text(_WORD):
             self._find_handed_over()
         if self._names or self._parameters or _WORD in program.module.data:
@@ -262,15 +268,6 @@ class UnsafeLosses:
             context = self.program.context.beside(path)
             self._others[path] = UnsafeLosses(PassModule(context), is_alone=True) if context else None
         return self._others[path]
-
-    def _find_variables(self) -> None:
-        for statement in self.program.statements:
-            targets = assigned_to(statement)
-            if targets:
-                made = list(self._made(statement.value, self.program.routine_of(statement)))  # type: ignore[attr-defined]
-                if made and all(isinstance(target, (ast.Name, ast.Attribute)) for target in targets):
-                    self._followed.update(made)
-                    self._names.update(filter(None, map(last_name, targets)))
 
     def _made(self, value: ast.expr, routine: Routine) -> Iterator[ast.expr]:
         """The class, where an expression is a new loss: nn.BCELoss().cuda(), nn.BCELoss() if sigmoid else nn.L1Loss()"""

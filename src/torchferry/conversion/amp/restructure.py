@@ -107,7 +107,12 @@ def _checkpoint_proposals(program: PassModule) -> Iterator[Proposal]:
         found = program.context.neighbours.find(program.context.path, binding.qualified)
         name = _scaler_of(program, found) if found is not None else ""
         if name and name not in program.identifiers and isinstance(binding.node, ast.ImportFrom):
-            yield from _with_scaler(program, binding.node, name, optimizers)
+            changes = ModuleChanges(program.module)
+            Checkpoints(program, changes, name, "scaler", optimizers, lambda _: True).add_state()
+            if changes.items:
+                line = f"from {'.' * binding.node.level}{binding.node.module or ''} import {name}"
+                changes.add_below(binding.node, line, _IMPORTED)
+                yield from changes.proposals()
             return
 
 
@@ -140,17 +145,6 @@ def _scaler_of(program: PassModule, found: Definition) -> str:
     except UnclearStepError:
         return ""
     return place.name if place is not None and isinstance(place.owner, ast.Module) else ""
-
-
-def _with_scaler(
-    program: PassModule, imported: ast.ImportFrom, name: str, optimizers: set[str]
-) -> Iterator[Proposal]:
-    changes = ModuleChanges(program.module)
-    Checkpoints(program, changes, name, "scaler", optimizers, lambda _: True).add_state()
-    if changes.items:
-        line = f"from {'.' * imported.level}{imported.module or ''} import {name}"
-        changes.add_below(imported, line, _IMPORTED)
-        yield from changes.proposals()
 
 
 # What autocast refuses in a module that does not train itself, but whose functions the project's training calls.

@@ -44,7 +44,18 @@ def owner_of(step: Step, routine: Routine, program: PassModule) -> OptimizerOwne
     if isinstance(optimizer, ast.Attribute) and ast.unparse(optimizer.value) == "self":
         return _class_owner(optimizer.attr, routine, program)
     if isinstance(optimizer, ast.Name):
-        return _variable_owner(optimizer, routine, program)
+        scope = program.scopes[routine].owner_of(optimizer.id)
+        if scope is None or scope.is_class:
+            return OptimizerOwner(program.module.tree, None)
+        bindings = scope.bindings[optimizer.id]
+        if any(binding.kind in (BindingKind.PARAMETER, BindingKind.IMPORT) for binding in bindings):
+            return OptimizerOwner(program.module.tree, None)
+        made = [
+            statement
+            for statement in statements_below(scope.node)
+            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and optimizer.id in _targets(statement)
+        ]
+        return OptimizerOwner(scope.node, made[-1] if made else None)
     return OptimizerOwner(program.module.tree, None)
 
 
@@ -68,21 +79,6 @@ def _targets(statement: ast.Assign | ast.AnnAssign) -> list[str]:
         parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         found += [ast.unparse(part) for part in parts]
     return found
-
-
-def _variable_owner(optimizer: ast.Name, routine: Routine, program: PassModule) -> OptimizerOwner:
-    scope = program.scopes[routine].owner_of(optimizer.id)
-    if scope is None or scope.is_class:
-        return OptimizerOwner(program.module.tree, None)
-    bindings = scope.bindings[optimizer.id]
-    if any(binding.kind in (BindingKind.PARAMETER, BindingKind.IMPORT) for binding in bindings):
-        return OptimizerOwner(program.module.tree, None)
-    made = [
-        statement
-        for statement in statements_below(scope.node)
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and optimizer.id in _targets(statement)
-    ]
-    return OptimizerOwner(scope.node, made[-1] if made else None)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from torchferry.conversion.amp.autocast import overflowing
 from torchferry.conversion.amp.changes import ModuleChanges, UnclearStepError, first_import, torch_name
 from torchferry.conversion.amp.regions import Regions
-from torchferry.conversion.amp.state import Checkpoints, ScalerPlace, own_optimizers, reaches, scaler_place
+from torchferry.conversion.amp.state import Checkpoints, own_optimizers, reaches, scaler_place
 from torchferry.conversion.amp.steps import Backward, Step, TrainingSteps
 from torchferry.conversion.program.blocks import LOOPS, heads_of, statements_below
 from torchferry.conversion.program.module import PassModule, called_method, calls_in, last_name
@@ -287,7 +287,12 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
     if place is None or first_import(program) is None:
         raise UnclearStepError(trainings[0].steps[0].call, _NO_PLACE)
     torch = torch_name(program, changes)
-    _make_scaler(changes, place, torch)
+    text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
+    change = changes.at(place.below, _MADE)
+    rank, edit = changes.below(place.below, text)
+    if isinstance(place.below, (ast.Import, ast.ImportFrom)) and not edit.text.startswith(";"):
+        edit = replace(edit, text=changes.module.newline + edit.text)
+    change.edits.append((rank, edit))
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")
     for loss in regions.unsafe.lost():
         raise UnclearStepError(loss, LOST)
@@ -307,15 +312,6 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
     for node in missed:
         yield program.context.propose(Kind.TODO, node, _MISSED.format(scaler=place.name))
     yield from _about_schedulers(program, trainings)
-
-
-def _make_scaler(changes: ModuleChanges, place: ScalerPlace, torch: str) -> None:
-    text = f"{place.name} = {torch}.cuda.amp.GradScaler()"
-    change = changes.at(place.below, _MADE)
-    rank, edit = changes.below(place.below, text)
-    if isinstance(place.below, (ast.Import, ast.ImportFrom)) and not edit.text.startswith(";"):
-        edit = replace(edit, text=changes.module.newline + edit.text)
-    change.edits.append((rank, edit))
 
 
 def _about_schedulers(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:

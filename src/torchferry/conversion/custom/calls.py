@@ -198,7 +198,12 @@ class ArgumentEditor:
             self._replace(slot, template)
         self._add_named([(slot, text) for slot, text in added if isinstance(slot, str)])
         for position, text in self.openings.items():
-            self._open(position, text)
+            # Put text before a byte: as a part of the byte before it, so that a call which begins here may do the same.
+            if any(edit.start < position <= edit.end for edit in self.edits):
+                self._edit(position, position, text)
+            else:
+                before = self.call.module.data[position - 1 : position].decode("ascii")
+                self._edit(position - 1, position, before + text)
 
     def _take(self, slot: Slot) -> bool:
         names = self.rule.signature
@@ -234,14 +239,6 @@ class ArgumentEditor:
 
     def _problem(self, text: Text, **values: object) -> None:
         self.problems.append(text.format(**values))
-
-    def _open(self, position: int, text: str) -> None:
-        """Put text before a byte: as a part of the byte before it, so that a call which begins here may do the same."""
-        if any(edit.start < position <= edit.end for edit in self.edits):
-            self._edit(position, position, text)
-        else:
-            before = self.call.module.data[position - 1 : position].decode("ascii")
-            self._edit(position - 1, position, before + text)
 
     def _put_before(self, position: int, text: str) -> None:
         self.openings[position] = self.openings.get(position, "") + text
@@ -401,17 +398,13 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
     elif isinstance(imports, Text):
         yield site.remark(Kind.TODO, imports)
     else:
-        yield _change(site, rule, edits, imports)
-
-
-def _change(site: Site[ast.Call], rule: UserRule, edits: list[Edit], imports: list[Edit]) -> Proposal:
-    message = rule.message or _CALL.format(name=rule.match.name, place=rule.place)
-    if rule.message is None and rule.rename and not rule.changes_calls:
-        message = RENAMED.format(old=rule.match.name, new=rule.rename)
-    start, end = site.module.start(site.node), site.module.end(site.node)
-    if len(edits) == 1 and edits[0].start < edits[0].end:
-        start, end = edits[0].start, edits[0].end  # a single argument or name: that is the place
-    return Proposal(Kind.CHANGE, start, end, message, (*edits, *imports))
+        message = rule.message or _CALL.format(name=rule.match.name, place=rule.place)
+        if rule.message is None and rule.rename and not rule.changes_calls:
+            message = RENAMED.format(old=rule.match.name, new=rule.rename)
+        start, end = site.module.start(site.node), site.module.end(site.node)
+        if len(edits) == 1 and edits[0].start < edits[0].end:
+            start, end = edits[0].start, edits[0].end  # a single argument or name: that is the place
+        yield Proposal(Kind.CHANGE, start, end, message, (*edits, *imports))
 
 
 def _is_defined_here(site: Site[ast.Call], rule: UserRule) -> bool:

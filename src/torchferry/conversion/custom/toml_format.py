@@ -268,7 +268,20 @@ class _RuleReader:
 
     def _match_and_rename(self) -> tuple[CallPattern | None, str]:
         if "import" in self.entry:
-            return self._import()
+            table = self.entry["import"]
+            for key in table:
+                if key not in _IMPORT_KEYS:
+                    self.problems.unknown((*self.path, "import", key), _IMPORT_KEYS)
+            for key in _IMPORT_KEYS:
+                value = table.get(key)
+                if not isinstance(value, str) or not is_dotted_name(value):
+                    self.problems.add(
+                        (*self.path, "import", key),
+                        f"expected the dotted name of a module, found {_shown(value)}",
+                    )
+            if not all(isinstance(table.get(key), str) for key in _IMPORT_KEYS):
+                return None, ""
+            return CallPattern(table["replace"]), table["with"]
         if "match" not in self.entry:
             return None, ""
         name = self.entry["match"]
@@ -281,33 +294,14 @@ class _RuleReader:
             )
             return None, ""
         if "rename" in self.entry:
-            rename = self._checked_rename(name, rename, is_last)
+            new = rename.removeprefix("*.") if is_last else rename
+            if not is_dotted_name(new) or (is_last and "." in new):
+                wanted = "a name without dots, as match begins with *." if is_last else "a dotted Python name"
+                self._add("rename", f'"{rename}" is not {wanted}')
+            elif rename == name:
+                self._add("rename", "is the name that it has already")
+            rename = new
         return CallPattern(word, is_full=not is_last, is_last=is_last, of_objects=is_last), rename
-
-    def _checked_rename(self, name: str, rename: str, is_last: bool) -> str:
-        new = rename.removeprefix("*.") if is_last else rename
-        if not is_dotted_name(new) or (is_last and "." in new):
-            wanted = "a name without dots, as match begins with *." if is_last else "a dotted Python name"
-            self._add("rename", f'"{rename}" is not {wanted}')
-        elif rename == name:
-            self._add("rename", "is the name that it has already")
-        return new
-
-    def _import(self) -> tuple[CallPattern | None, str]:
-        table = self.entry["import"]
-        for key in table:
-            if key not in _IMPORT_KEYS:
-                self.problems.unknown((*self.path, "import", key), _IMPORT_KEYS)
-        for key in _IMPORT_KEYS:
-            value = table.get(key)
-            if not isinstance(value, str) or not is_dotted_name(value):
-                self.problems.add(
-                    (*self.path, "import", key),
-                    f"expected the dotted name of a module, found {_shown(value)}",
-                )
-        if not all(isinstance(table.get(key), str) for key in _IMPORT_KEYS):
-            return None, ""
-        return CallPattern(table["replace"]), table["with"]
 
     def _arguments(self) -> ArgumentChanges:
         path = (*self.path, "arguments")

@@ -60,7 +60,12 @@ def _edits(program: PassModule, statement: ast.stmt, call: ast.Call, mover: str)
     if not targets:
         return _unwrapped(program, call)
     hook = f"{targets[0]}.register_forward_pre_hook({mover})"
-    define = add_imports(module, _definition(program, mover))
+    # The function that moves the inputs; one of the module, so that models can be saved and sent to processes.
+    newline = program.module.newline
+    lines = [] if "torch" in program.module.scopes.root.bindings else ["import torch"]
+    head = f"{newline}{newline}def {mover}(module, inputs):"
+    body = "    return tuple(item.cuda() if isinstance(item, torch.Tensor) else item for item in inputs)"
+    define = add_imports(module, [*lines, f"{head}{newline}{body}{newline}"])
     is_itself = isinstance(statement, ast.Assign) and statement.value is call
     if is_itself and module.segment(model) == targets[0]:  # model = model
         return [module.replacement(statement, hook), *define]
@@ -74,15 +79,6 @@ def _edits(program: PassModule, statement: ast.stmt, call: ast.Call, mover: str)
 def _unwrapped(program: PassModule, call: ast.Call) -> list[Edit]:
     module, model = program.module, call.args[0]
     return [Edit(module.start(call), module.start(model), ""), Edit(module.end(model), module.end(call), "")]
-
-
-def _definition(program: PassModule, mover: str) -> list[str]:
-    """The function that moves the inputs; one of the module, so that models can be saved and sent to processes."""
-    newline = program.module.newline
-    lines = [] if "torch" in program.module.scopes.root.bindings else ["import torch"]
-    head = f"{newline}{newline}def {mover}(module, inputs):"
-    body = "    return tuple(item.cuda() if isinstance(item, torch.Tensor) else item for item in inputs)"
-    return [*lines, f"{head}{newline}{body}{newline}"]
 
 
 RULE = Rule(

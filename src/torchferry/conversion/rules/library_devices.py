@@ -108,7 +108,14 @@ def _look(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
         kind = Kind.INFO if others else Kind.RISK
         yield site.remark(kind, _ELSEWHERE.format(library=library.name, what=library.what))
     else:
-        yield site.remark(Kind.TODO, _reported(site, library))
+        vendor = site.target.vendor
+        words = {"company": vendor.company_name, "device": f'"{vendor.device_type}"'}
+        migration = Text("", "")
+        if vendor.migrations:
+            migration = _MIGRATION.format(module=vendor.migrations[0], **words)
+        yield site.remark(
+            Kind.TODO, _REPORTED.format(library=library.name, what=library.what, migration=migration, **words)
+        )
 
 
 def _taught(site: Site[Any], library: LibraryCalls) -> Proposal:
@@ -152,15 +159,6 @@ def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:
     if written.startswith("torch.") and site.scope.owner_of("torch") is None:
         edits += add_imports(site.module, ["import torch"])
     yield site.change(_GIVEN.format(**words), *edits)
-
-
-def _reported(site: Site[ast.Call], library: LibraryCalls) -> Text:
-    vendor = site.target.vendor
-    words = {"company": vendor.company_name, "device": f'"{vendor.device_type}"'}
-    migration = Text("", "")
-    if vendor.migrations:
-        migration = _MIGRATION.format(module=vendor.migrations[0], **words)
-    return _REPORTED.format(library=library.name, what=library.what, migration=migration, **words)
 
 
 def _parts(call: str) -> Iterator[str]:

@@ -68,12 +68,22 @@ def _decided(site: AnySite, may_follow: bool = True) -> str:
     statement = site.place.statement
     if parent is None:
         if isinstance(statement, ast.If) and statement.test is child:
-            return _decided_in(site, statement)
+            # if torch.cuda.is_available(): providers = ["CUDAExecutionProvider"]
+            module = site.module
+            code = b"\n".join(module.segment(item).encode() for item in (*statement.body, *statement.orelse))
+            found = _DECIDED.search(code.decode("utf-8"))
+            return found.group() if found and not _OTHER_CUDA.search(code) else ""
         return ""
     if isinstance(parent.node, ast.IfExp) and parent.node.test is child:
         return _decided_between(parent)
     if may_follow and isinstance(parent.node, ast.Assign) and child is site.node:
-        return _decided_by_variable(site)
+        # cuda = torch.cuda.is_available(), where each use of the variable decides about such software
+        slots = [slot for slot in passed_to(site) if isinstance(slot, Variable)]
+        view = site.context.beside(slots[0].path) if len(slots) == 1 else None
+        if view is None or isinstance(slots[0].owner, ast.Module):
+            return ""
+        names = [_decided(read, may_follow=False) for read in reads_of(view, slots[0])]
+        return names[0] if names and all(names) else ""
     return ""
 
 
@@ -89,24 +99,6 @@ def _decided_between(choice: AnySite) -> str:
         if text is not None and not isinstance(text.node, (ast.JoinedStr, ast.FormattedValue)):
             break
     return ""
-
-
-def _decided_in(site: AnySite, statement: ast.If) -> str:
-    """if torch.cuda.is_available(): providers = ["CUDAExecutionProvider"]"""
-    module = site.module
-    code = b"\n".join(module.segment(item).encode() for item in (*statement.body, *statement.orelse))
-    found = _DECIDED.search(code.decode("utf-8"))
-    return found.group() if found and not _OTHER_CUDA.search(code) else ""
-
-
-def _decided_by_variable(site: AnySite) -> str:
-    """cuda = torch.cuda.is_available(), where each use of the variable decides about such software"""
-    slots = [slot for slot in passed_to(site) if isinstance(slot, Variable)]
-    view = site.context.beside(slots[0].path) if len(slots) == 1 else None
-    if view is None or isinstance(slots[0].owner, ast.Module):
-        return ""
-    names = [_decided(read, may_follow=False) for read in reads_of(view, slots[0])]
-    return names[0] if names and all(names) else ""
 
 
 RULE = Rule(

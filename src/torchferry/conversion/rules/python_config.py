@@ -51,7 +51,9 @@ _DEFAULT = re.compile(r"\{\{\s*\$\w+\s*:\s*(?:cuda(?::\d+)?|nccl)\s*\}\}")
 def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
     node = site.node
     if isinstance(node, ast.Constant):
-        yield from _check_default(site, node.value)
+        if isinstance(node.value, str) and "{{" in node.value and _DEFAULT.search(node.value):
+            word = site.target.backend if "nccl" in node.value else site.target.device
+            yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.shown))
         return
     name, value = _setting(node)
     if name not in (*_CHECKS, *_REMARKS) or not is_python_config(site.module):
@@ -66,12 +68,6 @@ def _setting(node: ast.AST) -> tuple[str, ast.expr | None]:
     if isinstance(node, ast.keyword):
         return node.arg or "", node.value
     return (last_name(node.targets[0]), node.value) if isinstance(node, ast.Assign) else ("", None)
-
-
-def _check_default(site: Site[ast.AST], value: object) -> Iterator[Proposal]:
-    if isinstance(value, str) and "{{" in value and _DEFAULT.search(value):
-        word = site.target.backend if "nccl" in value else site.target.device
-        yield site.remark(Kind.TODO, _FILLED_IN.format(new=word.shown))
 
 
 def _check_profiler(site: Site[ast.AST], value: ast.expr | None) -> Iterator[Proposal]:

@@ -230,7 +230,14 @@ def read_ini(chars: str) -> ConfigContents:
                 ConfigEntry(names[:-1], match.start(1), match.end(1), match.group(1), is_key=True)
             )
             contents.entries.append(_ini_value(match, names))
-    return _without_continued(contents)
+    # The first line of a value that goes on is a part of it as well.
+    entries: list[ConfigEntry] = []
+    for entry in contents.entries:
+        if entry.is_part and entries and not entries[-1].is_part:
+            entries[-1] = replace(entries[-1], is_plain=False, is_part=True)
+        entries.append(entry)
+    contents.entries = entries
+    return contents
 
 
 def _ini_value(match: re.Match[str], names: tuple[str, ...]) -> ConfigEntry:
@@ -240,17 +247,6 @@ def _ini_value(match: re.Match[str], names: tuple[str, ...]) -> ConfigEntry:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return ConfigEntry(names, start + 1, start + len(value) - 1, value[1:-1])
     return ConfigEntry(names, start, start + len(value), value, is_plain=True)
-
-
-def _without_continued(contents: ConfigContents) -> ConfigContents:
-    """The first line of a value that goes on is a part of it as well."""
-    entries: list[ConfigEntry] = []
-    for entry in contents.entries:
-        if entry.is_part and entries and not entries[-1].is_part:
-            entries[-1] = replace(entries[-1], is_plain=False, is_part=True)
-        entries.append(entry)
-    contents.entries = entries
-    return contents
 
 
 # YAML taken apart into keys and values, with the position of each.

@@ -115,23 +115,20 @@ class _ConfigLook:
         before: ConfigEntry | None = None
         for entry in self.contents.entries:
             if entry.is_key:
-                self._key(entry)
+                if VARIABLE.match(entry.value):
+                    self._variable(entry, _is_environment(entry.names))
+                elif entry.value == "nvidia.com/gpu":
+                    message = _RESOURCE.format(company=company(self.draft.target))
+                    self.draft.say(CONFIG, Kind.TODO, entry.start, entry.end, message)
+                elif entry.value in ("cuda", "nccl"):
+                    self.draft.say(CONFIG, Kind.INFO, entry.start, entry.end, _OWN_KEY)
+                elif entry.names and _PACKAGE_TABLE.match(entry.names[-1]):
+                    requirements.look_at_requirement(self.draft, entry.start, entry.end)
             else:
                 self._value(entry, before)
             before = entry
         for start, end in self.contents.comments:
             self.draft.prose(start, end)
-
-    def _key(self, entry: ConfigEntry) -> None:
-        if VARIABLE.match(entry.value):
-            self._variable(entry, _is_environment(entry.names))
-        elif entry.value == "nvidia.com/gpu":
-            message = _RESOURCE.format(company=company(self.draft.target))
-            self.draft.say(CONFIG, Kind.TODO, entry.start, entry.end, message)
-        elif entry.value in ("cuda", "nccl"):
-            self.draft.say(CONFIG, Kind.INFO, entry.start, entry.end, _OWN_KEY)
-        elif entry.names and _PACKAGE_TABLE.match(entry.names[-1]):
-            requirements.look_at_requirement(self.draft, entry.start, entry.end)
 
     def _value(self, entry: ConfigEntry, before: ConfigEntry | None) -> None:
         names, value = entry.names, entry.value

@@ -35,20 +35,17 @@ class LineReader:
                 line = ""
                 break
             position = match.end()
-            self._take(token)
+            if self._quote:
+                self._quote = "" if token == self._quote else self._quote
+            elif token[0] in "'\"":
+                self._quote = token
+            elif token in "[({":
+                self._depth += 1
+            else:
+                self._depth = max(self._depth - 1, 0)
         self._is_continued = line.endswith("\\")
         if len(self._quote) == 1 and not self._is_continued:
             self._quote = ""  # a string of one line ends with it
-
-    def _take(self, token: str) -> None:
-        if self._quote:
-            self._quote = "" if token == self._quote else self._quote
-        elif token[0] in "'\"":
-            self._quote = token
-        elif token in "[({":
-            self._depth += 1
-        else:
-            self._depth = max(self._depth - 1, 0)
 
 
 # Magics whose argument, or whose cell, is code of the notebook; the letters are options that take a value.
@@ -165,7 +162,13 @@ class _CellReader:
     def read(self) -> CellReading:
         is_code = self._cell_magics()
         if is_code:
-            self._code()
+            reader = LineReader()
+            while self._index < len(self.lines):
+                line = self.lines[self._index]
+                indent = line[: len(line) - len(line.lstrip(" \t"))]
+                if not reader.begins_statement or not self._added(line, indent):
+                    reader.read(line)
+                    self.shown.append(ShownLine(line))
         shown = tuple(self.shown) if is_code else ()
         return CellReading(shown, tuple(self.foreign), tuple(self.left))
 
@@ -210,15 +213,6 @@ class _CellReader:
     def _other_program(self, start: int, end: int, name: str) -> None:
         if start < end:
             self.foreign.append(Foreign(start, end, name))
-
-    def _code(self) -> None:
-        reader = LineReader()
-        while self._index < len(self.lines):
-            line = self.lines[self._index]
-            indent = line[: len(line) - len(line.lstrip(" \t"))]
-            if not reader.begins_statement or not self._added(line, indent):
-                reader.read(line)
-                self.shown.append(ShownLine(line))
 
     def _added(self, line: str, indent: str) -> bool:
         """Take a line that IPython adds to Python, if it is one."""

@@ -182,7 +182,13 @@ class _NotebookCells:
 
     def convert(self) -> ConvertedCells:
         for cell, reading in enumerate(self.readings):
-            self._say_what_is_left(cell, reading)
+            if reading.problem and SPEAKS_OF_CUDA.search(self.old[cell]):
+                message = _UNPARSED.format(reason=reading.problem)
+                self._say(cell, self._line_start(cell, reading.problem_line), Kind.TODO, message)
+                for start, line, match in self._speaking_lines(cell, range(self.old[cell].count("\n") + 1)):
+                    self._say(cell, start, Kind.TODO, what_it_says(match.group(), self.job.target), line)
+            for start, line, _ in self._speaking_lines(cell, reading.left):
+                self._say(cell, start, Kind.INFO, _LEFT, line)
             for foreign in reversed(reading.foreign):
                 self._convert_foreign(cell, foreign)
         failure = self._convert_module()
@@ -190,15 +196,6 @@ class _NotebookCells:
             left = (remark._replace(finding=undone(remark.finding)) for remark in self.remarks)
             return ConvertedCells(tuple(self.old), tuple(left), failure)
         return ConvertedCells(tuple(self.new), tuple(sorted(self.remarks, key=lambda item: item[:2])))
-
-    def _say_what_is_left(self, cell: int, reading: CellReading) -> None:
-        if reading.problem and SPEAKS_OF_CUDA.search(self.old[cell]):
-            message = _UNPARSED.format(reason=reading.problem)
-            self._say(cell, self._line_start(cell, reading.problem_line), Kind.TODO, message)
-            for start, line, match in self._speaking_lines(cell, range(self.old[cell].count("\n") + 1)):
-                self._say(cell, start, Kind.TODO, what_it_says(match.group(), self.job.target), line)
-        for start, line, _ in self._speaking_lines(cell, reading.left):
-            self._say(cell, start, Kind.INFO, _LEFT, line)
 
     def _speaking_lines(self, cell: int, lines: Sequence[int]) -> Iterator[tuple[int, str, re.Match[str]]]:
         for number, line in enumerate(self.old[cell].split("\n")):

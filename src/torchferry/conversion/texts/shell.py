@@ -96,7 +96,15 @@ class _ScriptReader:
 
     def read(self) -> None:
         for command in self.script.commands:
-            self._veto(command)
+            words = list(words_behind(command))
+            for index, word in enumerate(words):
+                found = argument_assignment(word)
+                if not found or not VARIABLE.match(found[0]):
+                    continue
+                self.assigned.add(found[0])
+                is_prefix = index + 1 < len(words) and all(map(assignment, words[: index + 1]))
+                if not is_prefix and self._assigned(word, *found).kind is not Kind.CHANGE:
+                    self.vetoed.add(found[0])
         for command in self.script.commands:
             self._command(command, list(words_behind(command)))
         for reference in self.script.references:
@@ -111,17 +119,6 @@ class _ScriptReader:
             self._heredoc(start, end, command)
 
     # -- variables
-
-    def _veto(self, command: ShellCommand) -> None:
-        words = list(words_behind(command))
-        for index, word in enumerate(words):
-            found = argument_assignment(word)
-            if not found or not VARIABLE.match(found[0]):
-                continue
-            self.assigned.add(found[0])
-            is_prefix = index + 1 < len(words) and all(map(assignment, words[: index + 1]))
-            if not is_prefix and self._assigned(word, *found).kind is not Kind.CHANGE:
-                self.vetoed.add(found[0])
 
     def _assigned(self, word: Word, name: str, begin: int) -> Decision:
         value = None if word.is_dynamic else word.value[begin:]
