@@ -211,14 +211,7 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
         )
         odd = {*found.unexpected, *(name for name, _, _ in found.misshapen)}
         weights = {name: tensor for name, tensor in weights.items() if name not in odd}
-    model.load_state_dict(_with_versions(weights, state, renaming, model), strict=False)
-    return said
-
-
-def _with_versions(
-    weights: Mapping[str, torch.Tensor], state: StateDict, renaming: Renaming, model: torch.nn.Module
-) -> OrderedDict[str, torch.Tensor]:
-    """Some layers read weights of another version differently; where the file does not say, it is the model's own."""
+    # Some layers read weights of another version differently; where the file does not say, it is the model's own.
     whole: Any = OrderedDict(weights)
     whole._metadata = getattr(model.state_dict(), "_metadata", {})
     if isinstance(state.metadata, dict):
@@ -228,7 +221,8 @@ def _with_versions(
             if isinstance(version, dict)
         }
     made: OrderedDict[str, torch.Tensor] = whole
-    return made
+    model.load_state_dict(made, strict=False)
+    return said
 
 
 def _chosen(contents: Checkpoint, only: str) -> tuple[StateDict, list[Text]]:

@@ -207,10 +207,7 @@ class Regions:
         direct = [item for item in gradients if item in self.backwards]
         if direct and len(self.changes.items) == before:
             raise UnclearStepError(direct[0], _NO_FORWARD)
-        self._check_forward()
-
-    def _check_forward(self) -> None:
-        """Losses alone under autocast gain nothing: then a method of an unknown object may be the forward pass."""
+        # Losses alone under autocast gain nothing: then a method of an unknown object may be the forward pass.
         outside = [item for item in self.leading if item not in self._covered]
         if any(
             self.computing.runs_model(call, self.routine) for item in self._covered for call in calls_in(item)

@@ -311,10 +311,6 @@ def proposals(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[P
     yield from overflowing(program)
     for node in missed:
         yield program.context.propose(Kind.TODO, node, _MISSED.format(scaler=place.name))
-    yield from _about_schedulers(program, trainings)
-
-
-def _about_schedulers(program: PassModule, trainings: list[TrainingSteps]) -> Iterator[Proposal]:
     steps = {step.call for training in trainings for step in training.steps}
     for _, call in program.statement_calls:
         is_step = called_method(call) == "step" and call not in steps

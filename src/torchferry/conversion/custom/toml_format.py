@@ -49,22 +49,19 @@ class _Scan:
         self.table: KeyPath = ()
         for statement in _statements(text):
             if statement[0][0] == "[":
-                self._header(statement)
+                is_array = statement[1][0] == "["
+                path: KeyPath = ()
+                names = _key(statement)
+                for number, name in enumerate(names, 1):
+                    path = (*path, name)
+                    if number == len(names) and is_array:
+                        self.counts[path] = self.counts.get(path, -1) + 1
+                    if path in self.counts:
+                        path = (*path, self.counts[path])
+                self.table = path
+                self.lines.setdefault(path, statement[0][1])
             else:
                 self._entry(statement, self.table)
-
-    def _header(self, tokens: list[Token]) -> None:
-        is_array = tokens[1][0] == "["
-        path: KeyPath = ()
-        names = _key(tokens)
-        for number, name in enumerate(names, 1):
-            path = (*path, name)
-            if number == len(names) and is_array:
-                self.counts[path] = self.counts.get(path, -1) + 1
-            if path in self.counts:
-                path = (*path, self.counts[path])
-        self.table = path
-        self.lines.setdefault(path, tokens[0][1])
 
     def _entry(self, tokens: list[Token], table: KeyPath) -> None:
         """`key = value`; the keys of inline tables in the value, too."""

@@ -90,7 +90,10 @@ def with_table(rule: Rule, target: Target) -> Rule:
     table = _table(target)
     of_libraries = frozenset(name for name in table if name.partition(".")[0] not in _TORCH)
     packages = {name[: dot.start()] for name in of_libraries for dot in re.finditer(r"\.", name)}
-    arguments = _named_in_conditions(table)
+    # What stands as an argument of calls that are replaced: xformers.ops.LowerTriangularMask.
+    conditions = (condition for entries in table.values() for entry in entries for condition in entry.when)
+    values = (condition.partition("=")[2] for condition in conditions)
+    arguments = frozenset(value.removesuffix("()") for value in values if value.endswith("()"))
     with_calls = frozenset(
         name for name in of_libraries if table[name][0].use and not table[name][0].is_name_only
     )
@@ -127,13 +130,6 @@ def with_table(rule: Rule, target: Target) -> Rule:
         finish=finish,
         prepare=None,
     )
-
-
-def _named_in_conditions(table: Table) -> frozenset[str]:
-    """What stands as an argument of calls that are replaced: xformers.ops.LowerTriangularMask."""
-    conditions = (condition for entries in table.values() for entry in entries for condition in entry.when)
-    values = (condition.partition("=")[2] for condition in conditions)
-    return frozenset(value.removesuffix("()") for value in values if value.endswith("()"))
 
 
 def _word(name: str) -> str:

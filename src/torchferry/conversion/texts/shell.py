@@ -116,7 +116,10 @@ class _ScriptReader:
             else:
                 self.draft.prose(start, end)
         for start, end, command in self.script.heredocs:
-            self._heredoc(start, end, command)
+            names = [os.path.basename(word.value) for word in command.words[:2]]
+            if any(name.startswith("python") for name in names) and "cuda" in self.draft.chars[start:end]:
+                first, last = command.words[0], command.words[-1]
+                self.draft.say(self.rule, Kind.TODO, first.start, last.end, _PYTHON_INSIDE)
 
     # -- variables
 
@@ -274,12 +277,6 @@ class _ScriptReader:
     def _asked(self, start: int, end: int) -> None:
         message = _SCHEDULER.format(company=company(self.draft.target))
         self.draft.say(self.rule, Kind.TODO, start, end, message)
-
-    def _heredoc(self, start: int, end: int, command: ShellCommand) -> None:
-        names = [os.path.basename(word.value) for word in command.words[:2]]
-        if any(name.startswith("python") for name in names) and "cuda" in self.draft.chars[start:end]:
-            first, last = command.words[0], command.words[-1]
-            self.draft.say(self.rule, Kind.TODO, first.start, last.end, _PYTHON_INSIDE)
 
 
 # Commands that start training or that belong to NVIDIA: launchers, nvidia-smi, containers.
