@@ -185,31 +185,22 @@ class Asked:
         return {**self.signature.axes, **self.output_axes}
 
 
-@dataclass(frozen=True)
-class Way:
-    """One way, in a word for the report."""
-
-    name: str
-    export: Callable[[Asked], onnx.ModelProto]
-    opsets: tuple[int, int]
-
-
 def export(asked: Asked) -> tuple[onnx.ModelProto, str]:
     """The model by the first way that leads there, and the way's name."""
     failures: list[tuple[str, str]] = []
-    for way in WAYS:
-        if not way.opsets[0] <= asked.opset <= way.opsets[1]:
+    for name, way, (least, most) in WAYS:
+        if not least <= asked.opset <= most:
             continue
         try:
             with _quiet(), _by_layers():
-                model = way.export(asked)
+                model = way(asked)
             _check_result(model, asked.opset)
         except Exception as error:  # exporters raise whatever they come across
             # Without what PyTorch adds to every message.
             said = re.split(r"\.? Please feel free to request|  \[Caused by the value", first_line(error))[0]
-            failures.append((way.name, said))
+            failures.append((name, said))
         else:
-            return _renamed(model), way.name
+            return _renamed(model), name
         finally:
             for file in filter(Path.is_file, asked.folder.iterdir()):
                 file.unlink()  # exporters leave files, of large models large ones
@@ -293,11 +284,12 @@ def _dynamic_shapes(asked: Asked) -> Any:
     return {"tensors": shapes}
 
 
-WAYS: Sequence[Way] = (
-    Way("TorchScript", lambda asked: _trace(asked.called, asked), (7, _SCRIPT_MOST)),
-    Way("TorchScript, with formulas for what ONNX lacks", _by_formulas, (7, _SCRIPT_MOST)),
-    Way("torch.export with PyTorch's decompositions, then TorchScript", _by_lowering, (7, _SCRIPT_MOST)),
-    Way("torch.export, then ONNX's converter", _by_conversion, (7, 99)),
+# What the report calls it, the function, and the opsets that it can write.
+WAYS: Sequence[tuple[str, Callable[[Asked], onnx.ModelProto], tuple[int, int]]] = (
+    ("TorchScript", lambda asked: _trace(asked.called, asked), (7, _SCRIPT_MOST)),
+    ("TorchScript, with formulas for what ONNX lacks", _by_formulas, (7, _SCRIPT_MOST)),
+    ("torch.export with PyTorch's decompositions, then TorchScript", _by_lowering, (7, _SCRIPT_MOST)),
+    ("torch.export, then ONNX's converter", _by_conversion, (7, 99)),
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from torchferry.checkpoint.folders import read
 from torchferry.checkpoint.loading import Loaded, NotPlainError, load_tree, refusal
 from torchferry.checkpoint.model import Checkpoint
 from torchferry.checkpoint.names import (
-    Renaming,
     StateDict,
     at,
     differences,

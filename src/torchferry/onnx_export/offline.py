@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from torchferry.errors import RunError
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
-from torchferry.onnx_export.model import Exported, Port
+from torchferry.onnx_export.model import Exported
 from torchferry.vendors.offline import OfflineTable
 
 CHIP = "CHIP"  # stands in a command for a name that only the user knows
@@ -30,16 +30,25 @@ def command_for(table: OfflineTable, exported: Exported, chip: str) -> list[str]
     symbols = {size for port in inputs for size in port.shape if not size.isdecimal()}
     is_batch = not any(free) and len(symbols) == 1
     further = table.fixed if not free else table.dynamic if is_batch else table.dynamic_other
+    shapes = [
+        table.shape.format(
+            name=port.name,
+            sizes=",".join(size if size.isdecimal() else table.free_size for size in port.shape),
+        )
+        for port in inputs
+    ]
     values = {
         "onnx": str(model),
         "output": str(model.with_suffix(table.suffix)),
         "chip": chip or CHIP,
         "batches": ",".join(profile[0] for profile in profiles if profile),
         "profiles": ";".join(map(",".join, profiles)),
+        "shapes": table.shape_separator.join(shapes),
     }
     words = [table.tool]
     for word in (*table.command, *further):
-        words += _filled(word, values, table, inputs)
+        is_list = word == "{shapes}" and table.shape_separator == " "
+        words += shapes if is_list else [word.format(**values)]
     return words
 
 
@@ -53,16 +62,6 @@ def _profiles(exported: Exported) -> list[tuple[str, ...]]:
     symbols = [size for port in exported.inputs for size in port.shape if not size.isdecimal()]
     tried = [tuple(str(check.sizes[symbol]) for symbol in symbols) for check in exported.checks]
     return sorted(set(tried), key=lambda profile: list(map(int, profile)))
-
-
-def _filled(word: str, values: Mapping[str, str], table: OfflineTable, inputs: tuple[Port, ...]) -> list[str]:
-    shapes: list[str] = []
-    for port in inputs:
-        sizes = ",".join(size if size.isdecimal() else table.free_size for size in port.shape)
-        shapes.append(table.shape.format(name=port.name, sizes=sizes))
-    if word == "{shapes}" and table.shape_separator == " ":
-        return shapes
-    return [word.format(**values, shapes=table.shape_separator.join(shapes))]
 
 
 def lacks_chip(command: Sequence[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit
 from torchferry.source.literals import LiteralToken, string_tokens
+from torchferry.source.names import dotted_name
 from torchferry.source.scopes import Binding, BindingKind, ModuleScopes, Scope, build_scopes
 
 _ALIAS_DEPTH = 5
@@ -44,7 +45,7 @@ class PythonModule(SourceText):
     def __init__(self, decoded: DecodedText, well_known: frozenset[str] = frozenset()) -> None:
         super().__init__(decoded)
         self.well_known = well_known  # names that stand for themselves where nothing binds them
-        self.tree = _parse(decoded.text)
+        self.tree = parse_module(decoded.text)
 
     @cached_property
     def scopes(self) -> ModuleScopes:
@@ -150,23 +151,15 @@ class PythonModule(SourceText):
             and depth
             and isinstance(binding.value, (ast.Name, ast.Attribute))
         ):
-            return self._resolve_alias(binding.value, scope, binding, depth)
+            root, _, rest = dotted_name(binding.value).partition(".")
+            found = self._resolve_name(root, scope, binding.line, depth - 1) if root else None
+            if found is not None:
+                return f"{found[0]}.{rest}" if rest else found[0], binding
         return None
 
-    def _resolve_alias(
-        self, value: ast.expr, scope: Scope, binding: Binding, depth: int
-    ) -> tuple[str, Binding] | None:
-        names: list[str] = []
-        while isinstance(value, ast.Attribute):
-            names.append(value.attr)
-            value = value.value
-        if not isinstance(value, ast.Name):
-            return None
-        found = self._resolve_name(value.id, scope, binding.line, depth - 1)
-        return (".".join((found[0], *reversed(names))), binding) if found else None
 
-
-def _parse(text: str) -> ast.Module:
+def parse_module(text: str) -> ast.Module:
+    """The tree of a module; raises ParseError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -41,16 +41,8 @@ OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Values:
-    """The expressions that apex is given."""
-
-    opt_level: str = '"O2"'
-    loss_scale: str = '"dynamic"'
-
-
-def scale_options(program: PassModule, changes: ModuleChanges, routine: Routine) -> Values:
-    """Add the options where a routine can read the parsed arguments; constants where it can't."""
+def scale_options(program: PassModule, changes: ModuleChanges, routine: Routine) -> tuple[str, str]:
+    """Expressions for level and loss scale: options that are added where a routine can read them, else constants."""
     parsers = [
         statement
         for statement in program.statements
@@ -61,9 +53,9 @@ def scale_options(program: PassModule, changes: ModuleChanges, routine: Routine)
     ]
     name = _arguments_name(program, routine)
     if len(parsers) != 1 or not name or not isinstance(parsers[0].targets[0], ast.Name):
-        return Values()
+        return '"O2"', '"dynamic"'
     _add_options(program, changes, parsers[0], parsers[0].targets[0].id)
-    return Values(f"{name}.opt_level", f"{name}.loss_scale")
+    return f"{name}.opt_level", f"{name}.loss_scale"
 
 
 def _arguments_name(program: PassModule, routine: Routine) -> str:
@@ -126,8 +118,10 @@ def move_wraps(program: PassModule, changes: ModuleChanges, below: ast.stmt, mod
     for statement in program.statements:
         if statement.lineno > below.lineno or program.routine_of(statement) is not program.routine_of(below):
             continue
-        call = _model_call(statement, models)
-        if call is None:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        if ast.unparse(statement.targets[0]) not in models:
             continue
         inner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if isinstance(inner, ast.Call) and last_name(inner.func) in _WRAPPERS:
@@ -196,13 +190,6 @@ def _assigned(statement: ast.stmt) -> set[str]:
         if last_name(statement.value.func) in _WRAPPERS or called_method(statement.value) in ("cuda", "to"):
             return set()
     return {ast.unparse(target) for target in targets if target is not None}
-
-
-def _model_call(statement: ast.stmt, models: list[str]) -> ast.Call | None:
-    """The call whose result a statement assigns to one of the models."""
-    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-        return statement.value if ast.unparse(statement.targets[0]) in models else None
-    return None
 
 
 def _move(
@@ -372,13 +359,10 @@ def _initialize(
     models = list(dict.fromkeys(model for item in made for model in item.models))
     below = _after_moves(program, lifted([item.statement for item in made], [], program), models)
     routine = program.routine_of(below)
-    values = scale_options(program, changes, routine)
+    level, scale = scale_options(program, changes, routine)
     names = f"{_listed(models)}, {_listed([item.name for item in made])}"
     count = f", num_losses={losses}" if losses > 1 else ""
-    text = (
-        f"{names} = {amp}.initialize({names}, opt_level={values.opt_level}, "
-        f"loss_scale={values.loss_scale}{count})"
-    )
+    text = f"{names} = {amp}.initialize({names}, opt_level={level}, loss_scale={scale}{count})"
     changes.add_below(below, text, _INITIALIZED)
     move_wraps(program, changes, below, models)
     return below

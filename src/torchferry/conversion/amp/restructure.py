@@ -99,7 +99,13 @@ _OPTIMIZER = re.compile(r"(?i)optim|^opt(_?\w)?$")
 
 def _checkpoint_proposals(program: PassModule) -> Iterator[Proposal]:
     """Add the state of an imported training step's scaler to the checkpoints of a module without one of its own."""
-    optimizers = set(_saved_optimizers(program))
+    if b"state_dict(" not in program.module.data:
+        return
+    nodes = (node for item in program.statements for head in heads_of(item) for node in ast.walk(head))
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    saved = (call for call in calls if called_method(call) in ("state_dict", "load_state_dict"))
+    owners = (last_name(call.func.value) for call in saved)  # type: ignore[attr-defined]
+    optimizers = {name for name in owners if _OPTIMIZER.search(name)}
     if not optimizers:
         return
     bound = program.module.scopes.root.bindings.values()
@@ -114,18 +120,6 @@ def _checkpoint_proposals(program: PassModule) -> Iterator[Proposal]:
                 changes.add_below(binding.node, line, _IMPORTED)
                 yield from changes.proposals()
             return
-
-
-def _saved_optimizers(program: PassModule) -> Iterator[str]:
-    if b"state_dict(" not in program.module.data:
-        return
-    for statement in program.statements:
-        for head in heads_of(statement):
-            for node in ast.walk(head):
-                if isinstance(node, ast.Call) and called_method(node) in ("state_dict", "load_state_dict"):
-                    name = last_name(node.func.value)  # type: ignore[attr-defined]
-                    if _OPTIMIZER.search(name):
-                        yield name
 
 
 def _scaler_of(program: PassModule, found: Definition) -> str:
@@ -171,11 +165,8 @@ def _loss_proposals(program: PassModule) -> Iterator[Proposal]:
     if existing_precision(program.module) is not None:
         return
     yield from overflowing(program)
-    if any(word in data for word in _LOSSES) and first_import(program) is not None:
-        yield from _proposals_of_losses(program)
-
-
-def _proposals_of_losses(program: PassModule) -> Iterator[Proposal]:
+    if not any(word in data for word in _LOSSES) or first_import(program) is None:
+        return
     changes = ModuleChanges(program.module)
     torch = torch_name(program, changes)
     regions = Regions(program, changes, f"{torch}.cuda.amp.autocast")

@@ -57,7 +57,12 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
                 instead = _FUNCTION.format(device=site.target.device.expression)
             yield site.remark(Kind.TODO, _UNCLEAR.format(instead=instead))
     elif isinstance(node, ast.Constant) and node.value == "cuda" and names_called_method(site):
-        yield from _at_string(site, node)
+        if site.target.is_portable:
+            yield site.remark(Kind.TODO, _PORTABLE.format(device=site.target.device.expression))
+            return
+        edits = respell(site.module, node, "cuda", Spelling(word=site.target.vendor.tensor_method))
+        if edits:
+            yield site.change(_CHANGED.format(device=site.target.device.word), *edits)
 
 
 def names_called_method(site: AnySite) -> bool:
@@ -124,15 +129,6 @@ def _at_attribute(site: Site[ast.expr], node: ast.Attribute) -> Proposal:
         return site.remark(Kind.TODO, _PORTABLE.format(device=site.target.device.expression))
     edit = site.module.attribute_replacement(node, site.target.vendor.tensor_method)
     return site.change(_CHANGED.format(device=site.target.device.word), edit)
-
-
-def _at_string(site: Site[ast.expr], node: ast.Constant) -> Iterator[Proposal]:
-    if site.target.is_portable:
-        yield site.remark(Kind.TODO, _PORTABLE.format(device=site.target.device.expression))
-        return
-    edits = respell(site.module, node, "cuda", Spelling(word=site.target.vendor.tensor_method))
-    if edits:
-        yield site.change(_CHANGED.format(device=site.target.device.word), *edits)
 
 
 RULE = Rule(

@@ -56,51 +56,39 @@ _COMMAND = Text(
 
 
 def _check(site: Site[ast.AST]) -> Iterator[Proposal]:
-    if isinstance(site.node, ast.keyword):
-        yield from _check_keyword(site)
-        return
     node = site.node
+    if isinstance(node, ast.keyword):  # dict(os.environ, CUDA_VISIBLE_DEVICES="0")
+        if VARIABLE.match(node.arg or ""):
+            yield from _renamed(site, node.arg or "")
+        return
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return
     if isinstance(site.parent, ast.Expr) or is_message(site):
         return
     if VARIABLE.match(node.value) and not isinstance(site.parent, ast.JoinedStr):
-        yield from _named(site, node.value, node)
+        if node.value != "CUDA_VISIBLE_DEVICES" and not _reaches_environment(site):
+            yield site.remark(Kind.INFO, _NOT_ENVIRONMENT)
+        else:
+            yield from _renamed(site, node.value)
     elif match := _IN_COMMAND.search(node.value):
         new = mapped_variable(site.target.vendor, match.group(1)) or "-"
         yield site.remark(Kind.TODO, _COMMAND.format(old=match.group(1), new=new))
 
 
-def _named(site: Site[ast.AST], name: str, node: ast.Constant) -> Iterator[Proposal]:
-    if name != "CUDA_VISIBLE_DEVICES" and not _reaches_environment(site):
-        yield site.remark(Kind.INFO, _NOT_ENVIRONMENT)
-        return
+def _renamed(site: Site[ast.AST], name: str) -> Iterator[Proposal]:
     remark = _remark(site, name)
     if remark is not None:
         yield remark
         return
     new = mapped_variable(site.target.vendor, name) or ""
-    edits = rewrite_inside(site.module, node, [(name, new)])
+    edits: list[Edit] = []
+    if isinstance(site.node, ast.Constant):
+        edits = rewrite_inside(site.module, site.node, [(name, new)])
+    elif called_name(site.parent) in ("dict", "update", "setenv", "patch"):
+        start = site.module.start(site.node)
+        edits = [Edit(start, start + len(name), new)]
     if edits:
         yield site.change(RENAMED.format(new=new), *edits, needs_prelude=False)
-
-
-def _check_keyword(site: Site[ast.AST]) -> Iterator[Proposal]:
-    """dict(os.environ, CUDA_VISIBLE_DEVICES="0")"""
-    keyword = site.node
-    assert isinstance(keyword, ast.keyword)
-    name = keyword.arg or ""
-    if not VARIABLE.match(name):
-        return
-    remark = _remark(site, name)
-    called = called_name(site.parent)
-    if remark is not None or called not in ("dict", "update", "setenv", "patch"):
-        if remark is not None:
-            yield remark
-        return
-    new = mapped_variable(site.target.vendor, name) or ""
-    start = site.module.start(keyword)
-    yield site.change(RENAMED.format(new=new), Edit(start, start + len(name), new), needs_prelude=False)
 
 
 def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
@@ -133,8 +121,7 @@ def why_not_renamed(target: Target, name: str, same_values: frozenset[str]) -> t
 
 def _reaches_environment(site: Site[ast.AST]) -> bool:
     """Whether a string is used as the name of an environment variable, by what stands around it."""
-    names = (name for node in site.place.upwards() for name in _names_at(node))
-    return any(map(ENVIRONMENT.search, names))
+    return any(ENVIRONMENT.search(name) for node in site.place.upwards() for name in _names_at(node))
 
 
 def _names_at(node: ast.AST) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.source.edits import Edit
+from torchferry.source.names import dotted_name
 from torchferry.text import Text
 
 _FILLED = Text(
@@ -23,7 +24,7 @@ def _check(site: Site[ast.Assign]) -> Iterator[Proposal]:
     target = statement.targets[0]
     if len(statement.targets) > 1 or not isinstance(target, ast.Subscript) or not _is_number(statement.value):
         return
-    if not _is_name(target.value) or not _is_mask_of(site, target.slice, ast.unparse(target.value)):
+    if not dotted_name(target.value) or not _is_mask_of(site, target.slice, ast.unparse(target.value)):
         return
     module = site.module
     gaps = (
@@ -43,12 +44,6 @@ def _is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
-
-
-def _is_name(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def _is_mask_of(site: Site[ast.Assign], node: ast.expr, tensor: str) -> bool:

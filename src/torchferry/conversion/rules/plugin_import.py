@@ -158,17 +158,14 @@ def _imports_of_torch(context: FileContext) -> list[tuple[Scope, ImportNode]]:
         if is_torch and isinstance(node, (ast.Import, ast.ImportFrom)):
             found.append((unit.scope, node))
     found.sort(key=lambda item: item[1].lineno)
-    for_types = _lines_for_type_checkers(context.module.tree)
+    for_types = {
+        line
+        for node in context.module.tree.body
+        if isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for line in range(statement.lineno, (statement.end_lineno or 0) + 1)
+    }
     return [(scope, node) for scope, node in found if node.lineno not in for_types]
-
-
-def _lines_for_type_checkers(tree: ast.Module) -> set[int]:
-    lines: set[int] = set()
-    for node in tree.body:
-        if isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING":
-            for statement in node.body:
-                lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
-    return lines
 
 
 def _last_of_import_block(tree: ast.Module, first: ImportNode) -> ImportNode:

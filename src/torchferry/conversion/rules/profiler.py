@@ -47,7 +47,12 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         return None
     vendor = context.target.vendor
     if qualified == _CUDA:
-        return _activity(context)
+        if context.target.is_portable:
+            return Rename(_CUDA, "", Kind.TODO, _PORTABLE)
+        api = vendor.api(_CUDA)
+        if api.support is Support.RENAMED:
+            return Rename(_CUDA, api.name, Kind.CHANGE, _ACTIVITY)
+        return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company_name))
     name = qualified[len("torch.profiler.") :].partition(".")[0]
     if name not in _OWN_PROFILER or not _gets_own_profiler(context):
         return None
@@ -61,16 +66,6 @@ def _gets_own_profiler(context: FileContext) -> bool:
     vendor = context.target.vendor
     has_own = vendor.profiler_module and vendor.profiler_module.partition(".")[0] == vendor.plugin
     return bool(has_own) and b"ProfilerActivity.CUDA" in context.module.data
-
-
-def _activity(context: FileContext) -> Rename:
-    vendor = context.target.vendor
-    if context.target.is_portable:
-        return Rename(_CUDA, "", Kind.TODO, _PORTABLE)
-    api = vendor.api(_CUDA)
-    if api.support is Support.RENAMED:
-        return Rename(_CUDA, api.name, Kind.CHANGE, _ACTIVITY)
-    return Rename(_CUDA, "", Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company_name))
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:

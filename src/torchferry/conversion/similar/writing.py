@@ -164,10 +164,7 @@ def _is_repeatable(site: Site[ast.Call], node: ast.expr) -> bool:
         index = node.slice
         parts = [index.left, index.right] if isinstance(index, ast.BinOp) else [index]
         return all(_is_repeatable(site, part) for part in (node.value, *parts))
-    inner: ast.expr = node
-    while isinstance(inner, ast.Attribute):
-        inner = inner.value
-    if not isinstance(inner, ast.Name):
+    if not dotted_name(node):
         return False
     qualified = site.qualified(node)
     return not qualified or find_rename(site.context, qualified) is None

@@ -95,21 +95,17 @@ def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
         if not VARIABLE.match(name):
             continue
         values = [item.value for item in words[index + 1 :]] if is_old_form else [word.value[len(name) + 1 :]]
-        _variable(draft, instruction, name, word, " ".join(values))
+        if instruction == "ARG":
+            # What an argument of the build is for, the commands that use it say.
+            draft.say(DOCKERFILE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
+            continue
+        assigned = decide_variable(draft.target, name, None if word.is_dynamic else " ".join(values))
+        draft.settle(DOCKERFILE, assigned, word.start, word.end, (word.start, word.start + len(name)))
     for reference in script.references:
         decision = decide_variable(draft.target, reference.name) if VARIABLE.match(reference.name) else None
         if decision is not None and decision.kind is Kind.CHANGE:
             span = (reference.start, reference.end)
             draft.settle(DOCKERFILE, decision, *span, span)
-
-
-def _variable(draft: Draft, instruction: str, name: str, word: Word, value: str) -> None:
-    if instruction == "ARG":
-        # What an argument of the build is for, the commands that use it say.
-        draft.say(DOCKERFILE, Kind.TODO, word.start, word.end, _ARGUMENT.format(name=name))
-        return
-    decision = decide_variable(draft.target, name, None if word.is_dynamic else value)
-    draft.settle(DOCKERFILE, decision, word.start, word.end, (word.start, word.start + len(name)))
 
 
 def _commands(draft: Draft, start: int, end: int) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from dataclasses import dataclass, field, replace
+
+from torchferry.source.module import ParseError, parse_module
 
 # Which lines begin a statement, for code that Python's own tokenizer can't read.
 
@@ -142,13 +142,9 @@ def read_cell(source: str) -> CellReading:
 
 def _why_unreadable(code: str) -> tuple[str, int] | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(code)
-    except SyntaxError as error:
-        return error.msg or "invalid syntax", (error.lineno or 1) - 1
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or type(error).__name__, 0
+        parse_module(code)
+    except ParseError as error:
+        return str(error), error.line - 1
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rule import report_rule
@@ -50,15 +49,8 @@ def is_native_of_interest(name: str, data: bytes) -> bool:
     return name.endswith(_CPP_SUFFIXES) and any(mark in data for mark in _MARKS)
 
 
-class NativeOp(NamedTuple):
-    """One registration."""
-
-    name: str  # with its namespace, where it has one: my_ops::nms
-    line: int
-
-
-def find_native_ops(text: str) -> Iterator[NativeOp]:
-    """The operators that a source file registers, in order; one that several lines register is told once."""
+def find_native_ops(text: str) -> Iterator[tuple[str, int]]:
+    """The operators that a source file registers, each once with its line; by namespace where it has one: my_ops::nms."""
     code = _NOT_CODE.sub(_blanked, text)
     seen: set[str] = set()
     for block in _BLOCK.finditer(code):
@@ -69,7 +61,7 @@ def find_native_ops(text: str) -> Iterator[NativeOp]:
             full = name if "::" in name else space + name
             if full not in seen:
                 seen.add(full)
-                yield NativeOp(full, code.count("\n", 0, match.start("name")) + 1)
+                yield full, code.count("\n", 0, match.start("name")) + 1
 
 
 def _blanked(match: re.Match[str]) -> str:
@@ -100,8 +92,8 @@ def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
     is_cuda = path.endswith(CUDA_SUFFIXES) or re.search(r"(?i)cuda", text) is not None
     how = f" ({vendor.extension})" if vendor.extension else ""
     findings: list[Finding] = []
-    for op in find_native_ops(text):
-        message = (_PORT if is_cuda else _CPU).format(name=op.name, company=vendor.company_name, how=how)
+    for name, line in find_native_ops(text):
+        message = (_PORT if is_cuda else _CPU).format(name=name, company=vendor.company_name, how=how)
         kind = Kind.TODO if is_cuda else Kind.INFO
-        findings.append(Finding(NATIVE_OP.id, kind, path, op.line, 1, op.name, "", message, target.name))
+        findings.append(Finding(NATIVE_OP.id, kind, path, line, 1, name, "", message, target.name))
     return findings
