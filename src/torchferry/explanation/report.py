@@ -398,19 +398,14 @@ def _notes(explanation: Explanation) -> Iterator[Text]:
     for log in explanation.logs:
         if log.damage:
             yield _DAMAGED.format(file=log.name, why=log.damage, lines=f"{log.lines:,}")
-    yield from _about_times(explanation)
+    first = [failure.finding for failure in explanation.failures[:2]]
+    if len(first) == 2 and first[0].source != first[1].source and None not in (first[0].time, first[1].time):
+        apart = abs((first[1].time or 0) - (first[0].time or 0))
+        if apart < 1:
+            yield _CLOSE.format(seconds=f"{apart:.3f}")
     only_counted = sum(log.only_counted for log in explanation.logs)
     if only_counted:
         yield _ONLY_COUNTED.format(count=f"{only_counted:,}")
     left_out = sum(log.left_out for log in explanation.logs)
     if left_out:
         yield _LEFT_OUT.format(count=left_out)
-
-
-def _about_times(explanation: Explanation) -> Iterator[Text]:
-    first = [failure.finding for failure in explanation.failures[:2]]
-    if len(first) < 2 or first[0].source == first[1].source or None in (first[0].time, first[1].time):
-        return
-    apart = abs((first[1].time or 0) - (first[0].time or 0))
-    if apart < 1:
-        yield _CLOSE.format(seconds=f"{apart:.3f}")

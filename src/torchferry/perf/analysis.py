@@ -423,17 +423,16 @@ def analyze_paths(
     on_progress: Show | None = None,
 ) -> RunsReport:
     """Analyze the run that these files and folders are of, by these detectors, and compare it with the baseline."""
-    wanted = _wanted_detectors(only, ignore)
+    known = [*(detector.id for detector in registry.DETECTORS), ranks.ID]
+    chosen, left_out = _detector_ids(only, known), _detector_ids(ignore, known)
+
+    def wanted(name: str) -> bool:
+        return (not chosen or name in chosen) and name not in left_out
+
     runs = _of_rank(open_runs(paths, on_progress), rank)
     others = open_runs([baseline], on_progress) if baseline else []
     analyses = [analyze(run, wanted) for run in runs]
     return RunsReport(_with_ranks(analyses, runs, wanted), tuple(_compared(runs, others)), top)
-
-
-def _wanted_detectors(only: Sequence[str], ignore: Sequence[str]) -> Callable[[str], bool]:
-    known = [*(detector.id for detector in registry.DETECTORS), ranks.ID]
-    chosen, left_out = _detector_ids(only, known), _detector_ids(ignore, known)
-    return lambda name: (not chosen or name in chosen) and name not in left_out
 
 
 def _detector_ids(given: Sequence[str], known: Sequence[str]) -> set[str]:

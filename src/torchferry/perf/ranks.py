@@ -56,7 +56,9 @@ class _RankRun(NamedTuple):
 def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
     """Compare the processes of one run, by what each does in a step apart from communication."""
     ranks = [rank for at, run in enumerate(runs) if (rank := _rank(run, at)) is not None]
-    if len(ranks) < 2 or not _wait_for_each_other(ranks):
+    # Processes that a program starts for other ends have no ranks of their own, and do not communicate.
+    communicate = any(rank.parts.get(TimePart.COMMUNICATION) for rank in ranks)
+    if len(ranks) < 2 or not communicate or len({rank.number for rank in ranks}) < len(ranks):
         return
     slowest = max(ranks, key=lambda rank: rank.work)
     mean = sum(rank.work for rank in ranks) / len(ranks)
@@ -78,12 +80,6 @@ def _rank(run: Run, at: int) -> _RankRun | None:
     step = trace.seconds / steps
     work = step - parts.get(TimePart.COMMUNICATION, 0.0)
     return _RankRun(at if run.rank is None else run.rank, run.sources[0], step, work, parts)
-
-
-def _wait_for_each_other(ranks: list[_RankRun]) -> bool:
-    """Processes that a program starts for other ends have no ranks of their own, and do not communicate."""
-    communicate = any(rank.parts.get(TimePart.COMMUNICATION) for rank in ranks)
-    return communicate and len({rank.number for rank in ranks}) == len(ranks)
 
 
 def _remedy(slowest: _RankRun, ranks: list[_RankRun]) -> Text:

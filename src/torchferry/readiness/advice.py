@@ -81,12 +81,18 @@ class Adviser:
             return ()
         if support is OperatorSupport.LIMITED:
             return tuple(self._other_dtypes(name, use))
-        return (
-            *self._vendor_operators(name),
-            *self._compositions(name),
-            *self._versions(name),
-            _on_cpu(use, support),
-        )
+        if use.site.phase is Phase.BACKWARD:
+            on_cpu = Advice(Remedy.KEEP_ON_CPU, BACKWARD_ON_CPU)
+        else:
+            text = STAYS_ON_CPU if support is OperatorSupport.FALLBACK else KEEP_ON_CPU
+            on_cpu = Advice(Remedy.KEEP_ON_CPU, text, _code_on_cpu(use.signature))
+        compositions = []
+        for composition in compositions_for(name):
+            if all(self._has(used, self._table.version) for used in composition.uses):
+                sentence = COMPOSITION_IF if composition.condition.en else COMPOSITION
+                text = sentence.format(name=composition.name, condition=composition.condition)
+                compositions.append(Advice(Remedy.COMPOSITION, text, composition.python, COMPOSITION_SOURCE))
+        return (*self._vendor_operators(name), *compositions, *self._versions(name), on_cpu)
 
     def _versions(self, name: str) -> Iterator[Advice]:
         versions = [version for version in self._table.ops.versions if version != self._table.version]
@@ -96,13 +102,6 @@ class Adviser:
             yield Advice(
                 Remedy.OTHER_VERSION, OTHER_VERSION.format(versions=", ".join(others)), source=source
             )
-
-    def _compositions(self, name: str) -> Iterator[Advice]:
-        for composition in compositions_for(name):
-            if all(self._has(used, self._table.version) for used in composition.uses):
-                sentence = COMPOSITION_IF if composition.condition.en else COMPOSITION
-                text = sentence.format(name=composition.name, condition=composition.condition)
-                yield Advice(Remedy.COMPOSITION, text, composition.python, COMPOSITION_SOURCE)
 
     def _vendor_operators(self, name: str) -> Iterator[Advice]:
         """From the vendor's table of similar functions, those that are its own."""
@@ -137,13 +136,6 @@ class Adviser:
                 has = basis not in (SupportBasis.ABSENT, SupportBasis.UNKNOWN)
             self._known[name, version] = has
         return self._known[name, version]
-
-
-def _on_cpu(use: Use, support: OperatorSupport) -> Advice:
-    if use.site.phase is Phase.BACKWARD:
-        return Advice(Remedy.KEEP_ON_CPU, BACKWARD_ON_CPU)
-    text = STAYS_ON_CPU if support is OperatorSupport.FALLBACK else KEEP_ON_CPU
-    return Advice(Remedy.KEEP_ON_CPU, text, _code_on_cpu(use.signature))
 
 
 def _code_on_cpu(signature: Signature) -> str:

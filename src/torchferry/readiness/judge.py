@@ -119,6 +119,7 @@ def dtype_limit(
 ) -> Text | None:
     """Why the dtypes of a call are a problem; None if they are none. `allowed` are those of the kernel, empty: any."""
     inputs = [spec.dtype for spec in use.signature.inputs]
+    name = use.operator.partition("::")[2]
     if allowed and inputs and inputs[0] not in allowed:
         return DTYPE_OF_OPERATOR.format(allowed=", ".join(allowed), dtype=inputs[0])
     for dtype in use.signature.dtypes:
@@ -127,7 +128,9 @@ def dtype_limit(
             continue
         if limit.narrowing is Narrowing.REFUSED:
             return DTYPE_REFUSED.format(dtype=dtype)
-        if limit.narrowing is Narrowing.COMPUTED_AS and not _only_moves(use):
+        # Nothing is computed with the values where a factory makes them (empty, zeros), or they stay as they are.
+        keeps_values = not inputs or _is_cast(use) or moves_data(name) or matches(name, _VIEWS_AND_COPIES)
+        if limit.narrowing is Narrowing.COMPUTED_AS and not keeps_values:
             return DTYPE_NARROWER.format(dtype=dtype, becomes=limit.becomes)
         is_result = dtype in [spec.dtype for spec in use.signature.outputs] and dtype not in inputs
         if limit.narrowing is Narrowing.CAST_AS and is_result and _is_cast(use):
@@ -137,13 +140,6 @@ def dtype_limit(
 
 def _is_cast(use: Use) -> bool:
     return use.operator.partition("::")[2].partition(".")[0] in _CASTS
-
-
-def _only_moves(use: Use) -> bool:
-    """Whether the call computes nothing with the values: they stay as they are."""
-    name = use.operator.partition("::")[2]
-    is_made = not use.signature.inputs  # by a factory: empty, zeros
-    return _is_cast(use) or is_made or moves_data(name) or matches(name, _VIEWS_AND_COPIES)
 
 
 _Called = tuple[OperatorSite, str]  # where, as if from the program itself, and the operator

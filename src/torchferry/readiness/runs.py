@@ -79,7 +79,12 @@ def capture_program(
         files = sorted(Path(folder).glob(f"*{SUFFIX}"))
         captures = [capture_json.load(file.read_text("utf-8"), file.name) for file in files]
     if not captures:
-        raise RunError(_nothing_called(program, ending.exit_code, ending.out_of_time))
+        how = "ended without calling an operator of PyTorch; is it the program that trains?"
+        if ending.out_of_time:
+            how = "took longer than --timeout allows, and no operator was seen"
+        elif ending.exit_code:
+            how = f"ended with exit code {ending.exit_code} before it called an operator; its output is above"
+        raise RunError(f"{program.target}: {how}")
     capture = merged(captures)
     notes = [*capture.notes]
     if not capture.steps:
@@ -88,14 +93,6 @@ def capture_program(
     if ending.exit_code and (steps is None or capture.steps < steps):
         notes.append(ENDED_ILL)
     return replace(capture, notes=tuple(notes))
-
-
-def _nothing_called(program: Program, exit_code: int, out_of_time: bool) -> str:
-    if out_of_time:
-        return f"{program.target}: took longer than --timeout allows, and no operator was seen"
-    if exit_code:
-        return f"{program.target}: ended with exit code {exit_code} before it called an operator; its output is above"
-    return f"{program.target}: ended without calling an operator of PyTorch; is it the program that trains?"
 
 
 def capture_model(request: ModelRequest, place: Place | None = None, timeout: float | None = None) -> Capture:

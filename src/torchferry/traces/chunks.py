@@ -172,20 +172,17 @@ class Chunks:
     def _more(self) -> bytes:
         try:
             if self._source is None:
-                self._source = self._opened()
+                assert self._file is not None
+                if self._file.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    self._source = codecs.EncodedFile(self._file, "utf-8", "utf-16", "replace")
+                else:
+                    self._source = unpacked(self._file)
             block = self._source.read(BLOCK)
         except OSError as error:
             raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
         if isinstance(self._source, Unpacking):
             self.is_cut_short |= self._source.is_cut_short
         return block
-
-    def _opened(self) -> BufferedReader | Unpacking | codecs.StreamRecoder:
-        """The file as UTF-8, whatever it is packed in."""
-        assert self._file is not None
-        if self._file.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return codecs.EncodedFile(self._file, "utf-8", "utf-16", "replace")
-        return unpacked(self._file)
 
     def _find_list(self) -> None:
         self._buffer = self._more().removeprefix(codecs.BOM_UTF8)
@@ -219,14 +216,10 @@ class Chunks:
             yield text[:cut]
         if tail.events:
             yield tail.events
-        self._close(tail.rest)
-
-    def _close(self, tail: bytes) -> None:
-        if tail[:1] != b"]":
+        if not tail.rest.startswith(b"]"):
             self.is_cut_short = True
-            return
-        rest = tail[1:].strip()
-        if self.is_object:
+        elif self.is_object:
+            rest = tail.rest[1:].strip()
             self.about.update(_object(b"{" + rest.lstrip(b",")))
             self.is_cut_short |= not rest.endswith(b"}")
 

@@ -103,20 +103,16 @@ def nanoseconds(times: Sequence[Any]) -> Ints:
     if numbers.dtype.kind in "iu" and numbers.size:
         return np.where(np.abs(numbers) < _LONGEST // 1000, numbers.astype(np.int64) * 1000, INVALID)
     if numbers.dtype.kind == "f":
-        return _of_floats(numbers)
+        valid = np.abs(numbers) < _LONGEST // 1000  # false for NaN
+        numbers = np.where(valid, numbers, 0.0)
+        whole = np.floor(numbers)
+        # microseconds and their fraction apart: together, as nanoseconds, they do not fit a float
+        found = whole.astype(np.int64) * 1000 + np.rint((numbers - whole) * 1000).astype(np.int64)
+        return np.where(valid, found, INVALID)
     is_text = numbers.dtype.kind == "U" and all(isinstance(time, str) for time in times)
-    if is_text and (found := _of_equal_texts(times)) is not None:
-        return found
+    if is_text and (equally_long := _of_equal_texts(times)) is not None:
+        return equally_long
     return np.fromiter((_of_one(time) for time in times), np.int64, len(times))
-
-
-def _of_floats(numbers: Any) -> Ints:
-    valid = np.abs(numbers) < _LONGEST // 1000  # false for NaN
-    numbers = np.where(valid, numbers, 0.0)
-    whole = np.floor(numbers)
-    # microseconds and their fraction apart: together, as nanoseconds, they do not fit a float
-    found = whole.astype(np.int64) * 1000 + np.rint((numbers - whole) * 1000).astype(np.int64)
-    return np.where(valid, found, INVALID)
 
 
 def _of_equal_texts(times: Sequence[str]) -> Ints | None:

@@ -83,7 +83,11 @@ class Decoder:
         for chunk in self._chunks:
             before = self.damaged
             events = self._decode(chunk)
-            if not self._is_exact and _has_long_fractions(events):
+            sample = events[:: max(1, len(events) // _SAMPLE)]
+            has_long_fractions = any(
+                isinstance(each.ts, float) and each.ts > _LARGEST_EXACT for each in sample
+            )
+            if not self._is_exact and has_long_fractions:
                 self._is_exact = True
                 self._decoder = msgspec.json.Decoder(list[ExactEvent], strict=False)
                 self.damaged = before
@@ -94,14 +98,13 @@ class Decoder:
         try:
             return self._decoder.decode(b"[" + chunk + b"]")
         except _UNREADABLE:
-            return list(self._one_by_one(chunk))
-
-    def _one_by_one(self, chunk: bytes) -> Iterator[TraceEvent]:
-        for piece in single_events(chunk):
-            try:
-                yield from self._decoder.decode(b"[" + piece + b"]")
-            except _UNREADABLE:
-                yield from self._repaired(piece)
+            found: list[TraceEvent] = []
+            for piece in single_events(chunk):
+                try:
+                    found += self._decoder.decode(b"[" + piece + b"]")
+                except _UNREADABLE:
+                    found += self._repaired(piece)
+            return found
 
     def _repaired(self, piece: bytes) -> Iterator[TraceEvent]:
         """Profilers write NaN, bytes that are no UTF-8, control characters, and numbers where texts are due."""
@@ -131,16 +134,8 @@ def _event(read: Any, kind: type[TraceEvent]) -> TraceEvent:
     for key in _NUMBERS & read["args"].keys():
         if not isinstance(read["args"][key], (int, float, str)):
             del read["args"][key]
-    return msgspec.json.Decoder(kind, strict=False).decode(_encoded(read))
-
-
-def _encoded(value: Any) -> bytes:
     try:
-        return msgspec.json.encode(value)
+        encoded = msgspec.json.encode(read)
     except UnicodeEncodeError:  # halves of characters
-        return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace")
-
-
-def _has_long_fractions(events: list[TraceEvent]) -> bool:
-    sample = events[:: max(1, len(events) // _SAMPLE)]
-    return any(isinstance(event.ts, float) and event.ts > _LARGEST_EXACT for event in sample)
+        encoded = json.dumps(read, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    return msgspec.json.Decoder(kind, strict=False).decode(encoded)

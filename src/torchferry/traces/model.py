@@ -46,18 +46,15 @@ class Nested(NamedTuple):
             if first == last:
                 continue
             asked = thread == number
-            row = np.searchsorted(events.start[first:last], time[asked], side="right") - 1 + first
-            found[asked] = self._outwards(np.where(row < first, -1, row), time[asked])
+            moments = time[asked]
+            row = np.searchsorted(events.start[first:last], moments, side="right") - 1 + first
+            row = np.where(row < first, -1, row)
+            while (
+                over := (row >= 0) & (events.end[row] < moments)
+            ).any():  # the first caller that was not over yet
+                row = np.where(over, self.parent[row], row)
+            found[asked] = row
         return found
-
-    def _outwards(self, rows: Ints, time: Ints) -> Ints:
-        """The first caller that was not over yet."""
-        ends = self.events.end
-        over = (rows >= 0) & (ends[rows] < time)
-        while over.any():
-            rows = np.where(over, self.parent[rows], rows)
-            over = (rows >= 0) & (ends[rows] < time)
-        return rows
 
     def outermost(self, wanted: Ints) -> Ints:
         """Of some rows those that lie in none of the others."""
@@ -267,11 +264,9 @@ class Trace:
         """For rows of `host`, the innermost line of the program that called; "" where it is not known."""
         if len(self.python):
             return self.places_at(self.host.thread[rows], self.host.start[rows])
-        return [self._place_in_stack(number) for number in self.host.stack[rows].tolist()]
-
-    def _place_in_stack(self, number: int) -> str:
-        stack = _decoded(self.raw_stacks[number]) if number >= 0 else None
-        return place_in_stack(stack) if isinstance(stack, str) else ""
+        numbers = self.host.stack[rows].tolist()
+        stacks = [_decoded(self.raw_stacks[number]) if number >= 0 else None for number in numbers]
+        return [place_in_stack(stack) if isinstance(stack, str) else "" for stack in stacks]
 
     def places_at(self, thread: Ints, time: Ints) -> list[str]:
         """For moments of threads, the innermost place in the program by Python's frames; "" where there are none."""

@@ -117,7 +117,11 @@ class Collector:
         if complete:
             self._add_complete(complete)
         if memory:
-            self._add_memory(memory)
+            args = [event.args or NO_ARGS for event in memory]
+            names = ("device_type", "device_id", "changed_by", "allocated", "reserved")
+            columns = [_numbers([getattr(each, name) for each in args]) for name in names]
+            table = np.stack([nanoseconds([event.ts for event in memory]), *columns], axis=1)
+            self.memory.append(table[table[:, 0] != INVALID])
         if flows:
             self._add_flows(flows)
 
@@ -197,13 +201,6 @@ class Collector:
             self.process_labels[process] = _text(args.labels)
         elif event.name == "thread_name":
             self.thread_names[process, _text(event.tid)] = _text(args.name)
-
-    def _add_memory(self, events: list[TraceEvent]) -> None:
-        args = [event.args or NO_ARGS for event in events]
-        names = ("device_type", "device_id", "changed_by", "allocated", "reserved")
-        columns = [_numbers([getattr(each, name) for each in args]) for name in names]
-        table = np.stack([nanoseconds([event.ts for event in events]), *columns], axis=1)
-        self.memory.append(table[table[:, 0] != INVALID])
 
 
 def _numbers(values: list[Any]) -> Ints:

@@ -116,18 +116,13 @@ def _candidates(
     ranks, order = torch.sort(ranks, descending=True, stable=True)
     region = torch.div(order, max(classes, 1), rounding_mode="floor")
     label = order - region * classes
-    clipped = _clipped(tensor, image_shape)
+    height, width = image_shape
+    left, top, right, bottom = tensor.reshape(-1, 4).unbind(1)
+    inside = (left.clamp(0, width), top.clamp(0, height), right.clamp(0, width), bottom.clamp(0, height))
+    clipped = torch.stack(inside, dim=1)
     picked = clipped.index_select(0, region if tensor.shape[1] == 4 else order)
     ordered = scores.flatten().index_select(0, order)
     return _CandidateBoxes(picked, torch.where(ranks == _NEVER, ranks, ordered), label, region)
-
-
-def _clipped(boxes: Tensor, image_shape: tuple[int, int]) -> Tensor:
-    """Boxes (N, 4) inside the image, one for each region, or for each region and class."""
-    height, width = image_shape
-    left, top, right, bottom = boxes.reshape(-1, 4).unbind(1)
-    inside = (left.clamp(0, width), top.clamp(0, height), right.clamp(0, width), bottom.clamp(0, height))
-    return torch.stack(inside, dim=1)
 
 
 def _best_apart(candidates: _CandidateBoxes, threshold: float, limit: int) -> Tensor:

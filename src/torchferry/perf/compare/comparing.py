@@ -94,7 +94,11 @@ class _Matcher:
             lambda entry: (name := _canonical_name(entry)) and (name, entry.key.shapes, entry.key.dtypes),
         )
         self._in_order(MatchKind.EQUIVALENT, _canonical_name)
-        self._by_caller()
+        # What is left under the same caller, the nearest first: devices split operators in different ways.
+        entries = (*self._baseline.values(), *self._compared.values())
+        for depth in range(max((len(each.callers) for each in entries), default=0)):
+            for key, mine, theirs in self._under_callers(depth):
+                self._take(MatchKind.CALLER, mine, theirs, key)
         self._equal(MatchKind.KERNEL, lambda entry: entry.key if entry.is_kernel else None)
         self._in_order(MatchKind.KERNEL, lambda entry: entry.key.operator if entry.is_kernel else None)
         self._found.extend(Matched(MatchKind.NONE, [entry], []) for entry in self._baseline.values())
@@ -114,13 +118,6 @@ class _Matcher:
                 continue
             for one, other in _aligned(mine, theirs):
                 self._take(match, [one], [other])
-
-    def _by_caller(self) -> None:
-        """What is left under the same caller, the nearest first: devices split operators in different ways."""
-        entries = (*self._baseline.values(), *self._compared.values())
-        for depth in range(max((len(each.callers) for each in entries), default=0)):
-            for key, mine, theirs in self._under_callers(depth):
-                self._take(MatchKind.CALLER, mine, theirs, key)
 
     def _under_callers(self, depth: int) -> list[tuple[CallKey, list[CallTimes], list[CallTimes]]]:
         """By the callers so many levels up in the baseline, at whatever level they are in the other run."""

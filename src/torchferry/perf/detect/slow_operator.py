@@ -18,7 +18,6 @@ from torchferry.perf.detect.model import NO_DEVICE, NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.roofline import Measured, Peaks, best_of_alike, kernel_work, peaks_of, reached, work_of
 from torchferry.perf.run import Run
-from torchferry.perf.tables.kernels import KernelTable
 from torchferry.text import Text
 from torchferry.traces.model import Trace
 
@@ -96,7 +95,11 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     if run.trace is not None and run.trace.has_shapes and not run.trace.is_host_only:
         candidates = list(_of_trace(run.trace))
     elif run.kernels is not None:
-        candidates = list(_of_table(run.kernels))
+        for group in run.kernels.groups:
+            work = kernel_work(group.type, group.signature)
+            if work is not None and work.nbytes:
+                measured = Measured(group.type, work, group.seconds / group.calls)
+                candidates.append(_Candidate(measured, kernel_evidence(run.kernels, group)))
     found = list(_beside_peaks(candidates, peaks) if peaks else _beside_others(candidates))
     gain = sum(each.saved for each in found)
     if gain < LEAST_GAIN:
@@ -128,14 +131,6 @@ def _of_trace(trace: Trace) -> Iterator[_Candidate]:
         if work is not None and work.nbytes:
             measured = Measured(group.operator, work, group.time / group.calls / 1e9)
             yield _Candidate(measured, as_evidence(trace, group))
-
-
-def _of_table(table: KernelTable) -> Iterator[_Candidate]:
-    for group in table.groups:
-        work = kernel_work(group.type, group.signature)
-        if work is not None and work.nbytes:
-            measured = Measured(group.type, work, group.seconds / group.calls)
-            yield _Candidate(measured, kernel_evidence(table, group))
 
 
 def _beside_peaks(candidates: list[_Candidate], peaks: Peaks) -> Iterator[_Slow]:

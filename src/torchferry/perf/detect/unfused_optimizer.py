@@ -103,8 +103,11 @@ def _calls(trace: Trace) -> _OptimizerCalls:
     names = trace.host.name[rows]
     single = rows[np.isin(names, trace.names_like(_SINGLE))]
     whole = int(np.isin(names, trace.names_like(_WHOLE)).sum())
-    parameters = per_step(trace, _parameters(trace, single, len(accumulated)))
-    return _OptimizerCalls(steps, single, whole, parameters)
+    # Every parameter has its turn with each operator, some twice; gradients may be accumulated several times.
+    _, counts = np.unique(trace.host.name[single], return_counts=True)
+    typical = float(np.median(counts)) if len(counts) else 0.0
+    parameters = min(len(accumulated), typical) if len(accumulated) else typical
+    return _OptimizerCalls(steps, single, whole, per_step(trace, parameters))
 
 
 def _without_closures(steps: Columns, accumulated: Columns) -> Columns:
@@ -115,13 +118,6 @@ def _without_closures(steps: Columns, accumulated: Columns) -> Columns:
     last = ends[np.maximum(np.searchsorted(ends, steps.end, side="right") - 1, 0)]
     begins = np.where((last > steps.start) & (last <= steps.end), last, steps.start)
     return replace(steps, start=begins, duration=steps.end - begins)
-
-
-def _parameters(trace: Trace, single: Ints, accumulated: int) -> float:
-    """Every parameter has its turn with each operator, some twice; gradients may be accumulated several times."""
-    _, counts = np.unique(trace.host.name[single], return_counts=True)
-    typical = float(np.median(counts)) if len(counts) else 0.0
-    return min(accumulated, typical) if accumulated else typical
 
 
 def _remedies(optimizer: str, on_host: bool, vendor: Vendor | None) -> tuple[Text, ...]:

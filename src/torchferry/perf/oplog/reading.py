@@ -366,20 +366,16 @@ class Counter:
         text = hit.line[hit.at :]
         seen = self._seen.get(text)
         if seen is None:
-            seen = self._remember(text, hit.line)
+            first, _, rest = decoded(text).partition(",")
+            kind = first.strip()
+            if len(self._seen) < MAX_SIGNATURES:
+                seen = self._seen[text] = _SameText(kind, rest[1:], cut=self._forms.is_cut(hit.line))
+            else:
+                self._uncounted[kind] = self._uncounted.get(kind, 0) + 1
         self._last[header.process, header.thread] = seen
         if seen is not None:
             seen.calls += 1
             seen.summarized += self._forms.is_summarized(hit.line)
-
-    def _remember(self, text: bytes, line: bytes) -> _SameText | None:
-        first, _, rest = decoded(text).partition(",")
-        kind = first.strip()
-        if len(self._seen) >= MAX_SIGNATURES:
-            self._uncounted[kind] = self._uncounted.get(kind, 0) + 1
-            return None
-        seen = self._seen[text] = _SameText(kind, rest[1:], cut=self._forms.is_cut(line))
-        return seen
 
     def _compile(self, line: bytes, header: LineHeader, process: _Process) -> None:
         found = self._forms.compiled(line)

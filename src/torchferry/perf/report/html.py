@@ -344,11 +344,16 @@ def to_html(report: RunsReport, options: Options) -> str:
     shown = report.analyses[sentences.slowest(report.analyses)]
     file = PurePath(shown.sources[0]).name if shown.sources else "TorchFerry"
     name = one_line(" ".join(shown.command) or file)
+    heading = escaped(name)
+    if report.comparisons:
+        baseline = report.comparisons[0].baseline.sources
+        other = PurePath(baseline[0]).name if baseline else ""
+        heading += f' <span class="arrow">↔</span> {escaped(one_line(other))}'
     return whole_page(
         name,
         _sections(report, shown),
         language=options.language,
-        heading=_heading(report, name),
+        heading=heading,
         overview=overview(report.analyses, shown),
         package=str(__package__),
         styles=["analyze.css"],
@@ -370,14 +375,6 @@ def _sections(report: RunsReport, shown: Analysis) -> Iterator[str]:
     yield _about(shown)
 
 
-def _heading(report: RunsReport, name: str) -> str:
-    if not report.comparisons:
-        return escaped(name)
-    baseline = report.comparisons[0].baseline.sources
-    other = PurePath(baseline[0]).name if baseline else ""
-    return f'{escaped(name)} <span class="arrow">↔</span> {escaped(one_line(other))}'
-
-
 def _about(analysis: Analysis) -> str:
     """Where the figures come from, what was looked for and what could not be."""
     rows = [
@@ -394,14 +391,14 @@ def _about(analysis: Analysis) -> str:
     ]
     return section(
         Text("The run", "本次运行"),
-        facts([both(name), both(_one_line(value))] for name, value in rows if value.en),
+        facts(
+            [both(name), both(Text(one_line(value.en), one_line(value.zh)))]
+            for name, value in rows
+            if value.en
+        ),
         "about",
     )
 
 
 def _plain(text: str) -> Text:
     return Text(text, text)
-
-
-def _one_line(text: Text) -> Text:
-    return Text(one_line(text.en), one_line(text.zh))

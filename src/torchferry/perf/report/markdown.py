@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchferry.perf.compare.model import RunComparison
-from torchferry.perf.model import Analysis, Diagnosis
+from torchferry.perf.model import Diagnosis
 from torchferry.perf.report import sentences, tables, words
 from torchferry.perf.report.sentences import LONGEST_NAME, RunsReport
 from torchferry.report.formats import Options
@@ -38,7 +37,11 @@ class _Lines:
         yield from (f"- {self._say(text)}" for text in [*said, *sentences.about(shown)])
         yield from (f"- {code(source)}" for source in shown.sources)
         for each in self._report.comparisons:
-            yield from self._comparison(each)
+            yield from ("", f"## {self._say(words.COMPARISON)}", "")
+            yield from (f"- {self._say(text)}" for text in [*sentences.comparison(each), *each.notes])
+            yield from self._table(tables.compared_parts(each))
+            for _, title, pairs in tables.pairs_of(each):
+                yield from self._titled(tables.pairs(title, pairs, says_exact=True), "###")
         if len(analyses) > 1:
             yield from self._titled(tables.ranks(analyses))
         yield from self._titled(tables.parts(shown))
@@ -46,7 +49,13 @@ class _Lines:
             yield from self._diagnosis(number, diagnosis)
         yield from self._titled(tables.operators(shown).without_empty_columns())
         yield from self._titled(tables.kernels(shown))
-        yield from self._end(shown)
+        missing = [
+            f"- {self._say(words.NOT_CHECKED)}: {code(name)} ({self._say(why)})"
+            for name, why in sentences.unchecked_by_reason(shown)
+        ]
+        notes = [f"- {self._say(words.NOTE)}: {self._say(note)}" for note in shown.notes]
+        if missing or notes:
+            yield from ("", *missing, *notes)
 
     def _titled(self, table: Table, level: str = "##") -> Iterator[str]:
         if table.rows:
@@ -66,19 +75,3 @@ class _Lines:
         gain = sentences.gain(diagnosis)
         if gain:
             yield f"- {self._say(words.GAIN)}: {self._say(gain)}"
-
-    def _comparison(self, comparison: RunComparison) -> Iterator[str]:
-        yield from ("", f"## {self._say(words.COMPARISON)}", "")
-        yield from (f"- {self._say(text)}" for text in [*sentences.comparison(comparison), *comparison.notes])
-        yield from self._table(tables.compared_parts(comparison))
-        for _, title, pairs in tables.pairs_of(comparison):
-            yield from self._titled(tables.pairs(title, pairs, says_exact=True), "###")
-
-    def _end(self, analysis: Analysis) -> Iterator[str]:
-        missing = [
-            f"- {self._say(words.NOT_CHECKED)}: {code(name)} ({self._say(why)})"
-            for name, why in sentences.unchecked_by_reason(analysis)
-        ]
-        notes = [f"- {self._say(words.NOTE)}: {self._say(note)}" for note in analysis.notes]
-        if missing or notes:
-            yield from ("", *missing, *notes)

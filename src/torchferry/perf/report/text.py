@@ -43,7 +43,12 @@ def _all(report: RunsReport, lines: Words) -> list[RenderableType]:
     if len(analyses) > 1:
         parts += [lines.plain(sentences.ranks(analyses), "bold")]
     rank = sentences.rank_name(shown, sentences.slowest(analyses))
-    parts += _verdict(shown, lines, f"rank {rank}: " if len(analyses) > 1 else "")
+    prefix = f"rank {rank}: " if len(analyses) > 1 else ""
+    head, *rest = sentences.verdict(shown)
+    parts += [plain(prefix + lines.say(head), sentences.grade(shown).style), *map(lines.plain, rest)]
+    facts = [lines.say(text) for text in sentences.about(shown)]
+    facts += [f"torch {shown.torch}"] if shown.torch else []
+    parts += [plain(" · ".join(facts), "dim")]
     for each in report.comparisons:
         parts += _comparison(each, lines)
     if len(analyses) > 1:
@@ -53,16 +58,12 @@ def _all(report: RunsReport, lines: Words) -> list[RenderableType]:
         parts += _diagnosis(number, diagnosis, lines)
     parts += _listing(tables.operators(shown), lines, limit=lines.limit)
     parts += _listing(tables.kernels(shown), lines, limit=lines.limit)
-    return parts + _end(shown, lines)
-
-
-def _verdict(analysis: Analysis, lines: Words, prefix: str) -> list[RenderableType]:
-    head, *rest = sentences.verdict(analysis)
-    found: list[RenderableType] = [plain(prefix + lines.say(head), sentences.grade(analysis).style)]
-    found += [lines.plain(text) for text in rest]
-    facts = [lines.say(text) for text in sentences.about(analysis)]
-    facts += [f"torch {analysis.torch}"] if analysis.torch else []
-    return [*found, plain(" · ".join(facts), "dim")]
+    missing = [
+        plain(f"{lines.say(words.NOT_CHECKED)}: {name} ({lines.say(why)})", "dim")
+        for name, why in sentences.unchecked_by_reason(shown)
+    ]
+    notes = [lines.note(words.NOTE, note) for note in shown.notes]
+    return [*parts, "", *missing, *notes] if missing or notes else parts
 
 
 def _listing(
@@ -117,13 +118,3 @@ def _diagnosis(number: int, diagnosis: Diagnosis, lines: Words) -> list[Renderab
     found += [plain(f"   → {lines.say(remedy)}") for remedy in diagnosis.remedies]
     gain = sentences.gain(diagnosis)
     return [*found, plain(f"   {lines.say(words.GAIN)}: {lines.say(gain)}", "dim")] if gain else found
-
-
-def _end(analysis: Analysis, lines: Words) -> list[RenderableType]:
-    """What could not be looked at, and why."""
-    missing = [
-        plain(f"{lines.say(words.NOT_CHECKED)}: {name} ({lines.say(why)})", "dim")
-        for name, why in sentences.unchecked_by_reason(analysis)
-    ]
-    notes = [lines.note(words.NOTE, note) for note in analysis.notes]
-    return ["", *missing, *notes] if missing or notes else []

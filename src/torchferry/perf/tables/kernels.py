@@ -212,7 +212,10 @@ class _ColumnReader:
         texts = {"name": self._name, "type": TYPE, "core": CORE, "state": STATE}
         ones = np.ones(len(batch), np.int64)
         return {
-            **{key: self._numbered(batch.texts(names)) for key, names in texts.items()},
+            **{
+                key: np.array([self._cells[cell] for cell in batch.texts(names)], np.int64)
+                for key, names in texts.items()
+            },
             "signature": self._signatures(batch),
             "start": batch.times(START),
             "duration": batch.times(self._duration),
@@ -220,9 +223,6 @@ class _ColumnReader:
             "stream": batch.numbers(("stream id",)),
             "calls": batch.numbers(COUNT).clip(min=0) if self._has_counts else ones,
         }
-
-    def _numbered(self, cells: tuple[str, ...]) -> Ints:
-        return np.array([self._cells[cell] for cell in cells], np.int64)
 
     def _signatures(self, batch: Batch) -> Ints:
         seen: dict[tuple[str, ...], int] = {}

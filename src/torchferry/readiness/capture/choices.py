@@ -40,7 +40,13 @@ class HostTensors(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func is torch.Tensor.cpu:
-            return _fetched(args[0], func(*args, **kwargs))
+            tensor, result = args[0], func(*args, **kwargs)
+            if result is tensor and not is_the_hosts(tensor):
+                result = tensor.view_as(
+                    tensor
+                )  # a tensor object of its own: the program may go on with the first
+            set_owner([result], True)
+            return result
         if func in _MOVES and owner_of(args[0]) is not False:
             return _moved(args[0], func(*args, **kwargs), (*args[1:], *kwargs.values()))
         if func in _device_constructors():
@@ -71,13 +77,6 @@ def _made(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Owner
     finally:
         mode.is_loading_data, mode.making = before
     set_owner([result], owner)
-    return result
-
-
-def _fetched(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    if result is tensor and not is_the_hosts(tensor):
-        result = tensor.view_as(tensor)  # a tensor object of its own: the program may go on with the first
-    set_owner([result], True)
     return result
 
 

@@ -158,8 +158,10 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
             set_owner([result], True)
             return result
         formula = None if any(call.func is func for call in self._calls()) else formula_of(func)
-        if formula is not None and not all(map(_is_plain, tensors)):
-            formula = None  # sparse, nested and quantized tensors have kernels of their own
+        if formula is not None and any(
+            each.layout is not torch.strided or each.is_nested or each.is_quantized for each in tensors
+        ):
+            formula = None  # they have kernels of their own
         watched = formula and self._watched(formula)
         undecided = self.making if owner is None else owner or None
         if undecided is None:
@@ -303,10 +305,6 @@ class CapturingMode(LocatingMode):  # type: ignore[no-untyped-call]
 def is_data_worker() -> bool:
     """Whether this process is one of a DataLoader: what they compute is the host's, on every machine."""
     return torch.utils.data.get_worker_info() is not None
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_quantized
 
 
 def _joined(model: str, path: str) -> str:

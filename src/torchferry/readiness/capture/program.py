@@ -22,7 +22,7 @@ from torchferry.readiness import capture_json
 from torchferry.readiness.capture.choices import DeviceChoices
 from torchferry.readiness.capture.mode import CapturingMode, is_data_worker
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
-from torchferry.readiness.model import Capture, Use
+from torchferry.readiness.model import Capture
 
 
 class Sight(Protocol):
@@ -150,7 +150,12 @@ class ProgramCapture:
             return
         self._is_over = True
         self._patches.take_back()
-        uses = tuple(use for use in self._mode.uses() if not _is_of_shapes_alone(use))
+        # What a program computes on the meta device, or with fake tensors, no device ever sees.
+        uses = tuple(
+            use
+            for use in self._mode.uses()
+            if {spec.device for spec in (*use.signature.inputs, *use.signature.outputs)} != {_META}
+        )
         if uses:
             capture = Capture(
                 program=self._settings.program,
@@ -165,9 +170,3 @@ class ProgramCapture:
             )
             path = Path(self._settings.folder) / f"{os.environ.get('RANK', '')}-{os.getpid()}{SUFFIX}"
             write_whole(path, capture_json.dump(capture).encode())
-
-
-def _is_of_shapes_alone(use: Use) -> bool:
-    """What a program computes on the meta device, or with fake tensors, no device ever sees."""
-    specs = [*use.signature.inputs, *use.signature.outputs]
-    return bool(specs) and all(spec.device == _META for spec in specs)

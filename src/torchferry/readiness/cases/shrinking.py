@@ -357,23 +357,17 @@ class _Search:
 
     def improve(self, simpler: Pass) -> bool:
         """Take the first simpler case that fails alike, again and again; whether there was one."""
-        improved = False
-        while self._step(simpler):
-            improved = True
-        return improved
+        first = self.case
+        candidates = simpler(self.case)
+        while self.has_trials_left and (candidate := next(candidates, None)) is not None:
+            if self._fails_alike(candidate):
+                self.case = candidate
+                candidates = simpler(candidate)
+        return self.case is not first
 
     def fails_again(self) -> bool:
         """Whether the case fails alike whenever it is run."""
         return all(failure_key(self._attempt(self.case)) == self._wanted for _ in range(AGAIN))
-
-    def _step(self, simpler: Pass) -> bool:
-        for candidate in simpler(self.case):
-            if not self.has_trials_left:
-                return False
-            if self._fails_alike(candidate):
-                self.case = candidate
-                return True
-        return False
 
     def _fails_alike(self, candidate: Case) -> bool:
         text = described_call(candidate)

@@ -137,7 +137,12 @@ def probe(file: str) -> TrialFacts:
         if drawing.draws:
             second = module.forward(module.operator(), module.inputs(), _CPU, seed=1)
             random = any(not torch.equal(first[name], tensor) for name, tensor in second.items())
-        return TrialFacts("", _is_differentiable(module), random)
+        try:
+            results = module.backward(module.operator(), module.inputs(), _CPU)
+            is_differentiable = any(name.startswith("gradient of") for name in results)
+        except Exception:  # whatever a backward pass raises, on the CPU: there are no gradients to compare
+            is_differentiable = False
+        return TrialFacts("", is_differentiable, random)
 
 
 class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -148,14 +153,6 @@ class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.draws = self.draws or is_random(func)
         return func(*args, **(kwargs or {}))
-
-
-def _is_differentiable(module: Any) -> bool:
-    try:
-        results = module.backward(module.operator(), module.inputs(), _CPU)
-        return any(name.startswith("gradient of") for name in results)
-    except Exception:  # whatever a backward pass raises, on the CPU: there are no gradients to compare
-        return False
 
 
 def run_case(file: str, do: str = "run", fallback: str = "") -> CaseOutcome:

@@ -339,7 +339,10 @@ def _inputs(case: Case) -> str:
     lines: list[str] = []
     labelled = [(f"input{index}", value) for index, value in enumerate(case.args)]
     for label, value in [*labelled, *case.kwargs]:
-        for tensor, name in _tensor_names(label, value):
+        for number, tensor in enumerate(tensors_in(value)):
+            name = f"{label}_{number}"
+            if tensor is value:
+                name = label if label.startswith("input") else f"the_{label}"
             names[id(tensor)] = name
             lines += lines_for(name, tensor, case.stored)
     if any("generator=random" in line for line in lines):
@@ -353,13 +356,6 @@ def _inputs(case: Case) -> str:
     ]
     said = '    """What the operator is called with, on the CPU."""'
     return "\n".join(["def inputs() -> tuple[list[Any], dict[str, Any]]:", said, *lines])
-
-
-def _tensor_names(label: str, value: CaseValue) -> list[tuple[TensorInput, str]]:
-    """A variable for each tensor; those of a list are numbered."""
-    if isinstance(value, TensorInput):
-        return [(value, label if label.startswith("input") else f"the_{label}")]
-    return [(tensor, f"{label}_{number}") for number, tensor in enumerate(tensors_in(value))]
 
 
 def _operator(case: Case) -> str:

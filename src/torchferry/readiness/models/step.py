@@ -341,6 +341,12 @@ def capture_here(request: ModelRequest) -> Capture:
         uses = mode.uses()
         if fake:  # the time of shapes says nothing
             uses = tuple(replace(use, seconds=0.0) for use in uses)
+        noted = {
+            "fake": request.fake,
+            "no_step": request.backward and not steps,
+            "scripted": any(isinstance(part, torch.jit.ScriptModule) for part in step.model.modules()),
+            "cpu_autocast": bool(request.amp) and not request.device and variables.LAYER not in os.environ,
+        }
         return Capture(
             program=request.described,
             origin="model",
@@ -350,7 +356,7 @@ def capture_here(request: ModelRequest) -> Capture:
             seconds=0.0 if fake else round(time.monotonic() - began, 6),
             uses=uses,
             modules=mode.modules(),
-            notes=tuple(sorted(mode.notes | _notes(request, step.model, steps))),
+            notes=tuple(sorted(mode.notes | {note for note, applies in noted.items() if applies})),
         )
 
 
@@ -470,13 +476,3 @@ def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
     with told_as(f"--optimizer {name}"):
         optimizer: torch.optim.Optimizer = make(parameters, lr=_LEARNING_RATE)
     return optimizer
-
-
-def _notes(request: ModelRequest, model: torch.nn.Module, steps: int) -> set[str]:
-    found = {
-        "fake": request.fake,
-        "no_step": request.backward and not steps,
-        "scripted": any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()),
-        "cpu_autocast": bool(request.amp) and not request.device and variables.LAYER not in os.environ,
-    }
-    return {note for note, applies in found.items() if applies}

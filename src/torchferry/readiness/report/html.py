@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from torchferry import units
-from torchferry.readiness.model import Advice, OperatorSupport, Readiness, TensorSpec, Use
+from torchferry.readiness.model import OperatorSupport, Readiness, TensorSpec, Use
 from torchferry.readiness.report import words
 from torchferry.readiness.report.tables import (
     ModuleNode,
@@ -203,17 +203,14 @@ def _judgements(each: OperatorSupportRow, overview: Overview) -> str:
         said = "".join(f"<p>{support_badge(support)} {both(reason)}</p>" for support, reason in reasons)
         if moved:
             said += quiet(moved)
-        said += "".join(map(_advice, advice))
+        for one in advice:
+            address, source = web_address(one.source), escaped(one_line(one.source))
+            if address:
+                source = f'<a class="source" href="{escaped(address)}" rel="noreferrer">{source}</a>'
+            said += f"<p><strong>{both(words.REMEDY[one.remedy])}</strong>: {both(one.text)} {source}</p>"
+            said += f"<pre>{escaped(one.code)}</pre>" if one.code else ""
         items.append(f"<dt>{escaped(one_line(name))}</dt><dd>{said}</dd>")
     return f'<dl class="judgements">{"".join(items)}</dl>'
-
-
-def _advice(advice: Advice) -> str:
-    code = f"<pre>{escaped(advice.code)}</pre>" if advice.code else ""
-    address = web_address(advice.source)
-    shown = escaped(one_line(advice.source))
-    source = f'<a class="source" href="{escaped(address)}" rel="noreferrer">{shown}</a>' if address else shown
-    return f"<p><strong>{both(words.REMEDY[advice.remedy])}</strong>: {both(advice.text)} {source}</p>{code}"
 
 
 def _uses(each: OperatorSupportRow, lines: Anchors) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from torchferry.operators.native_functions import ArgumentKind, Schema, choose_overload
 from torchferry.readiness.model import Argument, OperatorSite, Signature, Special, TensorSpec, Use, Value
 from torchferry.traces.columns import INVALID, EventKind, nanoseconds
-from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, TraceEvent
+from torchferry.traces.decoding import ABSENT, NO_ARGS, TraceEvent
 from torchferry.traces.names import DTYPES, flow_device, kind_of_category
 
 OLD_PROFILER = "CPU functions"  # the process, in what torch.autograd.profiler wrote before it was rebuilt
@@ -114,21 +114,18 @@ class EventReader:
         )
         if role is not EventRole.HOST or args is NO_ARGS:
             return made
+        types = args.types_of_old if args.types is ABSENT else args.types
+        key = (bytes(args.dims), bytes(types), bytes(args.strides), bytes(args.concrete))
+        if key not in self._inputs:
+            self._inputs[key] = ProfiledInputs(*map(_decoded, key))
         stack = bytes(args.stack)
         if stack not in self._stacks:
             self._stacks[stack] = _text(_decoded(stack))
         return made._replace(
             sequence=args.sequence if isinstance(args.sequence, int) else -1,
-            inputs=self._inputs_of(args),
+            inputs=self._inputs[key],
             stack=self._stacks[stack],
         )
-
-    def _inputs_of(self, args: Args) -> ProfiledInputs:
-        types = args.types_of_old if args.types is ABSENT else args.types
-        key = (bytes(args.dims), bytes(types), bytes(args.strides), bytes(args.concrete))
-        if key not in self._inputs:
-            self._inputs[key] = ProfiledInputs(*map(_decoded, key))
-        return self._inputs[key]
 
 
 def _role(event: TraceEvent) -> EventRole | None:
@@ -195,7 +192,11 @@ class Signatures:
         schema = self.schema_of(operator, inputs)
         if schema is None and operator.startswith("aten::"):
             self.has_open_overloads = True
-        values = _values(inputs, device)
+        if isinstance(inputs.types, list):
+            values = [_value(inputs, index, device) for index in range(len(inputs.types))]
+        else:  # old profilers recorded no types: what has a shape is a tensor
+            shapes = inputs.dims if isinstance(inputs.dims, list) else []
+            values = [_tensor("", dims, None, device) if dims else None for dims in shapes]
         self.has_shapes |= any(value is not None for value in values)
         names = [str(index) for index in range(len(values))]
         if schema and len(schema.arguments) == len(values):
@@ -219,14 +220,6 @@ def _kind(type_: Any) -> ArgumentKind:
     if not isinstance(type_, str):
         return ArgumentKind.LIST
     return _KINDS.get(type_, ArgumentKind.TENSOR if type_ in DTYPES else ArgumentKind.NOTHING)
-
-
-def _values(inputs: ProfiledInputs, device: str) -> list[Value]:
-    if isinstance(inputs.types, list):
-        return [_value(inputs, index, device) for index in range(len(inputs.types))]
-    # old profilers recorded no types: what has a shape is a tensor
-    shapes = inputs.dims if isinstance(inputs.dims, list) else []
-    return [_tensor("", dims, None, device) if dims else None for dims in shapes]
 
 
 def _value(inputs: ProfiledInputs, index: int, device: str) -> Value:

@@ -67,7 +67,12 @@ class Sites:
     def of(self, call: ProfiledCall, inside: str) -> OperatorSite:
         """The site of a call that `inside` made."""
         around = call.surroundings
-        phase = around.phase or (Phase.FORWARD if around.module else self._phase_at(call.event.start))
+        phase = around.phase or Phase.FORWARD
+        if not around.phase and not around.module:
+            if self._is_between_backward_and_step(call.event.start):
+                phase = Phase.OPTIMIZER
+            elif call.event.start < self._setup_ends:
+                phase = Phase.SETUP
         if phase is Phase.BACKWARD:
             made = self._made(around.sequence, call.event.start)
             site = OperatorSite(phase, made.module, made.place, around.node, inside)
@@ -84,11 +89,6 @@ class Sites:
         made = self._timeline.forward.get(sequence, ())
         index = bisect_left(made, before, key=lambda entry: entry[0])
         return made[index - 1][1] if index else Surroundings()
-
-    def _phase_at(self, time: int) -> Phase:
-        if self._is_between_backward_and_step(time):
-            return Phase.OPTIMIZER
-        return Phase.SETUP if time < self._setup_ends else Phase.FORWARD
 
     def _is_between_backward_and_step(self, time: int) -> bool:
         """Clipping, scaling, averaging: what is done to gradients before the optimizer's step."""
@@ -217,7 +217,12 @@ class _TraceReader:
             site = sites.of(call, inside)
             where = "cpu" if site.phase.is_on_host else device
             signature = signatures.of(call.operator, call.event.inputs, where)
-            folding.add(signature, site, 1, _nanoseconds(call, expanded, device), expanded)
+            if device == "cpu":  # the host's time; of an expanded operator without those that it called
+                inner = sum(child.event.duration for child in call.children) if expanded else 0
+                time = max(0, call.event.duration - inner)
+            else:
+                time = sum(event.duration for event in _work(call, expanded))
+            folding.add(signature, site, 1, time, expanded)
         return Capture(
             program=str(self._path),
             origin=TRACE,
@@ -277,14 +282,6 @@ class _TraceReader:
             yield "function_lines"
         if folding.has_varied:
             yield "varied"
-
-
-def _nanoseconds(call: ProfiledCall, expanded: bool, device: str) -> int:
-    """The device's time, or on the CPU the host's; of an expanded operator without those that it called."""
-    if device == "cpu":
-        inner = sum(child.event.duration for child in call.children) if expanded else 0
-        return max(0, call.event.duration - inner)
-    return sum(event.duration for event in _work(call, expanded))
 
 
 def _work(call: ProfiledCall, expanded: bool) -> Iterable[OperatorEvent]:
