@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from torchferry.explanation.model import Explanation, FoundMessage, Frame, Log
+from torchferry.explanation.model import Explanation, FoundMessage, Frame
 from torchferry.report.formats import Options, Reports
 from torchferry.report.json import picked, plain
 from torchferry.report.page import Cell, Column, Page, Table, lines
@@ -103,7 +103,16 @@ def to_json(explanation: Explanation, options: Options) -> str:
             {"log": failure.log, "rank": failure.rank, "finding": explanation.ordered.index(failure.finding)}
             for failure in explanation.failures
         ],
-        "logs": [_log(log) for log in explanation.logs],
+        "logs": [
+            {
+                **picked(log, "name", "rank", "lines", "bytes"),
+                "findings_left_out": log.left_out,
+                "lines_only_counted": log.only_counted,
+                "damage": log.damage or None,
+                "launcher": plain(log.launched),
+            }
+            for log in explanation.logs
+        ],
         "unread": {printable(file): why for file, why in explanation.unread.items()},
     }
     return _written(content)
@@ -151,16 +160,6 @@ def _finding(finding: FoundMessage) -> dict[str, object]:
 
 def _frame(frame: Frame | None) -> dict[str, object] | None:
     return None if frame is None else picked(frame, "file", "line", "function")
-
-
-def _log(log: Log) -> dict[str, object]:
-    return {
-        **picked(log, "name", "rank", "lines", "bytes"),
-        "findings_left_out": log.left_out,
-        "lines_only_counted": log.only_counted,
-        "damage": log.damage or None,
-        "launcher": plain(log.launched),
-    }
 
 
 _OTHERS = 15  # findings that are listed besides the cause
@@ -301,7 +300,15 @@ def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
         return
     if cause is None:
         yield _NOTHING.format(lines=f"{sum(log.lines for log in explanation.logs):,}"), "green"
-        yield from _no_failures(explanation)
+        # What looks like an error, and ended nothing.
+        survived = [finding for finding in explanation.ordered if finding.is_survived and finding.is_certain]
+        if survived:
+            lines_after = min(each.lines_after for each in survived)
+            yield _WENT_ON.format(count=len(survived), lines=f"{lines_after:,}"), "yellow"
+        doubtful = [each for each in explanation.ordered if not each.is_certain and not each.is_survived]
+        if doubtful:
+            place = place_of(explanation, doubtful[0])
+            yield _DOUBTFUL.format(count=len(doubtful), text=shown(doubtful[0].text), place=place), "yellow"
         if all(log.name for log in explanation.logs):  # not for a message by itself
             yield _IF_IT_ENDED, ""
         return
@@ -321,18 +328,6 @@ def _verdicts(explanation: Explanation) -> Iterator[tuple[Text, str]]:
         said = _SURFACED if late else _LIBRARY_FRAME if frame.is_library else _FRAME
         yield said.format(file=frame.file, line=frame.line, function=frame.function, late=late), ""
     yield from _first_process(explanation)
-
-
-def _no_failures(explanation: Explanation) -> Iterator[tuple[Text, str]]:
-    """What looks like an error, and ended nothing."""
-    survived = [finding for finding in explanation.ordered if finding.is_survived and finding.is_certain]
-    if survived:
-        lines_after = min(each.lines_after for each in survived)
-        yield _WENT_ON.format(count=len(survived), lines=f"{lines_after:,}"), "yellow"
-    doubtful = [each for each in explanation.ordered if not each.is_certain and not each.is_survived]
-    if doubtful:
-        place = place_of(explanation, doubtful[0])
-        yield _DOUBTFUL.format(count=len(doubtful), text=shown(doubtful[0].text), place=place), "yellow"
 
 
 def _first_process(explanation: Explanation) -> Iterator[tuple[Text, str]]:

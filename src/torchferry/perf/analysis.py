@@ -32,7 +32,6 @@ from torchferry.perf.report.sentences import TOP, RunsReport, slowest
 from torchferry.perf.roofline import peaks_of, reached, work_of
 from torchferry.perf.run import DEVICE_PARTS, Run, divided, usual_step
 from torchferry.perf.tables.kernels import KernelGroup, KernelTable
-from torchferry.perf.tables.operators import OperatorTable, StepTable
 from torchferry.perf.timeline import timeline
 from torchferry.report.progress import Show
 from torchferry.text import Text
@@ -155,46 +154,33 @@ def facts_of_tables(run: Run) -> dict[str, Any]:
     """Fields of an Analysis; what several tables tell is taken from the one that tells it best."""
     facts: dict[str, Any] = {}
     if run.kernels is not None:
-        facts.update(_of_kernels(run.kernels))
+        parts = _parts(run.kernels)
+        facts.update(seconds=sum(parts.values()), parts=parts)
+        # Operators are the table's types: MatMulV2, TransData.
+        facts["operators"] = tuple(_operators(run.kernels.groups))[:MOST_ROWS]
+        facts["kernels"] = tuple(_kernels(run.kernels))[:MOST_ROWS]
     if run.operators is not None:
-        facts.update(_of_operators(run.operators, facts))
-    if run.step_table is not None:
-        facts.update(_of_steps(run.step_table))
+        rows = run.operators.rows
+        on_device = sum(row.device_seconds for row in rows)
+        facts.update(operators=tuple(rows[:MOST_ROWS]), is_host_only=not on_device)
+        if "seconds" not in facts:
+            seconds = on_device or sum(row.host_seconds for row in rows)
+            facts.update(seconds=seconds, parts={TimePart.COMPUTE: seconds})
+    if (table := run.step_table) is not None:
+        columns = {
+            TimePart.COMPUTE: table.computing,
+            TimePart.COMMUNICATION: table.communication,
+            TimePart.OTHER: table.free,
+        }
+        steps: list[StepTime] = []
+        start = 0.0
+        for at, number in enumerate(table.number.tolist()):
+            parts = {part: int(column[at]) / 1e9 for part, column in columns.items()}
+            steps.append(StepTime(max(number, 0), start, sum(parts.values()), parts))
+            start += steps[-1].seconds
+        sums = {part: int(column.sum()) / 1e9 for part, column in columns.items()}
+        facts.update(steps=tuple(steps), seconds=table.seconds, parts=sums)
     return facts
-
-
-def _of_operators(table: OperatorTable, known: dict[str, Any]) -> dict[str, Any]:
-    on_device = sum(row.device_seconds for row in table.rows)
-    seconds = on_device or sum(row.host_seconds for row in table.rows)
-    facts: dict[str, Any] = {"operators": tuple(table.rows[:MOST_ROWS]), "is_host_only": not on_device}
-    if "seconds" not in known:
-        facts.update(seconds=seconds, parts={TimePart.COMPUTE: seconds})
-    return facts
-
-
-def _of_steps(table: StepTable) -> dict[str, Any]:
-    columns = (table.computing, table.communication, table.free)
-    named = (TimePart.COMPUTE, TimePart.COMMUNICATION, TimePart.OTHER)
-    steps: list[StepTime] = []
-    start = 0.0
-    for number, *times in zip(table.number.tolist(), *(column.tolist() for column in columns), strict=True):
-        parts = {part: time / 1e9 for part, time in zip(named, times, strict=True)}
-        seconds = sum(parts.values())
-        steps.append(StepTime(max(number, 0), start, seconds, parts))
-        start += seconds
-    sums = {part: int(column.sum()) / 1e9 for part, column in zip(named, columns, strict=True)}
-    return {"steps": tuple(steps), "seconds": table.seconds, "parts": sums}
-
-
-def _of_kernels(table: KernelTable) -> dict[str, Any]:
-    """Operators are the table's types: MatMulV2, TransData."""
-    parts = _parts(table)
-    return {
-        "seconds": sum(parts.values()),
-        "parts": parts,
-        "operators": tuple(_operators(table.groups))[:MOST_ROWS],
-        "kernels": tuple(_kernels(table))[:MOST_ROWS],
-    }
 
 
 def _parts(table: KernelTable) -> dict[TimePart, float]:

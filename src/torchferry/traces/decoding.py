@@ -84,10 +84,9 @@ class Decoder:
             before = self.damaged
             events = self._decode(chunk)
             sample = events[:: max(1, len(events) // _SAMPLE)]
-            has_long_fractions = any(
-                isinstance(each.ts, float) and each.ts > _LARGEST_EXACT for each in sample
-            )
-            if not self._is_exact and has_long_fractions:
+            if not self._is_exact and any(
+                isinstance(event.ts, float) and event.ts > _LARGEST_EXACT for event in sample
+            ):
                 self._is_exact = True
                 self._decoder = msgspec.json.Decoder(list[ExactEvent], strict=False)
                 self.damaged = before

@@ -383,17 +383,13 @@ def _owners(device: Columns, host: Nested, runtime: Columns, flows: Flows) -> In
 
 
 def _steps(host: Columns, names: list[str]) -> Steps:
+    """The profiler's; else from the end of an optimizer's step to that of its next, with what came before the first."""
     numbers = {number: int(found[1]) for number, name in enumerate(names) if (found := _STEP.match(name))}
     rows = np.flatnonzero(np.isin(host.name, list(numbers)) & (host.kind == EventKind.ANNOTATION))
     if len(rows):
         rows = rows[np.argsort(host.start[rows], kind="stable")]
         number = np.array([numbers[name] for name in host.name[rows].tolist()], np.int64)
         return Steps(number, host.start[rows], host.end[rows])
-    return _steps_between_optimizers(host, names)
-
-
-def _steps_between_optimizers(host: Columns, names: list[str]) -> Steps:
-    """From the end of an optimizer's step to the end of its next one; what came before the first end is a step too."""
     marks = [number for number, name in enumerate(names) if is_optimizer_step(name)]
     rows = np.flatnonzero(np.isin(host.name, marks))
     if not len(rows):

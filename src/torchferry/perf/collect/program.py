@@ -53,11 +53,17 @@ class IterationCounter(StepCounter):
 
         @disable
         def begins(optimizer: torch.optim.Optimizer) -> None:
-            self._enters(optimizer)
+            depth = self._depth.value = getattr(self._depth, "value", 0) + 1
+            if depth == 1:
+                self._begins(optimizer)
 
         @disable
         def ends(optimizer: torch.optim.Optimizer, done: bool) -> None:
-            self._leaves(optimizer, done)
+            self._depth.value -= 1
+            if self._depth.value:
+                self._had_turn.add(optimizer)  # that of the one around it
+            elif done:
+                self._has_stepped(optimizer)
 
         @functools.wraps(original)
         def profile_hook_step(function: _Step) -> Any:
@@ -77,18 +83,6 @@ class IterationCounter(StepCounter):
             return step
 
         patches.replace(optimizer, "profile_hook_step", staticmethod(profile_hook_step))
-
-    def _enters(self, optimizer: torch.optim.Optimizer) -> None:
-        depth = self._depth.value = getattr(self._depth, "value", 0) + 1
-        if depth == 1:
-            self._begins(optimizer)
-
-    def _leaves(self, optimizer: torch.optim.Optimizer, done: bool) -> None:
-        self._depth.value -= 1
-        if self._depth.value:
-            self._had_turn.add(optimizer)  # that of the one around it
-        elif done:
-            self._has_stepped(optimizer)
 
 
 def _device_facts(device: str) -> dict[str, Any]:

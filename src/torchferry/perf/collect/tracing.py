@@ -109,7 +109,13 @@ class TorchTracer:
         try:
             self._profile.export_chrome_trace(str(plain))
             with plain.open("rb") as file, gzip.open(packed, "wb", _COMPRESSION) as output:
-                output.writelines(self._without_unfinished(file))
+                lines: Iterable[bytes] = file
+                if self._unfinished:  # the mark of a step that was broken off is none of a step
+                    mark, other = (
+                        f'"{form.format(self._unfinished)}"'.encode() for form in (_MARK, _UNFINISHED)
+                    )
+                    lines = (line.replace(mark, other) for line in file)
+                output.writelines(lines)
         finally:
             plain.unlink(missing_ok=True)
         return packed.name
@@ -120,13 +126,6 @@ class TorchTracer:
         if not self._is_started:
             self._profile.start_trace()
         self._profile.stop_trace()
-
-    def _without_unfinished(self, lines: Iterable[bytes]) -> Iterable[bytes]:
-        """The mark of a step that was broken off is none of a step."""
-        if not self._unfinished:
-            return lines
-        mark, other = (f'"{form.format(self._unfinished)}"'.encode() for form in (_MARK, _UNFINISHED))
-        return (line.replace(mark, other) for line in lines)
 
     def _begin_step(self, step: int) -> None:
         self._mark = record_function(_MARK.format(step))

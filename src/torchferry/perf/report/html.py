@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from pathlib import PurePath
 from typing import Any
 
 from torchferry import units
 from torchferry.perf.compare.model import RunComparison
-from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, TimePart, in_words
+from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, in_words
 from torchferry.perf.report import sentences, tables, words
 from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
@@ -90,11 +90,18 @@ def steps_section(analysis: Analysis) -> str:
         return ""
     longest = max(step.seconds for step in steps) or 1.0
     wide = _WIDTH / len(steps)
-    columns = "".join(
-        f"<g><title>{escaped(f'{step.number}: {units.duration(step.seconds)}')}</title>"
-        f"{_column(step.parts, number * wide, wide * 0.9, longest)}</g>"
-        for number, step in enumerate(steps)
-    )
+    columns = ""
+    for at, step in enumerate(steps):
+        columns += f"<g><title>{escaped(f'{step.number}: {units.duration(step.seconds)}')}</title>"
+        bottom = float(_HEIGHT)
+        for part, seconds in step.parts.items():
+            high = _HEIGHT * seconds / longest
+            bottom -= high
+            columns += (
+                f'<rect class="{words.PART_TONES[part].kind}" x="{at * wide:.1f}" y="{bottom:.1f}" '
+                f'width="{wide * 0.9:.1f}" height="{high:.1f}"/>'
+            )
+        columns += "</g>"
     more = len(analysis.steps) - len(steps)
     left = quiet(AND_MORE.format(count=more)) if more else ""
     axis = (
@@ -108,17 +115,6 @@ def steps_section(analysis: Analysis) -> str:
     return section(words.STEPS, drawn + axis + left, "steps")
 
 
-def _column(parts: Mapping[TimePart, float], left: float, wide: float, longest: float) -> str:
-    drawn, bottom = [], float(_HEIGHT)
-    for part, seconds in parts.items():
-        high = _HEIGHT * seconds / longest
-        bottom -= high
-        drawn.append(
-            f'<rect class="{words.PART_TONES[part].kind}" x="{left:.1f}" y="{bottom:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
-        )
-    return "".join(drawn)
-
-
 # The page's findings: a card for each bottleneck, with its proof, its remedy and what that saves.
 
 _OPEN = 20  # rows of evidence that are seen at once
@@ -126,24 +122,19 @@ _OPEN = 20  # rows of evidence that are seen at once
 
 def findings_section(analysis: Analysis) -> str:
     """A card for each finding, the greatest first."""
-    cards = "".join(
-        _card(number, diagnosis, bool(analysis.timeline))
-        for number, diagnosis in enumerate(analysis.diagnoses, 1)
-    )
+    cards = ""
+    for number, diagnosis in enumerate(analysis.diagnoses, 1):
+        grade = words.SEVERITY[diagnosis.severity]
+        remedies = "".join(f"<li>{prose(remedy)}</li>" for remedy in diagnosis.remedies)
+        gain = sentences.gain(diagnosis)
+        saved = f'<p class="quiet">{both(words.GAIN)}: {prose(gain)}</p>' if gain else ""
+        cards += (
+            f'<article class="finding {grade.kind}" id="finding-{number}"><header><h3>{both(diagnosis.title)}</h3>{badge(grade)}'
+            f'<span class="rule">{escaped(diagnosis.id)}</span></header>{prose(diagnosis.summary, "p")}'
+            f'<ul class="remedies">{remedies}</ul>{saved}{_evidence(diagnosis, bool(analysis.timeline))}</article>'
+        )
     nothing = "" if cards else quiet(Text("No detector found anything.", "没有检测器发现问题。"))
     return section(Text("Findings", "发现"), nothing + cards, "findings")
-
-
-def _card(number: int, diagnosis: Diagnosis, has_timeline: bool) -> str:
-    grade = words.SEVERITY[diagnosis.severity]
-    remedies = "".join(f"<li>{prose(remedy)}</li>" for remedy in diagnosis.remedies)
-    gain = sentences.gain(diagnosis)
-    saved = f'<p class="quiet">{both(words.GAIN)}: {prose(gain)}</p>' if gain else ""
-    return (
-        f'<article class="finding {grade.kind}" id="finding-{number}"><header><h3>{both(diagnosis.title)}</h3>{badge(grade)}'
-        f'<span class="rule">{escaped(diagnosis.id)}</span></header>{prose(diagnosis.summary, "p")}'
-        f'<ul class="remedies">{remedies}</ul>{saved}{_evidence(diagnosis, has_timeline)}</article>'
-    )
 
 
 def _evidence(diagnosis: Diagnosis, has_timeline: bool) -> str:
@@ -283,23 +274,23 @@ _NEAR = 4  # the limit is drawn where the curve comes within this factor of it
 
 def memory_section(analysis: Analysis) -> str:
     """Curves of memory, one for each device; nothing if memory was not recorded."""
-    drawn = "".join(
-        _memory_figure(device, points, analysis.memory_limit if device != "cpu" else 0)
-        for device, points in analysis.memory.items()
-        if any(point.allocated for point in points)
-    )
-    return section(Text("Memory", "内存"), drawn, "memory") if drawn else ""
-
-
-def _memory_figure(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
-    peak = max(point.allocated for point in points)
-    reserved = max(point.reserved for point in points)
-    keys = f'<span class="key allocated">{both(words.ALLOCATED)}: {escaped(units.size(peak))}</span>'
-    if reserved:
-        keys += f' <span class="key reserved">{both(words.RESERVED)}: {escaped(units.size(reserved))}</span>'
-    if limit:
-        keys += f' <span class="key limit">{both(words.LIMIT)}: {escaped(units.size(limit))}</span>'
-    return f"<figure><figcaption><b>{escaped(one_line(device))}</b> {keys}</figcaption>{_drawn(device, points, limit)}</figure>"
+    figures = ""
+    for device, points in analysis.memory.items():
+        if not any(point.allocated for point in points):
+            continue
+        peak = max(point.allocated for point in points)
+        limit = analysis.memory_limit if device != "cpu" else 0
+        reserved = max(point.reserved for point in points)
+        keys = f'<span class="key allocated">{both(words.ALLOCATED)}: {escaped(units.size(peak))}</span>'
+        if reserved:
+            keys += (
+                f' <span class="key reserved">{both(words.RESERVED)}: {escaped(units.size(reserved))}</span>'
+            )
+        if limit:
+            keys += f' <span class="key limit">{both(words.LIMIT)}: {escaped(units.size(limit))}</span>'
+        caption = f"<figcaption><b>{escaped(one_line(device))}</b> {keys}</figcaption>"
+        figures += f"<figure>{caption}{_drawn(device, points, limit)}</figure>"
+    return section(Text("Memory", "内存"), figures, "memory") if figures else ""
 
 
 def _drawn(device: str, points: Sequence[MemoryPoint], limit: int) -> str:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from torchferry import __version__
-from torchferry.perf.compare.model import MatchKind, OperatorPair, RunComparison
-from torchferry.perf.model import Analysis, Evidence, MemoryPoint, in_words
+from torchferry.perf.compare.model import MatchKind, RunComparison
+from torchferry.perf.model import Analysis, MemoryPoint, in_words
 from torchferry.perf.report import sentences
 from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.formats import Options
@@ -46,7 +46,11 @@ def _run(analysis: Analysis) -> dict[str, Any]:
                 **picked(
                     each, "id", "severity", "title", "summary", "share", "gain", "gain_basis", "remedies"
                 ),
-                "evidence": list(map(_evidence, each.evidence)),
+                # for programs these two are texts whatever they hold: names, or English
+                "evidence": [
+                    replace(one, what=in_words(one.what, "en"), detail=in_words(one.detail, "en"))
+                    for one in each.evidence
+                ],
             }
             for each in analysis.diagnoses
         ],
@@ -63,11 +67,6 @@ def _run(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _evidence(each: Evidence) -> Evidence:
-    """For programs `what` and `detail` are texts whatever they hold: names, or English."""
-    return replace(each, what=in_words(each.what, "en"), detail=in_words(each.detail, "en"))
-
-
 def _comparison(comparison: RunComparison) -> dict[str, Any]:
     shares = comparison.matched_shares
     return {
@@ -79,17 +78,16 @@ def _comparison(comparison: RunComparison) -> dict[str, Any]:
         },
         **picked(comparison, "baseline", "compared"),
         **{
-            name: list(map(_pair, getattr(comparison, name)))
+            name: [
+                {
+                    **picked(pair, "operator", "shapes", "dtypes"),
+                    **picked(pair, "baseline_operator", "baseline_shapes", "baseline_dtypes", "place"),
+                    "match": None if pair.match is MatchKind.NONE else pair.match,
+                    **picked(pair, "baseline", "compared", "more", "ratio"),
+                }
+                for pair in getattr(comparison, name)
+            ]
             for name in ("pairs", "only_baseline", "only_compared")
         },
         "notes": comparison.notes,
-    }
-
-
-def _pair(pair: OperatorPair) -> dict[str, Any]:
-    return {
-        **picked(pair, "operator", "shapes", "dtypes"),
-        **picked(pair, "baseline_operator", "baseline_shapes", "baseline_dtypes", "place"),
-        "match": None if pair.match is MatchKind.NONE else pair.match,
-        **picked(pair, "baseline", "compared", "more", "ratio"),
     }

@@ -186,7 +186,12 @@ def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: 
         f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
     ]
     known = " ".join(support.value if support else "none" for support in supports)
-    details = f"<summary>{both(words.DETAILS)}</summary>{_judgements(each, overview)}{_uses(each, lines)}"
+    heads = [words.INPUTS, words.ARGUMENTS, words.OUTPUTS, words.CALLS, words.TIME]
+    heads += [words.PHASE_COLUMN, words.MODULE, words.PLACE]
+    uses = table(heads, [_use(use, lines) for use in each.uses[:MAX_USES]], "rules uses")
+    more = len(each.uses) - MAX_USES
+    uses += quiet(words.LEFT_OUT.format(count=more)) if more > 0 else ""
+    details = f"<summary>{both(words.DETAILS)}</summary>{_judgements(each, overview)}{uses}"
     return (
         f'<tbody id="{anchor}" data-supports="{known}"><tr>{"".join(cells)}</tr>'
         f'<tr class="more-of"><td colspan="{columns}"><details>{details}</details></td></tr></tbody>'
@@ -211,15 +216,6 @@ def _judgements(each: OperatorSupportRow, overview: Overview) -> str:
             said += f"<pre>{escaped(one.code)}</pre>" if one.code else ""
         items.append(f"<dt>{escaped(one_line(name))}</dt><dd>{said}</dd>")
     return f'<dl class="judgements">{"".join(items)}</dl>'
-
-
-def _uses(each: OperatorSupportRow, lines: Anchors) -> str:
-    heads = [words.INPUTS, words.ARGUMENTS, words.OUTPUTS, words.CALLS, words.TIME]
-    heads += [words.PHASE_COLUMN, words.MODULE, words.PLACE]
-    rows = [_use(use, lines) for use in each.uses[:MAX_USES]]
-    more = len(each.uses) - MAX_USES
-    below = quiet(words.LEFT_OUT.format(count=more)) if more > 0 else ""
-    return table(heads, rows, "rules uses") + below
 
 
 def _use(use: Use, lines: Anchors) -> str:

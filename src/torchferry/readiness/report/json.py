@@ -59,7 +59,17 @@ def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
         "version": VERSION,
         "torchferry": __version__,
         "weight": "time" if overview.is_timed else "calls",
-        "devices": [_device(readiness) for readiness in overview.readinesses],
+        "devices": [
+            {
+                **picked(readiness, "vendor", "device_type", "version", "complete"),
+                "verdict": plain(words.verdict(readiness)),
+                "ready_share": readiness.ready_share,
+                "is_ready": readiness.is_ready,
+                "moved_bytes": readiness.moved_bytes,
+                "operators": {support.value: readiness.operators(support) for support in OperatorSupport},
+            }
+            for readiness in overview.readinesses
+        ],
         "supports": {support.value: plain(grade.meaning) for support, grade in words.SUPPORT.items()},
         "operators": [
             {
@@ -81,17 +91,6 @@ def to_json(readinesses: Sequence[Readiness], options: Options) -> str:
         "capture": to_document(overview.capture),
     }
     return json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
-
-
-def _device(readiness: Readiness) -> dict[str, Any]:
-    return {
-        **picked(readiness, "vendor", "device_type", "version", "complete"),
-        "verdict": plain(words.verdict(readiness)),
-        "ready_share": readiness.ready_share,
-        "is_ready": readiness.is_ready,
-        "moved_bytes": readiness.moved_bytes,
-        "operators": {support.value: readiness.operators(support) for support in OperatorSupport},
-    }
 
 
 def _judgement(

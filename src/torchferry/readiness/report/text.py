@@ -113,9 +113,15 @@ class _ReadinessText:
 
     def _advice(self, problems: list[Problem]) -> list[RenderableType]:
         """The reasons, and what can be done; operators about which the same is said stand together."""
-        said: dict[tuple[tuple[str, bool], ...], list[str]] = {}
+        said: dict[tuple[tuple[str, bool], ...], list[str]] = {}  # lines, each with whether it is code
         for problem in problems:
-            said.setdefault(self._advice_lines(problem), []).append(one_line(problem.operator))
+            found = [(one_line(self._say(reason)), False) for reason in problem.reasons]
+            moved = words.moved(problem.moved_bytes, self._overview.capture)
+            found += [(self._say(moved), False)] if moved else []
+            for advice in problem.advice:
+                found.append((f"→ {one_line(self._say(advice.text))}", False))
+                found += [(f"    {visible(line)}", True) for line in advice.code.splitlines()]
+            said.setdefault(tuple(found), []).append(one_line(problem.operator))
         parts: list[RenderableType] = ["", self._words.plain(words.ADVICE, "bold")]
         for lines, operators in said.items():
             parts.append(indented(plain(", ".join(operators), "bold"), 2))
@@ -123,16 +129,6 @@ class _ReadinessText:
                 whole = is_code and self._whole_code
                 parts.append(whole_line(f"    {line}") if whole else indented(plain(line), 4))
         return parts
-
-    def _advice_lines(self, problem: Problem) -> tuple[tuple[str, bool], ...]:
-        """Each with whether it is code."""
-        lines = [(one_line(self._say(reason)), False) for reason in problem.reasons]
-        moved = words.moved(problem.moved_bytes, self._overview.capture)
-        lines += [(self._say(moved), False)] if moved else []
-        for advice in problem.advice:
-            lines.append((f"→ {one_line(self._say(advice.text))}", False))
-            lines += [(f"    {visible(line)}", True) for line in advice.code.splitlines()]
-        return tuple(lines)
 
     def _summary(self) -> list[RenderableType]:
         """How many operators have which support, and their share."""

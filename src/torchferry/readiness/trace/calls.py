@@ -191,24 +191,18 @@ class CountLevel(Enum):
     WHOLE = "whole"  # it has a kernel: what that calls is its own affair
 
 
-class CountedCall(NamedTuple):
-    """A call that counts."""
-
-    call: ProfiledCall
-    inside: str  # the operator whose formula made the call
-    expanded: bool
-
-
-def counted(roots: Iterable[ProfiledCall], signatures: Signatures, device: str) -> Iterator[CountedCall]:
+def counted(
+    roots: Iterable[ProfiledCall], signatures: Signatures, device: str
+) -> Iterator[tuple[ProfiledCall, str, bool]]:
     """The calls that count, in the order in which they began: those that the dispatcher hands to a backend, below
-    autograd and autocast."""
+    autograd and autocast; each with the operator whose formula made it, and whether it is expanded itself."""
     waiting = [(call, "") for call in reversed(list(roots))]
     while waiting:
         call, inside = waiting.pop()
         schema = signatures.schema_of(call.operator, call.event.inputs)
         level = _level(call, schema, signatures, device)
         if level is not CountLevel.THROUGH:
-            yield CountedCall(call, inside, level is CountLevel.EXPANDED)
+            yield call, inside, level is CountLevel.EXPANDED
         if level is not CountLevel.WHOLE:
             name = f"aten::{schema.name}" if schema else call.operator
             within = name if level is CountLevel.EXPANDED else inside
