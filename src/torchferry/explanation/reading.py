@@ -108,7 +108,12 @@ class LogReader:
                 self._look_at(raw, form, shape)
         self._settle(None)
         for process, traceback in self._tracebacks.unfinished().items():
-            self._torn(process, traceback)
+            # It stands at the end of the log, without its exception.
+            self._findings.note_error(traceback.line)
+            episode, frame = self._findings.episode, traceback.user_frame()
+            found = FoundMessage(None, self._source, traceback.line, HEAD, episode, frame=frame)
+            found.rank, found.writer = self._named(process)
+            self._findings.keep(("torn", process), found, traceback.line + traceback.length)
         self._log.lines, self._log.bytes = self._scanner.lines, self._scanner.bytes
         self._log.only_counted = self._repetitions.only_counted
         self._log.launched = self._launcher.result()
@@ -208,15 +213,6 @@ class LogReader:
             self._findings.leave_out(raw.number)
         elif not self._findings.again(key, raw.number):
             self._pending[process] = (key, self._made(raw, process, traceback.exception, None))
-
-    def _torn(self, process: Process, traceback: Traceback) -> None:
-        """A traceback at the end of the log, without its exception."""
-        self._findings.note_error(traceback.line)
-        found = FoundMessage(
-            None, self._source, traceback.line, HEAD, self._findings.episode, frame=traceback.user_frame()
-        )
-        found.rank, found.writer = self._named(process)
-        self._findings.keep(("torn", process), found, traceback.line + traceback.length)
 
     def _named(self, process: Process) -> tuple[int | None, str]:
         """The rank of a process and, if its lines bear none, the name that they bear."""

@@ -251,13 +251,18 @@ class _Writer:
         sites: dict[OperatorSite, int] = {}
         uses = []
         for use in capture.uses:
-            row = self._signature(use.signature)
+            given = [[self._name(each.name), self._value(each.value)] for each in use.signature.arguments]
+            results = [self._value(each) for each in use.signature.results]
+            row = [self._name(use.signature.operator), given, results]
             at = signatures.setdefault(json.dumps(row), len(signature_rows))
             if at == len(signature_rows):
                 signature_rows.append(row)
             site = sites.setdefault(use.site, len(sites))
             uses.append([at, site, use.calls, use.seconds, int(use.expanded), int(use.varied)])
-        site_rows = [self._site(site) for site in sites]
+        site_rows = [
+            [site.phase.value, *map(self._name, (site.module, site.place, site.node, site.inside))]
+            for site in sites
+        ]
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -274,14 +279,6 @@ class _Writer:
 
     def _name(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
-
-    def _signature(self, signature: Signature) -> list[Any]:
-        arguments = [[self._name(given.name), self._value(given.value)] for given in signature.arguments]
-        return [self._name(signature.operator), arguments, [self._value(each) for each in signature.results]]
-
-    def _site(self, site: OperatorSite) -> list[Any]:
-        names = (site.module, site.place, site.node, site.inside)
-        return [site.phase.value, *map(self._name, names)]
 
     def _value(self, value: Value) -> Any:
         if isinstance(value, TensorSpec):

@@ -53,7 +53,7 @@ def copied(signature: TraceSignature) -> Copied:
         return Copied.UNKNOWN
     if target.dims != source.dims or target.strides == source.strides:
         return Copied.NOTHING
-    if is_expanded(source.dims, source.strides):
+    if any(size > 1 and not stride for size, stride in zip(source.dims, source.strides, strict=True)):
         return Copied.REPEATED
     from_first, to_first = (is_contiguous(target.dims, side.strides or ()) for side in (source, target))
     if from_first and to_first:
@@ -74,11 +74,6 @@ def is_channels_last(dims: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     if len(dims) not in (4, 5):
         return False
     return _is_dense(dims, strides, [1, *range(len(dims) - 1, 1, -1), 0])
-
-
-def is_expanded(dims: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether a dimension repeats the same elements."""
-    return any(size > 1 and not stride for size, stride in zip(dims, strides, strict=True))
 
 
 def _is_dense(dims: tuple[int, ...], strides: tuple[int, ...], fastest_first: range | list[int]) -> bool:

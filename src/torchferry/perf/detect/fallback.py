@@ -14,7 +14,6 @@ from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.columns import EventKind, Flags, Ints
 from torchferry.traces.model import Trace
-from torchferry.vendors.model import Vendor
 
 ID = "fallback"
 MARK = "torchferry::fallback "
@@ -134,25 +133,23 @@ def _remedies(run: Run, operators: list[str]) -> tuple[Text, ...]:
     named = _OPS.format(vendor=vendor.name if vendor else "VENDOR")
     if vendor is None:
         return named, _MOVE
-    return (*_replacements(vendor, operators[:_ADVISED]), named, _MOVE)
-
-
-def _replacements(vendor: Vendor, operators: list[str]) -> Iterator[Text]:
     from torchferry.operators.native_functions import operator_facts
     from torchferry.readiness.advice import Adviser
     from torchferry.readiness.judge import vendor_table
     from torchferry.readiness.model import OperatorSite, OperatorSupport, Phase, Remedy, Signature, Use
 
     adviser = Adviser(vendor, vendor_table(vendor), operator_facts())
-    for operator in operators:
+    replacements = []
+    for operator in operators[:_ADVISED]:
         use = Use(Signature(operator, ()), OperatorSite(Phase.FORWARD), 1, 0.0)
         for advice in adviser.advise(use, OperatorSupport.FALLBACK):
             if advice.remedy in (Remedy.VENDOR_OPERATOR, Remedy.COMPOSITION):
                 code = advice.code.strip()
                 shown = f": {code}" if code and "\n" not in code else ""
                 text = advice.text
-                yield Text(f"{operator}: {text.en}{shown}", f"{operator}：{text.zh}{shown}")
+                replacements.append(Text(f"{operator}: {text.en}{shown}", f"{operator}：{text.zh}{shown}"))
                 break
+    return (*replacements, named, _MOVE)
 
 
 DETECTOR = Detector(ID, lacks, detect)

@@ -158,20 +158,16 @@ def _cause(trace: Trace, gaps: Intervals) -> tuple[Text, Text] | None:
 def _in_the_program(trace: Trace, gaps: Intervals) -> Intervals:
     """The gaps in whose middle no function of PyTorch's is at work."""
     frames = trace.frames
-    tells = np.array([_tells(name) for name in trace.names], np.int64)
+    # 1: a function of the program, or of a library other than PyTorch; -1: of PyTorch; 0: its caller tells
+    tells = np.array(
+        [1 if place_of(name) else -1 if _OF_TORCH.search(name) else 0 for name in trace.names], np.int64
+    )
     middle = (gaps.start + gaps.end) // 2
     rows = frames.enclosing(np.full(len(middle), _busiest_thread(trace), np.int64), middle)
     while (undecided := (rows >= 0) & (tells[frames.events.name[rows]] == 0)).any():
         rows = np.where(undecided, frames.parent[rows], rows)
     own = (rows >= 0) & (tells[frames.events.name[rows]] > 0)
     return Intervals(gaps.start[own], gaps.end[own])
-
-
-def _tells(frame: str) -> int:
-    """1: a function of the program, or of a library other than PyTorch; -1: of PyTorch; 0: its caller tells."""
-    if place_of(frame):
-        return 1
-    return -1 if _OF_TORCH.search(frame) else 0
 
 
 def _by_operators(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
@@ -214,17 +210,12 @@ def _by_python(trace: Trace, gaps: Intervals) -> tuple[Evidence, ...]:
     middle = (between.start + between.end) // 2
     length = between.end - between.start
     places = trace.places_at(np.full(len(middle), _busiest_thread(trace), np.int64), middle)
-    return added_up(trace, _named_work(trace, between), places, length, between.start, most=MOST)
-
-
-def _named_work(trace: Trace, gaps: Intervals) -> list[Text]:
-    """What Python does for most of each gap."""
-    found = [_BETWEEN] * len(gaps.start)
+    names = [_BETWEEN] * len(length)
     for pattern, name in ((SLEEPING, _SLEEPS), (PREPARING, _PREPARES)):
-        covered = moments_like(trace, pattern).covered(gaps.start, gaps.end)
-        for at in np.flatnonzero(covered > _MOSTLY * (gaps.end - gaps.start)).tolist():
-            found[at] = name
-    return found
+        covered = moments_like(trace, pattern).covered(between.start, between.end)
+        for at in np.flatnonzero(covered > _MOSTLY * length).tolist():
+            names[at] = name
+    return added_up(trace, names, places, length, between.start, most=MOST)
 
 
 def _busiest_thread(trace: Trace) -> int:

@@ -100,24 +100,21 @@ def detect(run: Run) -> Iterator[Diagnosis]:
             if work is not None and work.nbytes:
                 measured = Measured(group.type, work, group.seconds / group.calls)
                 candidates.append(_Candidate(measured, kernel_evidence(run.kernels, group)))
-    found = list(_beside_peaks(candidates, peaks) if peaks else _beside_others(candidates))
+    found = list(_slow_ones(candidates, peaks))
     gain = sum(each.saved for each in found)
     if gain < LEAST_GAIN:
         return
     share = sum(each.evidence.share for each in found)
     parts = [each.reached for each in found]
+    low, high = f"{min(parts):.0%}", f"{max(parts):.0%}"
+    reached_parts = Text(low, low) if low == high else Text(f"{low} to {high}", f"{low} 到 {high}")
     summary = (_KNOWN if peaks else _UNKNOWN).format(
-        count=len(found), share=share, reached=_range(min(parts), max(parts)), device=run.device_name
+        count=len(found), share=share, reached=reached_parts, device=run.device_name
     )
     shown = sorted(found, key=lambda each: -each.saved)[:MOST]
     evidence = tuple(each.evidence for each in shown)
     basis = _BASIS.format(reachable=REACHABLE) if peaks else _BASIS_BESIDE
     yield Diagnosis(ID, _TITLE, summary, share, (_SHAPES, _LAYOUT, _FORMS), evidence, gain, basis)
-
-
-def _range(worst: float, best: float) -> Text:
-    low, high = f"{worst:.0%}", f"{best:.0%}"
-    return Text(low, low) if low == high else Text(f"{low} to {high}", f"{low} 到 {high}")
 
 
 def _of_trace(trace: Trace) -> Iterator[_Candidate]:
@@ -133,29 +130,24 @@ def _of_trace(trace: Trace) -> Iterator[_Candidate]:
             yield _Candidate(measured, as_evidence(trace, group))
 
 
-def _beside_peaks(candidates: list[_Candidate], peaks: Peaks) -> Iterator[_Slow]:
-    for each in candidates:
-        part = reached(each.measured.work, each.measured.seconds, peaks)
-        if each.evidence.share >= LEAST_SHARE and part is not None and part < SLOW:
-            yield _slow(each, part, 1.0 - part / REACHABLE)
-
-
-def _beside_others(candidates: list[_Candidate]) -> Iterator[_Slow]:
-    measured = [each.measured for each in candidates]
-    for each in candidates:
-        if each.evidence.share < LEAST_SHARE:
+def _slow_ones(candidates: list[_Candidate], peaks: Peaks | None) -> Iterator[_Slow]:
+    """Beside what the device can do, or where that is not known beside each other."""
+    all_measured = [each.measured for each in candidates]
+    limit, reachable = (SLOW, REACHABLE) if peaks else (SLOW_BESIDE_OTHERS, 1.0)
+    for measured, evidence in candidates:
+        if evidence.share < LEAST_SHARE:
             continue
-        part = best_of_alike(each.measured, measured) / each.measured.seconds
-        if part < SLOW_BESIDE_OTHERS:
-            yield _slow(each, part, 1.0 - part)
-
-
-def _slow(each: _Candidate, part: float, saved: float) -> _Slow:
-    seconds = each.measured.seconds
-    remark = f"{seconds * 1e6:.0f} µs / {seconds * part * 1e6:.0f} µs ({part:.0%})"
-    assert isinstance(each.evidence.detail, str)  # shapes and types
-    detail = "; ".join(filter(None, (each.evidence.detail, remark)))
-    return _Slow(replace(each.evidence, detail=detail), part, each.evidence.share * saved)
+        seconds = measured.seconds
+        if peaks:
+            part = reached(measured.work, seconds, peaks)
+        else:
+            part = best_of_alike(measured, all_measured) / seconds
+        if part is None or part >= limit:
+            continue
+        remark = f"{seconds * 1e6:.0f} µs / {seconds * part * 1e6:.0f} µs ({part:.0%})"
+        assert isinstance(evidence.detail, str)  # shapes and types
+        detail = "; ".join(filter(None, (evidence.detail, remark)))
+        yield _Slow(replace(evidence, detail=detail), part, evidence.share * (1.0 - part / reachable))
 
 
 DETECTOR = Detector(ID, lacks, detect)

@@ -128,7 +128,15 @@ def written(value: CaseValue, tensors: Mapping[int, str]) -> Item:
     if isinstance(value, tuple):
         return sequence([written(item, tensors) for item in value])
     if isinstance(value, Special):
-        return _special_value(value)
+        if value.kind in ("dtype", "memory_format", "layout"):
+            return f"torch.{value.text.removeprefix('torch.')}"
+        if value.kind == "device":
+            return 'torch.device("cpu")'
+        if value.kind == "generator":
+            return "None"
+        if value.kind != "complex":
+            raise InputError(f"an argument is a {value.kind}, which a case can't make; choose another call")
+        value = complex(value.text)
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, complex):
@@ -185,18 +193,6 @@ def _special(name: str, contents: TensorContents, view: str) -> list[str]:
 
 def _number(value: float) -> str:
     return repr(value) if math.isfinite(value) else f'float("{value}")'
-
-
-def _special_value(value: Special) -> str:
-    if value.kind in ("dtype", "memory_format", "layout"):
-        return f"torch.{value.text.removeprefix('torch.')}"
-    if value.kind == "device":
-        return 'torch.device("cpu")'
-    if value.kind == "complex":
-        return str(written(complex(value.text), {}))
-    if value.kind == "generator":
-        return "None"
-    raise InputError(f"an argument is a {value.kind}, which a case can't make; choose another call")
 
 
 _BEGIN = "# --- the part that goes into a case begins here\n"
