@@ -348,9 +348,9 @@ def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Te
         trace, (each.example for found in diagnoses for each in found.evidence if each.example is not None)
     )
     notes += trace.notes
-    usual = usual_step(run)
-    if usual is not None and usual.profiled > NOTABLY_SLOWER * usual.unprofiled:
-        notes.append(_SLOWED_DOWN.format(profiled=usual.profiled * 1e3, unprofiled=usual.unprofiled * 1e3))
+    profiled, unprofiled = usual_step(run) or (0.0, 0.0)
+    if profiled > NOTABLY_SLOWER * unprofiled:
+        notes.append(_SLOWED_DOWN.format(profiled=profiled * 1e3, unprofiled=unprofiled * 1e3))
     if not len(trace.steps):
         notes.append(_NO_STEPS)
     elif trace.steps.basis == "optimizer":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -126,15 +126,8 @@ def divided(time: Intervals, parts: dict[TimePart, Intervals]) -> dict[TimePart,
 # What the profiler itself adds to the times that it shows.
 
 
-class UsualStep(NamedTuple):
-    """Seconds of a step in the middle of all."""
-
-    profiled: float
-    unprofiled: float
-
-
-def usual_step(run: Run) -> UsualStep | None:
-    """A step with the profiler and one without; None: how long steps take without the profiler is not known.
+def usual_step(run: Run) -> tuple[float, float] | None:
+    """Seconds of a step with the profiler and of one without; None: how long the latter take is not known.
 
     Medians: workers of a loader hand over several batches at a time, so that one step waits for all of them and the
     next ones for nothing.
@@ -143,16 +136,17 @@ def usual_step(run: Run) -> UsualStep | None:
     if not isinstance(unprofiled, float) or unprofiled <= 0 or run.trace is None or not len(run.trace.steps):
         return None
     steps = np.sort(run.trace.steps.end - run.trace.steps.start)
-    return UsualStep(int(steps[(len(steps) - 1) // 2]) / 1e9, unprofiled)
+    return int(steps[(len(steps) - 1) // 2]) / 1e9, unprofiled
 
 
 def share_without_profiler(run: Run, trace: Trace, moments: Intervals) -> float:
     """The share of a step's time of moments in which the host runs Python: each event there costs the same to write down."""
     usual = usual_step(run)
-    if usual is None or usual.profiled <= usual.unprofiled:
+    if usual is None or usual[0] <= usual[1]:
         return trace.share(moments.total)
     events = np.concatenate([trace.python.start, trace.host.start])
-    added = (1.0 - usual.unprofiled / usual.profiled) * trace.window.total
+    profiled, unprofiled = usual
+    added = (1.0 - unprofiled / profiled) * trace.window.total
     inside = int(moments.holds(events).sum()) / max(int(trace.window.holds(events).sum()), 1)
     left = trace.window.total - added
     return min(max(moments.total - added * inside, 0.0) / left, 1.0) if left > 0 else 0.0

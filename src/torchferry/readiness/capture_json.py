@@ -176,7 +176,6 @@ class JsonNode:
         return table[at]
 
     def _checked(self, is_right: bool, what: str) -> Any:
-        """The value, if it is what it must be."""
         if not is_right:
             self._must_be(what)
         return self.value

@@ -25,12 +25,6 @@ def flow_device(category: str) -> str:
 
 
 @cache
-def is_launch(category: str) -> bool:
-    """Whether the host calls the library of a device: cuda_runtime, cuda_driver, Runtime."""
-    return _LAUNCH.match(category) is not None
-
-
-@cache
 def launching_device(category: str) -> str:
     """cuda of cuda_runtime; "" if the category does not say."""
     named = other_launching_device(category)
@@ -108,7 +102,7 @@ def kind_of_category(category: str) -> EventKind:
     kind = _BY_CATEGORY.get(category)
     if kind is not None:
         return kind
-    if is_launch(category):
+    if _LAUNCH.match(category):  # the host calls the library of a device: cuda_runtime, cuda_driver, Runtime
         return EventKind.RUNTIME
     if _COPY_CATEGORY.search(category):
         return EventKind.COPY

@@ -75,7 +75,7 @@ class WatchedProgram:
         patches = self._patches
         self._counter.watch(self._counting)
         around_loading(patches, self.out_of_sight)
-        keep_out_of_tracing(patches, self)
+        keep_out_of_tracing(patches, self.out_of_sight)
         os.register_at_fork(after_in_child=self._begin_anew)
         before_every_end(patches, self._end)
         patches.add(self._entrance.close)

@@ -37,7 +37,6 @@ def pairwise_iou(boxes1: Any, boxes2: Any) -> Tensor:
 
 
 def _coordinates(boxes: Tensor) -> tuple[Tensor, ...]:
-    """The four columns, each contiguous."""
     return boxes.t().contiguous().unbind(0)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
 from torchferry.perf.affinity.optimizers import vendor_of
-from torchferry.vendors.host import load_host
+from torchferry.vendors.host import WeightFormats, load_host
 
 
 def cast_weights(model: nn.Module) -> int:
@@ -24,11 +25,19 @@ def cast_weights(model: nn.Module) -> int:
         # Grouped convolutions have kernels of their own, for another format.
         if not isinstance(weight, torch.Tensor) or weight.is_meta or getattr(module, "groups", 1) != 1:
             continue
-        vendor = vendor_of(weight.device.type)
-        known = None if vendor is None else load_host(Path(vendor.folder)).weight_formats
+        known = _formats(weight.device.type)
         wanted = None if known is None else known.modules.get(type(module).__name__)
         if known is not None and wanted is not None:
-            package, _, function = known.cast.rpartition(".")
-            weight.data = getattr(importlib.import_module(package), function)(weight.data, int(wanted))
+            weight.data = _function(known.cast)(weight.data, int(wanted))
             count += 1
     return count
+
+
+def _formats(device_type: str) -> WeightFormats | None:
+    vendor = vendor_of(device_type)
+    return None if vendor is None else load_host(Path(vendor.folder)).weight_formats
+
+
+def _function(name: str) -> Any:
+    package, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(package), function)

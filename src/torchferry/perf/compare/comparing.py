@@ -73,13 +73,8 @@ class Matched(NamedTuple):
     caller: CallKey | None = None  # for Match.CALLER: what calls both
 
 
-def match_entries(baseline: Iterable[CallTimes], compared: Iterable[CallTimes]) -> list[Matched]:
-    """Match the entries of two runs; each is in one match."""
-    return _Matcher(baseline, compared).matched()
-
-
 class _Matcher:
-    """Takes entries away as they find their counterparts, by the surest sign first."""
+    """Matches the entries of two runs: takes them away as they find their counterparts, by the surest sign first."""
 
     def __init__(self, baseline: Iterable[CallTimes], compared: Iterable[CallTimes]) -> None:
         self._baseline = {id(entry): entry for entry in baseline}
@@ -246,7 +241,7 @@ def compare(compared: Run, baseline: Run) -> RunComparison:
     with_shapes = has_shapes(baseline) and has_shapes(compared)
     works = work_of(baseline, with_shapes), work_of(compared, with_shapes)
     sides = _side(baseline, works[0]), _side(compared, works[1])
-    matched = match_entries(works[0].entries, works[1].entries)
+    matched = _Matcher(works[0].entries, works[1].entries).matched()
     # What is in one run only and does no work there is plumbing: views, wrappers.
     pairs = [
         _pair(each, sides[0].steps, sides[1].steps)

@@ -52,8 +52,6 @@ _NO_STEPS = Text("three steps or more, with their marks", "三步或更多，且
 
 
 class _ShapedCalls(NamedTuple):
-    """Calls of operators, one row each."""
-
     steps: int  # all of the run
     total: int  # nanoseconds that shares are of
     step: Ints  # counted from 0

@@ -67,8 +67,6 @@ _BASIS_BESIDE = Text(
 
 
 class _Candidate(NamedTuple):
-    """Calls that can be judged."""
-
     measured: Measured
     evidence: Evidence
 

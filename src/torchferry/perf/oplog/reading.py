@@ -45,14 +45,6 @@ class LineHeader(NamedTuple):
 _NO_HEADER = LineHeader(None, None, None)
 
 
-class Details(NamedTuple):
-    """What stands behind an operator's type."""
-
-    inputs: tuple[LoggedTensor, ...]
-    outputs: tuple[LoggedTensor, ...]
-    attributes: str
-
-
 class Forms:
     """The patterns of one vendor, compiled once."""
 
@@ -92,15 +84,14 @@ class Forms:
         """Whether the summary of the vendor's guide counts it."""
         return line.startswith(self._prefix)
 
-    def details(self, text: str) -> Details:
-        """Tensors and attributes of a call."""
+    def details(self, text: str) -> tuple[tuple[LoggedTensor, ...], tuple[LoggedTensor, ...], str]:
+        """What stands behind an operator's type: inputs, outputs and attributes of a call."""
         sides: dict[str, list[LoggedTensor]] = {"In": [], "Out": []}
         for found in self._tensor.finditer(text):
             sides[found["side"]].append(self._read_tensor(found.groupdict()))
         attributes = None if self._attributes is None else self._attributes.search(text)
-        return Details(
-            tuple(sides["In"]), tuple(sides["Out"]), attributes["attributes"].strip() if attributes else ""
-        )
+        found_attributes = attributes["attributes"].strip() if attributes else ""
+        return tuple(sides["In"]), tuple(sides["Out"]), found_attributes
 
     def _read_tensor(self, groups: dict[str, str | None]) -> LoggedTensor:
         form = groups.get("format") or ""
@@ -296,8 +287,6 @@ MAX_SIGNATURES = 200_000  # about a kilobyte each
 
 @dataclass
 class _SameText:
-    """Calls with the same text."""
-
     type: str
     text: str
     calls: int = 0
@@ -407,7 +396,17 @@ class Counter:
 
     def results(self) -> OperatorCounts:
         """What was counted; recompiles are still to be told from the others."""
-        by_text = {id(seen): self._signature(seen) for seen in self._seen.values()}
+        by_text = {
+            id(seen): LoggedSignature(
+                seen.text,
+                *self._forms.details(seen.text),
+                seen.calls,
+                seen.compiles,
+                seen.cut,
+                seen.summarized,
+            )
+            for seen in self._seen.values()
+        }
         compiles = tuple(
             Compile(
                 entry.operator,
@@ -423,17 +422,6 @@ class Counter:
         for seen in self._seen.values():
             signatures.setdefault(seen.type, []).append(by_text[id(seen)])
         return OperatorCounts(signatures, compiles, self._misses, self._uncounted)
-
-    def _signature(self, seen: _SameText) -> LoggedSignature:
-        details = self._forms.details(seen.text)
-        return LoggedSignature(
-            seen.text,
-            *details,
-            seen.calls,
-            seen.compiles,
-            seen.cut,
-            seen.summarized,
-        )
 
 
 @dataclass(frozen=True)

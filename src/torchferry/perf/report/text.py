@@ -81,7 +81,6 @@ def _untitled(table: Table, lines: Words) -> list[RenderableType]:
 
 
 def _comparison(comparison: RunComparison, lines: Words) -> list[RenderableType]:
-    """Two runs side by side: the verdict, the parts, and the operators."""
     found: list[RenderableType] = ["", lines.plain(words.COMPARISON, "bold")]
     found += [plain(f"  {lines.say(text)}") for text in sentences.comparison(comparison)]
     parts = _untitled(tables.compared_parts(comparison), lines)
@@ -93,7 +92,6 @@ def _comparison(comparison: RunComparison, lines: Words) -> list[RenderableType]
 
 
 def _parts(analysis: Analysis, lines: Words) -> list[RenderableType]:
-    """A bar for each part."""
     rows = sentences.parts(analysis)
     if not rows:
         return []

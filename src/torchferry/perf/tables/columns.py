@@ -121,7 +121,12 @@ class Batch:
     def numbers(self, names: Names) -> Ints:
         """Whole numbers; -1 where there is none."""
         number, _ = self._file.column(names)
-        return np.full(len(self), ABSENT) if number == ABSENT else whole_numbers(self._cells[number])
+        if number == ABSENT:
+            return np.full(len(self), ABSENT)
+        try:
+            return np.array(self._cells[number]).astype(np.int64)
+        except (ValueError, OverflowError):
+            return np.array([_whole(cell, ABSENT) for cell in self._cells[number]], np.int64)
 
 
 def times(cells: Sequence[str], unit: str) -> Ints:
@@ -149,14 +154,6 @@ def sizes(cells: Sequence[str], unit: str) -> Ints:
     values = np.array([_float(cell) for cell in cells], float) * scale
     known = np.abs(values) < 2**62  # false for NaN
     return np.where(known, np.rint(np.where(known, values, 0.0)), ABSENT).astype(np.int64)
-
-
-def whole_numbers(cells: Sequence[str]) -> Ints:
-    """Whole numbers; -1 where there is none."""
-    try:
-        return np.array(cells).astype(np.int64)
-    except (ValueError, OverflowError):
-        return np.array([_whole(cell, ABSENT) for cell in cells], np.int64)
 
 
 def _whole(cell: str, otherwise: int) -> int:

@@ -126,11 +126,6 @@ class KernelTable:
             return 0, 0
         return int(self.start[known].min()), int((self.start + self.duration)[known].max())
 
-    def named(self, column: Ints, *texts: str) -> Flags:
-        """Which rows have one of some texts in a column: named(table.core, "AI_CPU")."""
-        wanted = [number for number, text in enumerate(self.texts) if text in texts]
-        return np.isin(column, wanted)
-
     @cached_property
     def groups(self) -> list[KernelGroup]:
         """All kernels by name and tensors; what takes most time first."""
@@ -198,8 +193,6 @@ def read_kernels(path: Path) -> KernelTable:
 
 
 class _ColumnReader:
-    """Turns batches of texts into columns of numbers."""
-
     def __init__(self, file: CsvFile) -> None:
         self.texts = Interned()
         self.signatures = Interned()

@@ -42,9 +42,8 @@ class HostTensors(TorchFunctionMode):
         if func is torch.Tensor.cpu:
             tensor, result = args[0], func(*args, **kwargs)
             if result is tensor and not is_the_hosts(tensor):
-                result = tensor.view_as(
-                    tensor
-                )  # a tensor object of its own: the program may go on with the first
+                # a tensor object of its own: the program may go on with the first
+                result = tensor.view_as(tensor)
             set_owner([result], True)
             return result
         if func in _MOVES and owner_of(args[0]) is not False:

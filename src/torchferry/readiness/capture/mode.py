@@ -313,7 +313,5 @@ def _joined(model: str, path: str) -> str:
 
 @dataclass
 class _PendingCall:
-    """A call that is being made."""
-
     func: Any
     inner: int = 0  # nanoseconds of the calls that it makes

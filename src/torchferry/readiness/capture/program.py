@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -23,13 +23,6 @@ from torchferry.readiness.capture.choices import DeviceChoices
 from torchferry.readiness.capture.mode import CapturingMode, is_data_worker
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 from torchferry.readiness.model import Capture
-
-
-class Sight(Protocol):
-    """What sees operators, and can look away."""
-
-    def out_of_sight(self) -> AbstractContextManager[Any]:
-        """What is called in it is not seen."""
 
 
 def reach_threads(
@@ -56,13 +49,13 @@ def reach_threads(
     patches.replace(threading.Thread, "start", start)
 
 
-def keep_out_of_tracing(patches: Patches, sight: Sight) -> None:
+def keep_out_of_tracing(patches: Patches, out_of_sight: Callable[[], AbstractContextManager[Any]]) -> None:
     """torch.jit.trace records wrong graphs while any mode is on. What it has made is seen when it runs."""
 
     def unseen(function: Any) -> Any:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with sight.out_of_sight():
+            with out_of_sight():
                 return function(*args, **kwargs)
 
         return call
@@ -121,7 +114,7 @@ class ProgramCapture:
             self._counter.watch(patches, self._counting)
             around_loading(patches, self._mode.loading_data)
             reach_threads(patches, self._mode, lambda _thread: self._mode.is_at_work)
-            keep_out_of_tracing(patches, self._mode)
+            keep_out_of_tracing(patches, self._mode.out_of_sight)
             os.register_at_fork(after_in_child=self._begin_anew)
             before_every_end(patches, self._end)
             patches.add(self._mode.switch_off)

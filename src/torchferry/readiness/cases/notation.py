@@ -57,7 +57,6 @@ Stride = tuple[int, ...]
 
 
 def _transposed(shape: Stride) -> Stride:
-    """The last two dimensions swapped in memory."""
     swapped = contiguous((*shape[:-2], shape[-1], shape[-2]))
     return (*swapped[:-2], swapped[-1], swapped[-2])
 

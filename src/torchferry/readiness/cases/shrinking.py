@@ -352,7 +352,6 @@ class _Search:
 
     @property
     def has_trials_left(self) -> bool:
-        """Whether another case may be tried."""
         return self.trials < self._most and self._deaths < MOST_DEATHS
 
     def improve(self, simpler: Pass) -> bool:

@@ -280,7 +280,6 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
 
 
 def _card(readiness: Readiness) -> str:
-    """One device: the share in large, and the verdict."""
     support = worst(judgement.support for judgement in readiness.judgements)
     is_known = any(judgement.support is not OperatorSupport.UNKNOWN for judgement in readiness.judgements)
     share = words.ready_percent(readiness) if is_known else "?" if readiness.judgements else "–"

@@ -40,7 +40,6 @@ class _ReadinessText:
         self._whole_code = not options.terminal  # longer than the page: broken lines can't be copied
 
     def verdicts(self) -> list[Styled]:
-        """One line for each device."""
         verdicts = []
         for readiness in self._overview.readinesses:
             said = self._say(words.verdict(readiness))
@@ -51,7 +50,6 @@ class _ReadinessText:
         return verdicts
 
     def parts(self, everything: bool) -> list[RenderableType]:
-        """What to print below, from top to bottom."""
         overview = self._overview
         parts: list[RenderableType] = [
             self._words.note(words.NOTE, words.note(key)) for key in overview.capture.notes
@@ -67,7 +65,6 @@ class _ReadinessText:
         return [*parts, *self._summary()]
 
     def _matrix(self, title: Text, rows: Sequence[OperatorSupportRow]) -> list[RenderableType]:
-        """Operators against devices."""
         if not rows:
             return []
         table = self._words.table(
@@ -131,7 +128,6 @@ class _ReadinessText:
         return parts
 
     def _summary(self) -> list[RenderableType]:
-        """How many operators have which support, and their share."""
         overview = self._overview
         groups = [overview.by_support(readiness) for readiness in overview.readinesses]
         table = self._words.table([words.SUPPORT_COLUMN])

@@ -105,16 +105,12 @@ def _order(event: OperatorEvent) -> tuple[int, int, int, int]:
 
 
 class _Open(NamedTuple):
-    """An event that is not over."""
-
     end: int
     surroundings: Surroundings
     call: ProfiledCall | None  # the innermost operator
 
 
 class _Thread:
-    """Goes through the events of one thread."""
-
     def __init__(self, timeline: HostTimeline) -> None:
         self._timeline = timeline
         self._open: list[_Open] = []

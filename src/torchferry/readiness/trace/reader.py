@@ -176,8 +176,6 @@ def read_launches(path: Path) -> Launches:
 
 
 class _TraceReader:
-    """Reads the events of one trace."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._chunks = Chunks(path)
@@ -303,8 +301,6 @@ def read_table(path: Path, pieces: Iterable[str]) -> Capture:
 
 
 class _TableReader:
-    """The rows of a file's tables."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._signatures = Signatures()
