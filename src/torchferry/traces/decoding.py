@@ -44,6 +44,19 @@ class Args(msgspec.Struct, frozen=True, gc=False):
 NO_ARGS = Args()
 
 
+def decoded_json(raw: bytes) -> Any:
+    """What stayed raw; None where it is no JSON."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def text_of(value: Any) -> str:
+    """A number or a text as text; "" for None: profilers write 25738 and "25738" for the same thread."""
+    return "" if value is None else str(value)
+
+
 class TraceEvent(msgspec.Struct, gc=False):
     """One event."""
 

@@ -10,11 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from torchferry.text import Text
 from torchferry.traces.columns import Columns, EventKind, Flags, Ints
+from torchferry.traces.decoding import decoded_json
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.names import DTYPES, place_in_stack, place_of
 from torchferry.traces.places import Sources
@@ -249,7 +249,7 @@ class Trace:
         if number < 0:
             return TraceSignature([], [], [], [])
         if number not in self._signatures:
-            read = map(_decoded, self.raw_signatures[number])
+            read = map(decoded_json, self.raw_signatures[number])
             self._signatures[number] = TraceSignature(
                 *(each if isinstance(each, list) else [] for each in read)
             )
@@ -265,7 +265,7 @@ class Trace:
         if len(self.python):
             return self.places_at(self.host.thread[rows], self.host.start[rows])
         numbers = self.host.stack[rows].tolist()
-        stacks = [_decoded(self.raw_stacks[number]) if number >= 0 else None for number in numbers]
+        stacks = [decoded_json(self.raw_stacks[number]) if number >= 0 else None for number in numbers]
         return [place_in_stack(stack) if isinstance(stack, str) else "" for stack in stacks]
 
     def places_at(self, thread: Ints, time: Ints) -> list[str]:
@@ -332,11 +332,3 @@ class Trace:
     def busy(self, *kinds: EventKind) -> Intervals:
         """When the device did such work, within the window."""
         return self.moments(self.device.where(*kinds))
-
-
-def _decoded(raw: bytes) -> Any:
-    """None: it is no JSON."""
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None

@@ -23,7 +23,7 @@ from torchferry.traces.columns import (
     Ints,
     nanoseconds,
 )
-from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Decoder, TraceEvent
+from torchferry.traces.decoding import ABSENT, NO_ARGS, Args, Decoder, TraceEvent, text_of
 from torchferry.traces.model import DeviceMemoryEvents, Nested, Steps, Thread, Trace, nest
 from torchferry.traces.names import (
     CUDA,
@@ -166,7 +166,7 @@ class Collector:
         for event in events:
             key = (event.pid, event.tid)
             if key not in known:  # 25738 and "25738" are one thread: some profilers write both
-                known[key] = self.threads[_text(event.pid), _text(event.tid)]
+                known[key] = self.threads[text_of(event.pid), text_of(event.tid)]
             found.append(known[key])
         return np.array(found, np.int64)
 
@@ -185,7 +185,7 @@ class Collector:
         links = self._links
         self.flows.append(
             Flows(
-                np.array([links[event.cat, _text(event.id)] for event in events], np.int64),
+                np.array([links[event.cat, text_of(event.id)] for event in events], np.int64),
                 self._threads_of(events),
                 nanoseconds([event.ts for event in events]),
                 np.array([event.ph == "s" for event in events], bool),
@@ -193,14 +193,14 @@ class Collector:
         )
 
     def _add_metadata(self, event: TraceEvent) -> None:
-        process = _text(event.pid)
+        process = text_of(event.pid)
         args = event.args or NO_ARGS
         if event.name == "process_name":
-            self.process_names[process] = _text(args.name)
+            self.process_names[process] = text_of(args.name)
         elif event.name == "process_labels":
-            self.process_labels[process] = _text(args.labels)
+            self.process_labels[process] = text_of(args.labels)
         elif event.name == "thread_name":
-            self.thread_names[process, _text(event.tid)] = _text(args.name)
+            self.thread_names[process, text_of(event.tid)] = text_of(args.name)
 
 
 def _numbers(values: list[Any]) -> Ints:
@@ -220,10 +220,6 @@ def _number(value: Any) -> int:
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
         return _number(int(value))
     return int(value) if isinstance(value, float) and abs(value) < 2**62 else -1
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 def matched(wanted: Ints, known: Ints) -> Ints:

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-import msgspec
-
 from torchferry.operators.native_functions import ArgumentKind, Schema, choose_overload
 from torchferry.readiness.model import Argument, OperatorSite, Signature, Special, TensorSpec, Use, Value
 from torchferry.traces.columns import INVALID, EventKind, nanoseconds
-from torchferry.traces.decoding import ABSENT, NO_ARGS, TraceEvent
+from torchferry.traces.decoding import ABSENT, NO_ARGS, TraceEvent, decoded_json, text_of
 from torchferry.traces.names import DTYPES, flow_device, kind_of_category
 
 OLD_PROFILER = "CPU functions"  # the process, in what torch.autograd.profiler wrote before it was rebuilt
@@ -101,7 +99,7 @@ class EventReader:
         args = event.args or NO_ARGS
         thread = (event.pid, event.tid)
         if thread not in self._threads:
-            self._threads[thread] = (_text(event.pid), _text(event.tid))
+            self._threads[thread] = (text_of(event.pid), text_of(event.tid))
         made = OperatorEvent(
             role,
             event.name,
@@ -109,18 +107,18 @@ class EventReader:
             self._threads[thread],
             start,
             duration,
-            link=_text(event.id if role in _FLOWS else args.correlation),
-            external=_text(args.external_of_2021 if args.external is None else args.external),
+            link=text_of(event.id if role in _FLOWS else args.correlation),
+            external=text_of(args.external_of_2021 if args.external is None else args.external),
         )
         if role is not EventRole.HOST or args is NO_ARGS:
             return made
         types = args.types_of_old if args.types is ABSENT else args.types
         key = (bytes(args.dims), bytes(types), bytes(args.strides), bytes(args.concrete))
         if key not in self._inputs:
-            self._inputs[key] = ProfiledInputs(*map(_decoded, key))
+            self._inputs[key] = ProfiledInputs(*map(decoded_json, key))
         stack = bytes(args.stack)
         if stack not in self._stacks:
-            self._stacks[stack] = _text(_decoded(stack))
+            self._stacks[stack] = text_of(decoded_json(stack))
         return made._replace(
             sequence=args.sequence if isinstance(args.sequence, int) else -1,
             inputs=self._inputs[key],
@@ -139,19 +137,6 @@ def _role(event: TraceEvent) -> EventRole | None:
         return _ROLES.get(kind_of_category(event.cat))
     is_host = event.pid == OLD_PROFILER or _LOOKS_LIKE_OPERATOR.match(event.name)
     return EventRole.HOST if is_host else EventRole.UNNAMED
-
-
-def _decoded(raw: bytes) -> Any:
-    if not raw:
-        return None
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 _OF_NUMBERS = ("float64", "int64", "bool", "complex128")
