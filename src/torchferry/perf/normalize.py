@@ -121,18 +121,14 @@ def _one_by_one(text: bytes, damaged: list[bytes]) -> Iterator[Fields]:
             yield from _EVENTS.decode(b"[" + piece + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError):
             try:
-                yield _repaired(piece)
+                # NaN becomes null; control characters and halves of characters are written as JSON wants them
+                read = json.loads(piece, strict=False, parse_constant=lambda _: None)
+                if not isinstance(read, dict):
+                    raise ValueError("no event")
+                repaired = json.dumps(read, ensure_ascii=False).encode("utf-8", "replace")
+                yield _EVENTS.decode(b"[" + repaired + b"]")[0]
             except (ValueError, msgspec.DecodeError):
                 damaged.append(piece)
-
-
-def _repaired(piece: bytes) -> Fields:
-    """NaN becomes null; control characters and halves of characters are written as JSON wants them."""
-    read = json.loads(piece, strict=False, parse_constant=lambda _: None)
-    if not isinstance(read, dict):
-        raise ValueError("no event")
-    text = json.dumps(read, ensure_ascii=False).encode("utf-8", "replace")
-    return _EVENTS.decode(b"[" + text + b"]")[0]
 
 
 def _rebased(event: Fields, origin: int) -> tuple[int, int, Fields] | None:

@@ -95,7 +95,14 @@ def fast_rcnn_inference_single_image(
     with torch.no_grad():
         kept = _best_apart(candidates, nms_thresh, limit)
     found = _CandidateBoxes(*(column.index_select(0, kept) for column in candidates))
-    return _instances(image_shape, found), found.regions
+    structures = sys.modules.get("detectron2.structures")
+    if structures is None:
+        return Detections(image_shape, Boxes(found.boxes), found.scores, found.classes), found.regions
+    result = structures.Instances(image_shape)
+    result.pred_boxes = structures.Boxes(found.boxes)
+    result.scores = found.scores
+    result.pred_classes = found.classes
+    return result, found.regions
 
 
 def _candidates(
@@ -156,14 +163,3 @@ def _settled(alive: Tensor, suppresses: Tensor) -> Tensor:
         if torch.equal(left, keep):
             return keep
         keep = left
-
-
-def _instances(image_shape: tuple[int, int], found: _CandidateBoxes) -> Any:
-    structures = sys.modules.get("detectron2.structures")
-    if structures is None:
-        return Detections(image_shape, Boxes(found.boxes), found.scores, found.classes)
-    result = structures.Instances(image_shape)
-    result.pred_boxes = structures.Boxes(found.boxes)
-    result.scores = found.scores
-    result.pred_classes = found.classes
-    return result

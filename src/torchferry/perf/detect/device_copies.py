@@ -70,7 +70,12 @@ def _found(run: Run) -> FoundKernels:
         table = run.kernels
         wanted = [number for number, text in enumerate(table.texts) if _NAME.search(text)]
         return found_in_table(table, np.isin(table.type, wanted) | np.isin(table.name, wanted))
-    on_host = _clones(trace) if trace.is_host_only else _old_copies(trace)
+    if trace.is_host_only:
+        on_host = _clones(trace)
+    else:  # rows of `host` that old plugins named so
+        rows = operators_in_window(trace)
+        wanted = [number for number in trace.names_like(_NAME) if "::" not in trace.names[number]]
+        on_host = rows[np.isin(trace.host.name[rows], wanted)]
     if trace.is_host_only or len(on_host):
         share = trace.share_of(trace.host.take(on_host))
         return FoundKernels(len(on_host), share, by_name_and_place(trace, on_host))
@@ -87,13 +92,6 @@ def _is_for_order(trace: Trace, rows: Ints) -> Flags:
     np.add.at(marks, last, -1)
     inside = np.cumsum(marks)[:-1] > 0
     return (trace.owner[rows] >= 0) & inside[trace.owner[rows]]
-
-
-def _old_copies(trace: Trace) -> Ints:
-    """Rows of `host` that old plugins named so."""
-    rows = operators_in_window(trace)
-    wanted = [number for number in trace.names_like(_NAME) if "::" not in trace.names[number]]
-    return rows[np.isin(trace.host.name[rows], wanted)]
 
 
 def _clones(trace: Trace) -> Ints:

@@ -7,7 +7,7 @@ REPORTS: Reports[RunsReport] = Reports(
     {
         "text": f"{__name__}.text:to_text",
         "json": f"{__name__}.json:to_json",
-        "md": f"{__name__}.markdown:to_markdown",
+        "md": f"{__name__}.text:to_markdown",
         "html": f"{__name__}.html:to_html",
     },
 )
