@@ -15,7 +15,6 @@ from torchferry.readiness.cases.model import TensorInput
 from torchferry.readiness.models.request import InputValue, ModelInputs, parse_inputs
 from torchferry.readiness.models.step import built, drawn
 
-Shape = tuple[int, ...]
 Axes = dict[str, dict[int, str]]  # input or output -> axis -> symbol
 
 
@@ -39,9 +38,12 @@ class ModelSignature:
     def draw(self, sizes: Mapping[str, int], seed: int) -> tuple[torch.Tensor, ...]:
         """Random inputs; a symbol that is in `sizes` has that size."""
         torch.manual_seed(seed)
-        return tuple(
-            drawn(replace(tensor, shape=self._shape(name, tensor, sizes))) for name, tensor in self._pairs()
-        )
+        found: list[torch.Tensor] = []
+        for name, tensor in self._pairs():
+            free = self.axes.get(name, {})
+            shape = tuple(sizes.get(free.get(axis, ""), size) for axis, size in enumerate(tensor.shape))
+            found.append(drawn(replace(tensor, shape=shape)))
+        return tuple(found)
 
     def given_sizes(self) -> dict[str, int]:
         """The size of each symbol in the inputs as they were written."""
@@ -53,10 +55,6 @@ class ModelSignature:
 
     def _pairs(self) -> Iterator[tuple[str, TensorInput]]:
         return zip(self.names, self.tensors, strict=True)
-
-    def _shape(self, name: str, tensor: TensorInput, sizes: Mapping[str, int]) -> Shape:
-        free = self.axes.get(name, {})
-        return tuple(sizes.get(free.get(axis, ""), size) for axis, size in enumerate(tensor.shape))
 
 
 def signature_of(

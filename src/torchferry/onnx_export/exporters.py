@@ -237,6 +237,7 @@ def _by_conversion(asked: Asked) -> onnx.ModelProto:
     from onnx import version_converter
 
     file = asked.folder / "new.onnx"
+    weights = (*asked.called.parameters(), *asked.called.buffers())  # each once, however many places have it
     torch.onnx.export(
         asked.called,
         asked.tensors,
@@ -246,7 +247,7 @@ def _by_conversion(asked: Asked) -> onnx.ModelProto:
         input_names=list(asked.signature.names),
         output_names=list(asked.output_names),
         dynamic_shapes=_dynamic_shapes(asked),
-        external_data=weight_bytes(asked.called) > LARGEST,
+        external_data=sum(tensor.nbytes for tensor in weights) > LARGEST,
     )
     model = onnx.load(str(file))
     if _opset(model) == asked.opset:
@@ -301,11 +302,6 @@ def _check_result(model: onnx.ModelProto, opset: int) -> None:
         raise RunError(f"it wrote operators that are not ONNX's: {', '.join(sorted(foreign)[:5])}")
     if not is_large(model):  # a larger one is checked when it is a file
         check(model)
-
-
-def weight_bytes(module: torch.nn.Module) -> int:
-    """Of all parameters and buffers, those in several places counted once."""
-    return sum(tensor.nbytes for tensor in (*module.parameters(), *module.buffers()))
 
 
 def is_large(model: onnx.ModelProto) -> bool:

@@ -218,8 +218,7 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
             for name, version in state.metadata.items()
             if isinstance(version, dict)
         }
-    made: OrderedDict[str, torch.Tensor] = whole
-    model.load_state_dict(made, strict=False)
+    model.load_state_dict(whole, strict=False)
     return said
 
 

@@ -198,23 +198,17 @@ class _Builder:
             self.add_unit(decorator, node, scope)
         inner = Scope(node, scope)
         self.result.scopes.append(inner)
-        self.visit_parameters(node, scope, inner)
+        for argument in all_arguments(node.args):
+            inner.bind(argument.arg, Binding(BindingKind.PARAMETER, argument, argument.lineno))
+            self.add_unit(argument.annotation, node, scope)
+        # One unit per default, so that its parameter is found by position in `node.args`.
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            self.add_unit(default, node, scope)
         self.add_unit(node.returns, node, scope)
         if self.lines is None or _holds_line(node, self.lines):
             self.visit_body(node.body, inner, weak=False)
         else:
             self.result.unread.append(inner)
-
-    def visit_parameters(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, outer: Scope, inner: Scope
-    ) -> None:
-        arguments = node.args
-        for argument in all_arguments(arguments):
-            inner.bind(argument.arg, Binding(BindingKind.PARAMETER, argument, argument.lineno))
-            self.add_unit(argument.annotation, node, outer)
-        # One unit per default, so that its parameter is found by position in `node.args`.
-        for default in (*arguments.defaults, *arguments.kw_defaults):
-            self.add_unit(default, node, outer)
 
     def visit_class(self, node: ast.ClassDef, scope: Scope, weak: bool) -> None:
         scope.bind(node.name, Binding(BindingKind.DEFINITION, node, node.lineno, weak=weak))

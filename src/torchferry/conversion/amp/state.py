@@ -50,34 +50,29 @@ def owner_of(step: Step, routine: Routine, program: PassModule) -> OptimizerOwne
         bindings = scope.bindings[optimizer.id]
         if any(binding.kind in (BindingKind.PARAMETER, BindingKind.IMPORT) for binding in bindings):
             return OptimizerOwner(program.module.tree, None)
-        made = [
-            statement
-            for statement in statements_below(scope.node)
-            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and optimizer.id in _targets(statement)
-        ]
+        made = _assigning(statements_below(scope.node), optimizer.id)
         return OptimizerOwner(scope.node, made[-1] if made else None)
     return OptimizerOwner(program.module.tree, None)
 
 
 def _class_owner(attribute: str, routine: Routine, program: PassModule) -> OptimizerOwner:
     owner = program.class_of(routine)
-    made = [
-        statement
-        for statement in (statements_below(owner, into_definitions=True) if owner else ())
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and f"self.{attribute}" in _targets(statement)
-    ]
+    statements = statements_below(owner, into_definitions=True) if owner else ()
+    made = _assigning(statements, f"self.{attribute}")
     if owner is None or not made:
         return OptimizerOwner(program.module.tree, None)
     first = program.routine_of(made[0])
     return OptimizerOwner(owner, [item for item in made if program.routine_of(item) is first][-1])
 
 
-def _targets(statement: ast.Assign | ast.AnnAssign) -> list[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    found: list[str] = []
-    for target in targets:
-        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        found += [ast.unparse(part) for part in parts]
+def _assigning(statements: Iterable[ast.stmt], name: str) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    for statement in statements:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                if name in map(ast.unparse, parts):
+                    found.append(statement)
     return found
 
 

@@ -374,8 +374,11 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
         return
     if rule.wrap is not None and _waits_for_another(site, rule):
         return
-    if rule.rename and isinstance(site.node.func, ast.Name) and _is_defined_here(site, rule):
-        yield site.remark(Kind.INFO, _OWN.format(name=rule.match.name, place=rule.place))
+    function = site.node.func
+    if rule.rename and isinstance(function, ast.Name) and function.id == rule.match.name:
+        binding = site.module.binding_of(function.id, site.scope, function.lineno)
+        if binding is not None and isinstance(binding.node, DEFINITIONS):
+            yield site.remark(Kind.INFO, _OWN.format(name=rule.match.name, place=rule.place))
     name_edits = _name_edits(site, rule)
     argument_edits: list[Edit] = []
     if rule.arguments:
@@ -399,20 +402,12 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
         yield site.remark(Kind.TODO, imports)
     else:
         message = rule.message or _CALL.format(name=rule.match.name, place=rule.place)
-        if rule.message is None and rule.rename and not rule.changes_calls:
+        if rule.message is None and rule.rename and not rule.arguments and rule.wrap is None:
             message = RENAMED.format(old=rule.match.name, new=rule.rename)
         start, end = site.module.start(site.node), site.module.end(site.node)
         if len(edits) == 1 and edits[0].start < edits[0].end:
             start, end = edits[0].start, edits[0].end  # a single argument or name: that is the place
         yield Proposal(Kind.CHANGE, start, end, message, (*edits, *imports))
-
-
-def _is_defined_here(site: Site[ast.Call], rule: UserRule) -> bool:
-    function = site.node.func
-    if not isinstance(function, ast.Name) or function.id != rule.match.name:
-        return False
-    binding = site.module.binding_of(function.id, site.scope, function.lineno)
-    return binding is not None and isinstance(binding.node, DEFINITIONS)
 
 
 def _name_edits(site: Site[ast.Call], rule: UserRule) -> list[Edit]:

@@ -184,10 +184,6 @@ class UserRule:
     kind: Kind = Kind.CHANGE  # anything else only says its message
     message: Text | None = None
 
-    @property
-    def changes_calls(self) -> bool:
-        return bool(self.arguments) or self.wrap is not None
-
 
 @dataclass(frozen=True)
 class CustomRules:

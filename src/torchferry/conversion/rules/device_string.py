@@ -106,7 +106,10 @@ def _strength(site: Site[ast.expr]) -> bool | None:
         return None
     if node.value == "cuda:" and isinstance(site.parent, (ast.Call, ast.Compare, ast.Tuple, ast.List)):
         return False  # device.startswith("cuda:"), but also print("cuda:", x)
-    return True if _is_template_use(site) else None
+    # 'cuda:%d' % i, 'cuda:{}'.format(i), 'cuda:' + str(i); but not 'cuda:' as a label of its own.
+    if isinstance(site.parent, ast.BinOp):
+        return True if site.parent.left is node else None
+    return True if isinstance(site.parent, ast.Attribute) and site.parent.attr == "format" else None
 
 
 def _is_device_f_string(node: ast.JoinedStr) -> bool:
@@ -114,14 +117,6 @@ def _is_device_f_string(node: ast.JoinedStr) -> bool:
         return False
     fields = all(isinstance(value, ast.FormattedValue) for value in node.values[1:])
     return fields and node.values[0].value in ("cuda:", "cuda")
-
-
-def _is_template_use(site: Site[ast.expr]) -> bool:
-    """'cuda:%d' % i, 'cuda:{}'.format(i), 'cuda:' + str(i); but not 'cuda:' as a label of its own."""
-    parent = site.parent
-    if isinstance(parent, ast.BinOp):
-        return parent.left is site.node
-    return isinstance(parent, ast.Attribute) and parent.attr == "format"
 
 
 def _change(site: Site[ast.expr]) -> Proposal:

@@ -34,7 +34,10 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         return
     node = site.node.values[0] if isinstance(site.node, ast.JoinedStr) and site.node.values else site.node
     value = text_of(node)
-    if _TEMPLATE.match(value) and (node is not site.node or _is_put_together(site)):
+    # 'torch.cuda.%sTensor' % kind, 'torch.cuda.{}'.format(kind), 'torch.cuda.' + kind
+    is_format = isinstance(site.parent, ast.Attribute) and site.parent.attr == "format"
+    is_put_together = is_format or isinstance(site.parent, ast.BinOp)
+    if _TEMPLATE.match(value) and (node is not site.node or is_put_together):
         if not is_message(site):
             yield site.remark(Kind.TODO, _PUT_TOGETHER.format(module=site.target.vendor.torch_module))
         return
@@ -49,12 +52,6 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     edits = rewrite_inside(site.module, site.node, [(old, api.name)])
     if edits:
         yield site.change(_CHANGED.format(new=api.name), *edits)
-
-
-def _is_put_together(site: Site[ast.expr]) -> bool:
-    """'torch.cuda.%sTensor' % kind, 'torch.cuda.{}'.format(kind), 'torch.cuda.' + kind"""
-    parent = site.parent
-    return isinstance(parent, ast.BinOp) or (isinstance(parent, ast.Attribute) and parent.attr == "format")
 
 
 def _is_name(site: Site[ast.expr]) -> bool:

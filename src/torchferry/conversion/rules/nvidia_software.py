@@ -75,7 +75,17 @@ def _decided(site: AnySite, may_follow: bool = True) -> str:
             return found.group() if found and not _OTHER_CUDA.search(code) else ""
         return ""
     if isinstance(parent.node, ast.IfExp) and parent.node.test is child:
-        return _decided_between(parent)
+        # 'onnxruntime-gpu' if ... else 'onnxruntime', f"tensorflow{'' if ... else '-cpu'}"
+        text: AnySite | None = parent
+        while text is not None:
+            words = map(text_of, ast.walk(text.node))
+            named = next(filter(None, map(_DECIDED.search, words)), None)
+            if named:
+                return named.group()
+            text = around(text)
+            if text is not None and not isinstance(text.node, (ast.JoinedStr, ast.FormattedValue)):
+                break
+        return ""
     if may_follow and isinstance(parent.node, ast.Assign) and child is site.node:
         # cuda = torch.cuda.is_available(), where each use of the variable decides about such software
         slots = [slot for slot in passed_to(site) if isinstance(slot, Variable)]
@@ -84,20 +94,6 @@ def _decided(site: AnySite, may_follow: bool = True) -> str:
             return ""
         names = [_decided(read, may_follow=False) for read in reads_of(view, slots[0])]
         return names[0] if names and all(names) else ""
-    return ""
-
-
-def _decided_between(choice: AnySite) -> str:
-    """'onnxruntime-gpu' if ... else 'onnxruntime', f"tensorflow{'' if ... else '-cpu'}\""""
-    text: AnySite | None = choice
-    while text is not None:
-        words = map(text_of, ast.walk(text.node))
-        found = next(filter(None, map(_DECIDED.search, words)), None)
-        if found:
-            return found.group()
-        text = around(text)
-        if text is not None and not isinstance(text.node, (ast.JoinedStr, ast.FormattedValue)):
-            break
     return ""
 
 

@@ -34,11 +34,6 @@ _DROPS = re.compile(
 )
 
 
-def drops_gradients(context: FileContext) -> bool:
-    """Whether this module, or any of the project, does so."""
-    return _DROPS.search(context.module.data) is not None or context.neighbours.any_match(_DROPS)
-
-
 _REPLACED = Text("{name}: {why}; its equivalent takes its place", "{name}：{why}；替换为等价写法")
 _RENAMED = Text("{name}: {why}; {use} takes its place", "{name}：{why}；由 {use} 代替")
 _SEE_CALLS = Text(
@@ -175,7 +170,9 @@ def _replace(site: Site[ast.Call], choice: SimilarChoice) -> Iterator[Proposal]:
     entry = choice.entry
     if any(isinstance(node, ast.JoinedStr) for node in site.place.upwards()):
         raise UnboundError(_IN_STRING)
-    if entry.keeps_gradients and drops_gradients(site.context):
+    if entry.keeps_gradients and (
+        _DROPS.search(site.module.data) or site.context.neighbours.any_match(_DROPS)
+    ):
         raise UnboundError(_DROPS_GRADIENTS)
     if entry.cuda.startswith("torch.optim."):
         _refuse_off_the_device(site)

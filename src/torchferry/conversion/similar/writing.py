@@ -226,8 +226,15 @@ def import_changes(context: FileContext, said: list[Proposal], names: Collection
             yield change
             line = "" if is_first else line
         yield from _left(context, node, names, [] if change is None else unused)
-    anchor = _anchor(context, replaced) if line else None
-    if anchor is not None:  # on the line of the import, or below it where no comment follows there
+    if not line:
+        return
+    # Beside the import that brought the first replaced function.
+    first = min(proposal.start for proposal in replaced if context.needed_imports[proposal.start])
+    imports = [node for node in context.module.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    roots = {"torch", "torchvision"}
+    before = [node for node in imports if context.module.start(node) < first and _root(node) in roots]
+    if before:  # on the line of the import, or below it where no comment follows there
+        anchor = before[-1]
         rest = context.module.data[context.module.end(anchor) :].splitlines()[:1]
         joint = "; " if rest and rest[0].strip() else context.module.newline
         edit = context.module.insertion_after(anchor, joint + line)
@@ -320,15 +327,6 @@ def _without(context: FileContext, node: ImportNode, unused: list[ast.alias], li
     elif not line:
         text = "pass"
     return context.propose(Kind.CHANGE, node, _REMOVED, Edit(start, end, text))
-
-
-def _anchor(context: FileContext, replaced: list[Proposal]) -> ImportNode | None:
-    """The import that brought the first replaced function."""
-    first = min(proposal.start for proposal in replaced if context.needed_imports[proposal.start])
-    imports = [node for node in context.module.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    roots = {"torch", "torchvision"}
-    before = [node for node in imports if context.module.start(node) < first and _root(node) in roots]
-    return before[-1] if before else None
 
 
 def _root(node: ImportNode) -> str:

@@ -101,11 +101,10 @@ def _variables(draft: Draft, instruction: str, start: int, end: int) -> None:
             continue
         assigned = decide_variable(draft.target, name, None if word.is_dynamic else " ".join(values))
         draft.settle(DOCKERFILE, assigned, word.start, word.end, (word.start, word.start + len(name)))
-    for reference in script.references:
-        decision = decide_variable(draft.target, reference.name) if VARIABLE.match(reference.name) else None
+    for name, first, last in script.references:
+        decision = decide_variable(draft.target, name) if VARIABLE.match(name) else None
         if decision is not None and decision.kind is Kind.CHANGE:
-            span = (reference.start, reference.end)
-            draft.settle(DOCKERFILE, decision, *span, span)
+            draft.settle(DOCKERFILE, decision, first, last, (first, last))
 
 
 def _commands(draft: Draft, start: int, end: int) -> None:

@@ -17,7 +17,7 @@ from torchferry.conversion.rule import RuleSet
 from torchferry.conversion.texts.draft import undone
 from torchferry.conversion.texts.magics import CellReading, Foreign, ShownLine, read_cell
 from torchferry.conversion.texts.native_ops import CUDA_SUFFIXES
-from torchferry.conversion.texts.notebook_file import Notebook, NotebookCell, read_notebook
+from torchferry.conversion.texts.notebook_file import NotebookCell, read_notebook
 from torchferry.conversion.texts.shell import convert_shell
 from torchferry.conversion.texts.text_rules import NOTEBOOK, SPEAKS_OF_CUDA, look_at_cuda_source, what_it_says
 from torchferry.conversion.verify import Row, VerificationError
@@ -285,7 +285,12 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
     """Convert the code cells of a notebook; raises ParseError if the file is none."""
     notebook = read_notebook(decoded.text)
     if not notebook.is_python:
-        return Conversion(_left(notebook, path, job))
+        # There is one thing to say about it, if it has anything to do with CUDA.
+        speaks_of_cuda = any(SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells)
+        if NOTEBOOK not in job.rules.rules or not speaks_of_cuda:
+            return Conversion(())
+        message = _OTHER_LANGUAGE.format(language=notebook.language)
+        return Conversion((Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),))
     sources = [cell.source for cell in notebook.cells]
     converted = _NotebookCells(sources, path, job).convert()
     places = _FilePlaces(decoded.text, notebook.cells)
@@ -319,15 +324,6 @@ def _convert_foreign(decoded: DecodedText, name: str, path: str, job: FileJob) -
         return Conversion((look_at_cuda_source(path, job.target),))
     convert = converter_of(name, decoded.text.encode("utf-8", "replace"))
     return convert(decoded, path, job) if convert else Conversion(())
-
-
-def _left(notebook: Notebook, path: str, job: FileJob) -> tuple[Finding, ...]:
-    """The one thing to say about a notebook in another language, if it has anything to do with CUDA."""
-    speaks_of_cuda = any(SPEAKS_OF_CUDA.search(cell.source) for cell in notebook.cells)
-    if NOTEBOOK not in job.rules.rules or not speaks_of_cuda:
-        return ()
-    message = _OTHER_LANGUAGE.format(language=notebook.language)
-    return (Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),)
 
 
 class _FilePlaces:

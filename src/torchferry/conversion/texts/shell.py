@@ -107,9 +107,9 @@ class _ScriptReader:
                     self.vetoed.add(found[0])
         for command in self.script.commands:
             self._command(command, list(words_behind(command)))
-        for reference in self.script.references:
-            if VARIABLE.match(reference.name):
-                self._rename_reference(reference.name, reference.start, reference.end)
+        for name, start, end in self.script.references:
+            if VARIABLE.match(name):
+                self._rename_reference(name, start, end)
         for start, end in self.script.comments:
             if _DIRECTIVE.match(self.draft.chars, start, end):
                 self._asked(start, end)

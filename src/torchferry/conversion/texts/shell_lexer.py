@@ -45,21 +45,14 @@ class ShellCommand:
     is_list: bool = False  # given as a list of strings: a word can't be taken out, or become two
 
 
-@dataclass(frozen=True)
-class VariableReference:
-    """$NAME or ${NAME...}: the span of the name."""
-
-    name: str
-    start: int
-    end: int
-
-
 @dataclass
 class Script:
     """What a script consists of."""
 
     commands: list[ShellCommand] = field(default_factory=list)
-    references: list[VariableReference] = field(default_factory=list)
+    references: list[tuple[str, int, int]] = field(
+        default_factory=list
+    )  # $NAME or ${NAME...}: the name, its span
     comments: list[tuple[int, int]] = field(default_factory=list)
     heredocs: list[tuple[int, int, ShellCommand]] = field(
         default_factory=list
@@ -237,7 +230,7 @@ class _Lexer:
             return stop
         match = _REFERENCE.match(chars, position, self.end)
         if match:
-            self.script.references.append(VariableReference(match.group(1), match.start(1), match.end(1)))
+            self.script.references.append((match.group(1), *match.span(1)))
             return match.end()
         is_special = chars[position + 1 : position + 2] in tuple("@*#?$!-0123456789")
         return min(position + (2 if is_special else 1), self.end)
@@ -264,9 +257,7 @@ class _Lexer:
     def _references(self, start: int, end: int) -> None:
         known = re.finditer(r"(?:\$\{?[#!]?|(?<=\$\(\())([A-Za-z_][A-Za-z0-9_]*)", self.chars[start:end])
         for match in known:
-            self.script.references.append(
-                VariableReference(match.group(1), start + match.start(1), start + match.end(1))
-            )
+            self.script.references.append((match.group(1), start + match.start(1), start + match.end(1)))
 
 
 def _joined(pieces: list[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
