@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from torchferry.perf.compare.model import RunComparison
 from torchferry.perf.detect import registry
 from torchferry.perf.detect.events import operators_in_window
 from torchferry.perf.detect.evidence import compute_time, work_time
-from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import (
     Analysis,
     Diagnosis,
@@ -286,24 +285,33 @@ _OPERATORS = Text("table of operators", "算子表")
 _KERNELS = Text("table of the device's work", "设备任务表")
 
 
-class _DetectorFindings(NamedTuple):
-    diagnoses: list[Diagnosis]
-    checked: list[str]
-    unchecked: dict[str, Text]
-    failed: dict[str, str]
-
-
 def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysis:
     """Everything of a run; `wanted` tells which detectors, by their ids, are to look."""
-    found = _detected(run, [detector for detector in registry.DETECTORS if wanted(detector.id)])
-    notes = [*run.notes, *(_FAILED.format(id=name, error=error) for name, error in found.failed.items())]
+    diagnoses: list[Diagnosis] = []
+    checked: list[str] = []
+    unchecked: dict[str, Text] = {}
+    failed: dict[str, str] = {}
+    for detector in registry.DETECTORS:
+        if not wanted(detector.id):
+            continue
+        try:
+            lacks = detector.lacks(run)
+            if lacks is not None:
+                unchecked[detector.id] = lacks
+                continue
+            diagnoses.extend(list(detector.detect(run)))  # all that it finds or nothing
+            checked.append(detector.id)
+        except Exception as error:  # one that breaks down does not take the others with it
+            failed[detector.id] = f"{type(error).__name__}: {error}"
+    diagnoses.sort(key=order)
+    notes = [*run.notes, *(_FAILED.format(id=name, error=error) for name, error in failed.items())]
     facts: dict[str, Any] = {
         "sources": run.sources,
         "device": run.device,
-        "diagnoses": tuple(found.diagnoses),
-        "checked": tuple(found.checked),
-        "unchecked": found.unchecked,
-        "failed": found.failed,
+        "diagnoses": tuple(diagnoses),
+        "checked": tuple(checked),
+        "unchecked": unchecked,
+        "failed": failed,
         "simulated": bool(run.profile.get("simulated")) or (run.trace is not None and run.trace.is_simulated),
         "command": tuple(map(str, run.profile.get("command") or ())),
         "memory": _memory(run, notes),
@@ -313,7 +321,7 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
         "memory_limit": run.memory_limit,
     }
     if run.trace is not None:
-        facts.update(_of_trace(run, run.trace, found.diagnoses, notes))
+        facts.update(_of_trace(run, run.trace, diagnoses, notes))
     else:
         facts.update(facts_of_tables(run))
     return Analysis(**facts, notes=tuple(dict.fromkeys(notes)))
@@ -322,23 +330,6 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
 def order(diagnosis: Diagnosis) -> tuple[int, float]:
     """The key that sorts what matters most first."""
     return (list(Severity).index(diagnosis.severity), -diagnosis.weight)
-
-
-def _detected(run: Run, detectors: Collection[Detector]) -> _DetectorFindings:
-    """What the detectors find: one that breaks down does not take the others with it."""
-    found = _DetectorFindings([], [], {}, {})
-    for detector in detectors:
-        try:
-            lacks = detector.lacks(run)
-            if lacks is not None:
-                found.unchecked[detector.id] = lacks
-                continue
-            found.diagnoses.extend(list(detector.detect(run)))  # all that it finds or nothing
-            found.checked.append(detector.id)
-        except Exception as error:
-            found.failed[detector.id] = f"{type(error).__name__}: {error}"
-    found.diagnoses.sort(key=order)
-    return found
 
 
 def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Text]) -> dict[str, Any]:
@@ -418,7 +409,12 @@ def analyze_paths(
     runs = _of_rank(open_runs(paths, on_progress), rank)
     others = open_runs([baseline], on_progress) if baseline else []
     analyses = [analyze(run, wanted) for run in runs]
-    return RunsReport(_with_ranks(analyses, runs, wanted), tuple(_compared(runs, others)), top)
+    if len(analyses) > 1 and wanted(ranks.ID):
+        # What comparing the ranks finds belongs to the one that holds up the others.
+        at = slowest(analyses)
+        found = sorted([*ranks.compare_ranks(runs), *analyses[at].diagnoses], key=order)
+        analyses[at] = replace(analyses[at], diagnoses=tuple(found))
+    return RunsReport(tuple(analyses), tuple(_compared(runs, others)), top)
 
 
 def _detector_ids(given: Sequence[str], known: Sequence[str]) -> set[str]:
@@ -443,17 +439,6 @@ def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
 
 def _number(run: Run, position: int) -> int:
     return position if run.rank is None else run.rank
-
-
-def _with_ranks(
-    analyses: list[Analysis], runs: Sequence[Run], wanted: Callable[[str], bool]
-) -> tuple[Analysis, ...]:
-    """What comparing the ranks finds belongs to the one that holds up the others."""
-    if len(analyses) > 1 and wanted(ranks.ID):
-        at = slowest(analyses)
-        found = sorted([*ranks.compare_ranks(runs), *analyses[at].diagnoses], key=order)
-        analyses[at] = replace(analyses[at], diagnoses=tuple(found))
-    return tuple(analyses)
 
 
 def _compared(runs: Sequence[Run], baseline: Sequence[Run]) -> Iterator[RunComparison]:

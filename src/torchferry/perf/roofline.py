@@ -380,22 +380,17 @@ def kernel_work(type_: str, called: KernelSignature) -> KernelWork | None:
     moved = float(sum(prod(shape) * ITEM_SIZES[dtype] for shape, dtype in (*inputs, *outputs)))
     dtype = inputs[0][1]
     if _MATMUL.match(type_):
-        return _table_product(inputs, outputs, moved, dtype)
+        # Whether an argument is transposed is not told: what both have in common follows from the sizes.
+        result = outputs[0][0]
+        if len(inputs) < 2 or len(result) < 2:
+            return None
+        left, right = prod(inputs[0][0]), prod(inputs[1][0])
+        rows, columns, batches = result[-2], result[-1], prod(result[:-2])
+        inner = left // max(batches * rows, 1)
+        if left != batches * rows * inner or right not in (batches * inner * columns, inner * columns):
+            return None
+        return KernelWork("matmul", 2.0 * batches * rows * inner * columns, moved, dtype)
     return KernelWork("memory", 0.0, moved, dtype) if _STREAMS.fullmatch(type_) else None
-
-
-def _table_product(
-    inputs: list[tuple[list[int], str]], outputs: list[tuple[list[int], str]], moved: float, dtype: str
-) -> KernelWork | None:
-    """Whether an argument is transposed is not told: what both have in common follows from the sizes."""
-    if len(inputs) < 2 or len(outputs[0][0]) < 2:
-        return None
-    left, right, result = prod(inputs[0][0]), prod(inputs[1][0]), outputs[0][0]
-    rows, columns, batches = result[-2], result[-1], prod(result[:-2])
-    inner = left // max(batches * rows, 1)
-    if left != batches * rows * inner or right not in (batches * inner * columns, inner * columns):
-        return None
-    return KernelWork("matmul", 2.0 * batches * rows * inner * columns, moved, dtype)
 
 
 def _table_tensors(shapes: str, dtypes: str) -> list[tuple[list[int], str]]:

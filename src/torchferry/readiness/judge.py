@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from torchferry.errors import InputError
@@ -298,8 +299,6 @@ class _Judging:
         self._siblings = served_by(facts)
         self._missing = vendor.limits.missing_operator_in(os.environ)
         self._stands: dict[str, OperatorStanding] = {}
-        # operator -> its overloads, but for those that only write elsewhere
-        self._by_base: dict[str, list[str]] = {}
         self._adviser = Adviser(vendor, table, facts)
 
     def is_taken_whole(self, operator: str) -> bool:
@@ -377,7 +376,11 @@ class _Judging:
         if fact is None:
             if self._table.lists(name):
                 return OperatorStanding(SupportBasis.LISTED, name)
-            return self._agreed(self._overloads().get(name, ()))
+            # The overload is not known: what holds for all that are not made of others.
+            every = [self._look_up(overload) for overload in self._overloads.get(name, ())]
+            known = [each for each in every if each.basis is not SupportBasis.COMPOSITE] or every
+            is_agreed = len({each.basis.has_kernel for each in known}) == 1
+            return known[0] if is_agreed else OperatorStanding(SupportBasis.UNKNOWN)
         stands = standing(fact, self._siblings.get(arrives, ()), self._table)
         if stands.basis is SupportBasis.UNKNOWN:
             return self._proven(arrives)
@@ -385,21 +388,15 @@ class _Judging:
             return OperatorStanding(SupportBasis.EQUIVALENT, arrives)
         return stands
 
-    def _agreed(self, overloads: Sequence[str]) -> OperatorStanding:
-        """Of an operator whose overload is not known: what holds for all that are not made of others."""
-        every = [self._look_up(name) for name in overloads]
-        stands = [each for each in every if each.basis is not SupportBasis.COMPOSITE] or every
-        if stands and len({each.basis.has_kernel for each in stands}) == 1:
-            return stands[0]
-        return OperatorStanding(SupportBasis.UNKNOWN)
-
+    @cached_property
     def _overloads(self) -> Mapping[str, list[str]]:
-        if not self._by_base:
-            for name in self._facts:
-                base, dot, overload = name.partition(".")
-                if dot and "out" not in overload:
-                    self._by_base.setdefault(base, []).append(name)
-        return self._by_base
+        """The overloads of each operator, but for those that only write elsewhere."""
+        found: dict[str, list[str]] = {}
+        for name in self._facts:
+            base, dot, overload = name.partition(".")
+            if dot and "out" not in overload:
+                found.setdefault(base, []).append(name)
+        return found
 
     def _proven(self, name: str) -> OperatorStanding:
         """In a table of reports: the operator without its overload, or a function that could not work without it."""

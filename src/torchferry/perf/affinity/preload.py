@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,13 +71,6 @@ _PINNED_FROM = 64 * 1024  # bytes; less than that is copied through a buffer of 
 _WITH_CHANNELS = 4  # dimensions: (batch, channels, height, width); with fewer, uint8 may be a mask
 
 
-class _Ahead(NamedTuple):
-    """What was taken from the loader: a batch, or why there is none."""
-
-    batch: Any = None
-    error: BaseException | None = None  # StopIteration at the end
-
-
 class PreLoader:
     """Goes over a loader; copies each batch to the device on a stream of its own while the step before it runs.
 
@@ -127,22 +120,22 @@ class PreLoader:
             return
         if self._stream is None:
             self._stream = self._streams.Stream(device=self.device)
-        ahead = self._next(source)
-        while ahead.error is None:
-            batch = self._arrived(ahead.batch)
-            ahead = self._next(source)
+        ahead, error = self._next(source)
+        while error is None:
+            batch = self._arrived(ahead)
+            ahead, error = self._next(source)
             yield batch
-        if not isinstance(ahead.error, StopIteration):
-            raise ahead.error
+        if not isinstance(error, StopIteration):
+            raise error
 
-    def _next(self, source: Iterator[Any]) -> _Ahead:
-        """Start the copies of a batch. An error is raised when its batch is due, as without this class."""
+    def _next(self, source: Iterator[Any]) -> tuple[Any, Exception | None]:
+        """Start the copies of a batch. An error, such as StopIteration at the end, is raised when its batch is due."""
         try:
             batch = next(source)
             with self._streams.stream(self._stream):
-                return _Ahead(changed(batch, self._moved))
+                return changed(batch, self._moved), None
         except Exception as error:
-            return _Ahead(error=error)
+            return None, error
 
     def _arrived(self, batch: Any) -> Any:
         """The batch, for use on the stream that computes: that stream waits, the program does not."""

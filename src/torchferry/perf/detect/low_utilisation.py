@@ -58,10 +58,10 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     if busy > MOST_BUSY or short < LEAST_SHORT:
         return
     idle = trace.share(run.parts[TimePart.HOST].total + run.parts[TimePart.OTHER].total)
-    batch, memory = _batch_size(trace), memory_of(run)
+    batch, (peak, limit) = _batch_size(trace), memory_of(run)
     remedies = [_BATCH.format(batch=batch) if batch else _LARGER]
-    if memory.limit and 0 < memory.peak < memory.limit / 2:
-        remedies.append(_ROOM.format(used=memory.peak / memory.limit))
+    if limit and 0 < peak < limit / 2:
+        remedies.append(_ROOM.format(used=peak / limit))
     summary, evidence = _SUMMARY.format(busy=busy, short=short), by_name(trace, kernels)
     yield Diagnosis(ID, _TITLE, summary, idle, tuple(remedies), evidence, gain=idle / 2, gain_basis=_BASIS)
 

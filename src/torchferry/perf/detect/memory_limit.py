@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,21 +42,14 @@ NO_MEMORY = Text(
 )
 
 
-class MemoryBounds(NamedTuple):
-    """Bytes of a device's memory; 0: not known."""
-
-    peak: int = 0  # of tensors
-    limit: int = 0
-
-
-def memory_of(run: Run) -> MemoryBounds:
-    """The memory of the process's device, from whatever tells it."""
+def memory_of(run: Run) -> tuple[int, int]:
+    """Bytes that tensors took at most, and bytes of the device's memory, from whatever tells it; 0: not known."""
     told = run.rank_facts.get("memory_peak")
     peaks = [told if isinstance(told, int) else 0, run.memory.peak if run.memory is not None else 0]
     fullest = _fullest(run.trace)
     if fullest is not None:
         peaks.append(int(fullest.allocated.max()))
-    return MemoryBounds(max(peaks), run.memory_limit)
+    return max(peaks), run.memory_limit
 
 
 def lacks(run: Run) -> Text | None:
@@ -67,10 +59,10 @@ def lacks(run: Run) -> Text | None:
 
 def detect(run: Run) -> Iterator[Diagnosis]:
     """It takes no time by itself: its share is 0."""
-    memory = memory_of(run)
-    used = memory.peak / memory.limit
+    peak, limit = memory_of(run)
+    used = peak / limit
     if used >= LEAST_USED:
-        summary = _SUMMARY.format(peak=size(memory.peak), limit=size(memory.limit), used=used)
+        summary = _SUMMARY.format(peak=size(peak), limit=size(limit), used=used)
         yield Diagnosis(ID, _TITLE, summary, 0.0, _REMEDIES, _evidence(run))
 
 

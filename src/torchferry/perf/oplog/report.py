@@ -66,7 +66,9 @@ REPORTS: Reports[OpLog] = Reports(
 def page_of(log: OpLog, options: Options) -> Page:
     """What to print, of the most important operators if not of all."""
     limit = None if options.everything else _OPERATORS
-    return Page(TITLE, tuple(_verdicts(log)), tuple(_tables(log, limit)), tuple(_notes(log)))
+    notes = [_REMEDY.format(vendor=log.vendor)] if log.recompiles else []
+    notes += [*log.notes, *(_UNREAD.format(file=file, reason=reason) for file, reason in log.unread.items())]
+    return Page(TITLE, tuple(_verdicts(log)), tuple(_tables(log, limit)), tuple(notes))
 
 
 def _verdicts(log: OpLog) -> Iterator[tuple[Text, str]]:
@@ -164,14 +166,6 @@ def tensor_text(tensor: LoggedTensor) -> str:
     """float16[8, 3, 224, 224] NCHW, with the format in memory where it is another."""
     form = tensor.format if tensor.format == tensor.storage else f"{tensor.format}/{tensor.storage}"
     return f"{tensor.dtype}{list(tensor.shape)} {form}"
-
-
-def _notes(log: OpLog) -> Iterator[Text]:
-    if log.recompiles:
-        yield _REMEDY.format(vendor=log.vendor)
-    yield from log.notes
-    for file, reason in log.unread.items():
-        yield _UNREAD.format(file=file, reason=reason)
 
 
 COLUMNS = ("operator", "calls", "compiles", "inputs", "outputs", "attributes", "cut")

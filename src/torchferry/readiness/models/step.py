@@ -265,12 +265,6 @@ def how_to_call_model(model: torch.nn.Module) -> str:
     return _how_to_call(model.forward, "--input")
 
 
-def own_loss(output: Any) -> torch.Tensor | None:
-    """The loss that a model has computed itself, as those of transformers do."""
-    found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    return found if isinstance(found, torch.Tensor) and found.numel() == 1 and found.requires_grad else None
-
-
 def differentiable(output: Any) -> list[torch.Tensor]:
     """The tensors of an output that autograd can go back from, each once."""
     found = {id(tensor): tensor for tensor in _output_tensors(output) if tensor.requires_grad}
@@ -398,7 +392,10 @@ class _ModelStep:
 
     def _loss(self, output: Any) -> torch.Tensor | None:
         if self.loss is None:
-            return own_loss(output)
+            # the one that the model has computed itself, as those of transformers do
+            own = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+            is_loss = isinstance(own, torch.Tensor) and own.numel() == 1 and own.requires_grad
+            return own if is_loss else None
         with told_as(f"--loss {self.request.loss}", fake=self.request.fake), self._autocast():
             loss = self.loss(output, *self.args)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
