@@ -45,7 +45,13 @@ def operator_rows(trace: Trace, device_name: str) -> tuple[list[OperatorRow], in
     """The operators of the window, the greatest first; and how many were left out."""
     host = trace.host
     rows = operators_in_window(trace)
-    signatures, examples = _alike(trace)
+    # For each signature the number of its shapes and types alone; and for each of these numbers one signature.
+    known = Interned()
+    numbered = [known[dims, types] for dims, types, *_ in trace.raw_signatures]
+    signatures = np.array([*numbered, len(known)], np.int64)
+    examples = [-1] * (len(known) + 1)
+    for signature, number in enumerate(numbered):
+        examples[number] = signature
     alike = signatures[host.signature[rows]]  # the last is that of -1: not recorded
     keys, first, group = np.unique(
         host.name[rows] * len(signatures) + alike, return_index=True, return_inverse=True
@@ -95,16 +101,6 @@ def _rooflines(trace: Trace, device_name: str, rows: Ints, first: Ints, group: I
         )
         found[at] = reached(work, float(seconds[at] / calls[at]), peaks)
     return found
-
-
-def _alike(trace: Trace) -> tuple[Ints, list[int]]:
-    """For each signature the number of its shapes and types alone; and for each of these numbers one signature."""
-    known = Interned()
-    numbers = [known[dims, types] for dims, types, *_ in trace.raw_signatures]
-    examples = [-1] * (len(known) + 1)
-    for signature, number in enumerate(numbers):
-        examples[number] = signature
-    return np.array([*numbers, len(known)], np.int64), examples
 
 
 def kernel_rows(trace: Trace) -> tuple[list[KernelRow], int]:

@@ -66,9 +66,11 @@ def compare_ranks(runs: Sequence[Run]) -> Iterator[Diagnosis]:
     if share < LEAST_SHARE:
         return
     summary = _SUMMARY.format(rank=slowest.number, slowest=slowest.work * 1e3, mean=mean * 1e3, share=share)
-    remedies = (_remedy(slowest, ranks),)
+    # The remedy for the part in which the slowest is furthest behind.
+    means = {part: sum(rank.parts.get(part, 0.0) for rank in ranks) / len(ranks) for part, _ in _REMEDIES}
+    _, remedy = max(_REMEDIES, key=lambda each: slowest.parts.get(each[0], 0.0) - means[each[0]])
     evidence = tuple(_evidence(rank) for rank in sorted(ranks, key=lambda rank: -rank.work))
-    yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
+    yield Diagnosis(ID, _TITLE, summary, share, (remedy,), evidence, gain=share, gain_basis=_BASIS)
 
 
 def _rank(run: Run, at: int) -> _RankRun | None:
@@ -80,16 +82,6 @@ def _rank(run: Run, at: int) -> _RankRun | None:
     step = trace.seconds / steps
     work = step - parts.get(TimePart.COMMUNICATION, 0.0)
     return _RankRun(at if run.rank is None else run.rank, run.sources[0], step, work, parts)
-
-
-def _remedy(slowest: _RankRun, ranks: list[_RankRun]) -> Text:
-    """The remedy for the part in which the slowest is furthest behind."""
-
-    def behind(part: TimePart) -> float:
-        mean = sum(rank.parts.get(part, 0.0) for rank in ranks) / len(ranks)
-        return slowest.parts.get(part, 0.0) - mean
-
-    return max(_REMEDIES, key=lambda remedy: behind(remedy[0]))[1]
 
 
 def _evidence(rank: _RankRun) -> Evidence:

@@ -19,7 +19,7 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.parts import UNCOMPILED
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
-from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
+from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.readiness import capture_json
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 from torchferry.readiness.model import Capture, OperatorSite, Signature, Use
@@ -112,18 +112,15 @@ def capture_model(request: ModelRequest, place: Place | None = None, timeout: fl
         if error.exists():
             raise RunError(error.read_text("utf-8"))
         if not capture.exists():
-            raise RunError(f"--model {request.factory}: {_how_it_ended(ending)}")
+            how = f"its process ended with exit code {ending.exit_code}; what it printed is above"
+            if ending.out_of_time:
+                how = "it took longer than --timeout allows"
+            elif ending.exit_code == 128 + signal.SIGKILL:
+                how = "its process was killed, most likely for want of memory; a smaller --input, or --fake"
+            elif ending.exit_code > 128:
+                how = f"its process crashed with {signal_name(ending.exit_code - 128)}"
+            raise RunError(f"--model {request.factory}: {how}")
         return capture_json.load(capture.read_text("utf-8"), capture.name)
-
-
-def _how_it_ended(ending: Ending) -> str:
-    if ending.out_of_time:
-        return "it took longer than --timeout allows"
-    if ending.exit_code == 128 + signal.SIGKILL:
-        return "its process was killed, most likely for want of memory; a smaller --input, or --fake"
-    if ending.exit_code > 128:
-        return f"its process crashed with {signal_name(ending.exit_code - 128)}"
-    return f"its process ended with exit code {ending.exit_code}; what it printed is above"
 
 
 def main(request: str, folder: str) -> int:

@@ -90,6 +90,7 @@ class Columns:
 
 
 INVALID = np.iinfo(np.int64).min
+LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
 _LONGEST = 2**62  # nanoseconds
 _MOST_DIGITS = 20  # with the point: what a 64-bit number of nanoseconds holds
 

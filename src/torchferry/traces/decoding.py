@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from torchferry.traces.chunks import Chunks, after_separators, single_events
+from torchferry.traces.columns import LARGEST_EXACT
 
 # The events of a trace file as it spells them: only the fields that an analysis asks for are decoded.
 
@@ -80,7 +81,6 @@ class ExactEvent(TraceEvent, gc=False):
 _NUMBERS = {field.encode_name for field in msgspec.structs.fields(Args) if field.type == Number}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SAMPLE = 256  # events of a piece that tell how its times are written
-_LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
 
 
 class Decoder:
@@ -98,7 +98,7 @@ class Decoder:
             events = self._decode(chunk)
             sample = events[:: max(1, len(events) // _SAMPLE)]
             if not self._is_exact and any(
-                isinstance(event.ts, float) and event.ts > _LARGEST_EXACT for event in sample
+                isinstance(event.ts, float) and event.ts > LARGEST_EXACT for event in sample
             ):
                 self._is_exact = True
                 self._decoder = msgspec.json.Decoder(list[ExactEvent], strict=False)

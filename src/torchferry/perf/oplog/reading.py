@@ -87,21 +87,20 @@ class Forms:
     def details(self, text: str) -> tuple[tuple[LoggedTensor, ...], tuple[LoggedTensor, ...], str]:
         """What stands behind an operator's type: inputs, outputs and attributes of a call."""
         sides: dict[str, list[LoggedTensor]] = {"In": [], "Out": []}
+        dtypes, formats = self._log.dtypes, self._log.formats
         for found in self._tensor.finditer(text):
-            sides[found["side"]].append(self._read_tensor(found.groupdict()))
+            groups = found.groupdict()
+            form, dtype = groups.get("format") or "", groups.get("dtype") or ""
+            storage = groups.get("storage") or form
+            sizes = tuple(int(size) for size in _SIZE.findall(groups["shape"] or ""))
+            sides[groups["side"]].append(
+                LoggedTensor(
+                    dtypes.get(dtype, dtype), formats.get(form, form), formats.get(storage, storage), sizes
+                )
+            )
         attributes = None if self._attributes is None else self._attributes.search(text)
         found_attributes = attributes["attributes"].strip() if attributes else ""
         return tuple(sides["In"]), tuple(sides["Out"]), found_attributes
-
-    def _read_tensor(self, groups: dict[str, str | None]) -> LoggedTensor:
-        form = groups.get("format") or ""
-        storage = groups.get("storage") or form
-        dtype = groups.get("dtype") or ""
-        sizes = tuple(int(size) for size in _SIZE.findall(groups["shape"] or ""))
-        formats = self._log.formats
-        return LoggedTensor(
-            self._log.dtypes.get(dtype, dtype), formats.get(form, form), formats.get(storage, storage), sizes
-        )
 
 
 def _with_groups(pattern: str, names: Iterable[str]) -> re.Pattern[bytes]:

@@ -16,7 +16,7 @@ import numpy as np
 from torchferry.errors import InputError
 from torchferry.text import Text
 from torchferry.traces.chunks import GZIP
-from torchferry.traces.columns import INVALID, Ints, nanoseconds
+from torchferry.traces.columns import INVALID, LARGEST_EXACT, Ints, nanoseconds
 
 ABSENT = -1
 DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
@@ -25,7 +25,6 @@ _UNIT = re.compile(r"\s*\((\w+)\)\s*$")
 _WHOLE = re.compile(r"\s*(-?[0-9]{1,18})(?:\.[0-9]*)?\s*$")
 _MICROSECONDS = {"ms": 1e3, "s": 1e6}
 _BYTES = {"byte": 1, "bytes": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
-_LARGEST_EXACT = 9e12  # microseconds whose thousandths a float still holds
 
 
 Names = tuple[str, ...]  # of one column, in the tables of all years
@@ -145,7 +144,7 @@ def _microseconds(cells: list[str]) -> Ints:
         floats = np.array(cells).astype(float)
     except ValueError:
         return nanoseconds(cells)
-    return nanoseconds(cells if (np.abs(floats) > _LARGEST_EXACT).any() else floats)  # type: ignore[arg-type]
+    return nanoseconds(cells if (np.abs(floats) > LARGEST_EXACT).any() else floats)  # type: ignore[arg-type]
 
 
 def sizes(cells: Sequence[str], unit: str) -> Ints:
