@@ -6,7 +6,9 @@ Types decide what comes back: tuples, enums, records in records. Imports no torc
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -115,6 +117,29 @@ class Settings:
             return decode(cls, value)
         except (ValueError, RecursionError) as error:
             raise unreadable(cls.variable, error, cls.repair) from None
+
+
+@contextmanager
+def environment_kept() -> Iterator[None]:
+    """Take back what is changed in the environment meanwhile."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        for name, value in before.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value
+
+
+def set_variables(values: Mapping[str, str | None]) -> None:
+    """Give variables of the environment these values; None takes one away."""
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def unreadable(variable: str, error: Exception, repair: str = Settings.repair) -> RunError:

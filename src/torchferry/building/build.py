@@ -20,6 +20,7 @@ from typing import TextIO
 from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import Compiler, TorchInstallation, find_compiler, link_flags
 from torchferry.errors import BuildError
+from torchferry.files.aside import uninterrupted
 from torchferry.report.progress import StatusLine
 
 _SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
@@ -106,7 +107,9 @@ def run_jobs(jobs: Sequence[Job], work: Path, report: Callable[[int], None]) -> 
     try:
         while waiting or running:
             while waiting and len(running) < places:
-                with _uninterrupted():
+                with (
+                    uninterrupted()
+                ):  # between the start of a compiler and the note of it nobody would end it
                     running.append(_Running(waiting.pop(0), work))
             running = [each for each in running if not each.has_ended()]
             report(len(jobs) - len(waiting) - len(running))
@@ -117,19 +120,7 @@ def run_jobs(jobs: Sequence[Job], work: Path, report: Callable[[int], None]) -> 
             each.kill()
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits: between the start of a compiler and the note of it, nobody would end it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class _Running:
-    """A compiler at work."""
-
     def __init__(self, job: Job, work: Path) -> None:
         self._job = job
         self._log = work / f"{job.name}.log"
@@ -257,7 +248,6 @@ class NativeBuild:
         return folder
 
     def _make(self, cache: Path, folder: Path, progress: Progress) -> None:
-        """Make the product; only the holder of the lock may."""
         work = cache / f"{self._torch.label}-work"
         objects = cache / f"{self._torch.label}-objects"
         objects.mkdir(exist_ok=True)

@@ -80,8 +80,13 @@ def run(args: argparse.Namespace) -> int:
         args.to = can[0]
     vendor = get_vendor(args.to, args.vendor_path)
     refuse_without_emulation(vendor)
-    work = {_SETUP: _set_up, _INFO: _tell, _REMOVE: _remove}
-    return work[args.verb](args, vendor)
+    if args.verb != _REMOVE:
+        return (_set_up if args.verb == _SETUP else _tell)(args, vendor)
+    from torchferry.emulate import build, plugins
+
+    gone = [*plugins.remove(vendor), *build.remove()]
+    say(args, _COMMAND, *([_REMOVED.format(folder=folder) for folder in gone] or [_NOTHING]))
+    return 0
 
 
 def _set_up(args: argparse.Namespace, vendor: Vendor) -> int:
@@ -118,11 +123,3 @@ def _tell(args: argparse.Namespace, vendor: Vendor) -> int:
     language = options.language_of(args)
     write("".join(f"{line.in_language(language)}\n" for line in lines))
     return int(folder is None)
-
-
-def _remove(args: argparse.Namespace, vendor: Vendor) -> int:
-    from torchferry.emulate import build, plugins
-
-    gone = [*plugins.remove(vendor), *build.remove()]
-    say(args, _COMMAND, *([_REMOVED.format(folder=folder) for folder in gone] or [_NOTHING]))
-    return 0

@@ -53,7 +53,13 @@ class _Asking:
         """End the work; once, as long as it takes to clean up."""
         if os.getpid() != self._process:  # a worker process: it holds nothing that must be cleaned up
             os._exit(128 + number)
-        _end_workers()
+        if (
+            "multiprocessing" in sys.modules
+        ):  # else the pool waits for the files that its workers are busy with
+            import multiprocessing
+
+            for worker in multiprocessing.active_children():
+                worker.kill()
         now = time.monotonic()
         if now - self._last < _SECONDS_BEFORE_ASKED_AGAIN:
             return
@@ -71,15 +77,6 @@ class _Asking:
         number = signal.SIGTERM if isinstance(unraisable.exc_value, Stopped) else signal.SIGINT
         signal.signal(signal.SIGALRM, lambda _number, frame: self.stop(number, frame))
         signal.setitimer(signal.ITIMER_REAL, _SECONDS_OUT_OF_DESTRUCTOR)
-
-
-def _end_workers() -> None:
-    """Else the pool waits for the files that they are busy with."""
-    if "multiprocessing" in sys.modules:
-        import multiprocessing
-
-        for worker in multiprocessing.active_children():
-            worker.kill()
 
 
 @contextmanager

@@ -101,7 +101,6 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
 
 
 def _is_message(text: str) -> bool:
-    """A text with blanks that is no file."""
     if not any(letter.isspace() for letter in text.strip()):
         return False
     try:

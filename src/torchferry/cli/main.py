@@ -160,16 +160,23 @@ def run_command(name: str, arguments: list[str]) -> int:
     import argparse
     import importlib
 
-    from torchferry.cli.ending import stoppable
-
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
     module.add_arguments(parser)
     if "\n" in (parser.epilog or ""):  # lines that are to stay as they are
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    args = parser.parse_args(_with_values(parser, arguments))
+    return int(run_parsed(parser, _with_values(parser, arguments), module.run))
+
+
+def run_parsed(
+    parser: argparse.ArgumentParser, arguments: list[str], run: Callable[[argparse.Namespace], int]
+) -> int:
+    """Do the work that the arguments ask for; SIGTERM ends it like Ctrl-C."""
+    from torchferry.cli.ending import stoppable
+
+    args = parser.parse_args(arguments)
     with stoppable():
-        return int(module.run(args))
+        return run(args)
 
 
 def _with_values(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
@@ -187,10 +194,8 @@ def _with_values(parser: argparse.ArgumentParser, arguments: list[str]) -> list[
 
 def guarded(name: str, work: Callable[[], int]) -> int:
     """Run some work; bad input becomes one line and exit code 2, Ctrl-C becomes 130, SIGTERM 143."""
-    for stream in (
-        "stdout",
-        "stderr",
-    ):  # Python has none where the caller has closed it, as in `ferry scan . >&-`
+    # Python has none where the caller has closed it, as in `ferry scan . >&-`
+    for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:
             setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (stays open until the end)
     try:

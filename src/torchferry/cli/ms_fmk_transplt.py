@@ -44,15 +44,9 @@ were done, 130 interrupted"""
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `ms_fmk_transplt`; returns the exit code."""
-    return ferry.as_command("ms_fmk_transplt", _run, arguments)
-
-
-def _run(given: list[str]) -> int:
-    from torchferry.cli.ending import stoppable
-
-    args = _parser().parse_args(given)
-    with stoppable():
-        return _convert(args)
+    return ferry.as_command(
+        "ms_fmk_transplt", lambda given: ferry.run_parsed(_parser(), given, _convert), arguments
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -166,7 +160,6 @@ def _may_replace(out: Path) -> Replace:
 
 
 def _shown_options(args: argparse.Namespace) -> list[str]:
-    """The options as the log shows them."""
     shown = ["--specify-device"] if args.specify_device else []
     if args.similar:
         shown.append("--similar")

@@ -18,15 +18,11 @@ exit codes: compare: those of `ferry compare`; convert: 0 fine; both: 2 bad usag
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `msaccucmp`; returns the exit code."""
-    return ferry.guarded("msaccucmp", lambda: _run(sys.argv[1:] if arguments is None else arguments))
-
-
-def _run(given: list[str]) -> int:
-    from torchferry.cli.ending import stoppable
-
-    args = _parser().parse_args(given)
-    with stoppable():
-        return _compare(args) if args.verb == "compare" else _convert(args)
+    given = sys.argv[1:] if arguments is None else arguments
+    work = {"compare": _compare, "convert": _convert}
+    return ferry.guarded(
+        "msaccucmp", lambda: ferry.run_parsed(_parser(), given, lambda args: work[args.verb](args))
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

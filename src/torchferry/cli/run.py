@@ -6,8 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +16,7 @@ from torchferry.errors import RunError
 from torchferry.vendors.registry import get_vendor, with_card
 
 if TYPE_CHECKING:
-    from torchferry.launch.place import Place
-    from torchferry.launch.plugin import Choice
+    from torchferry.launch.place import DeviceKind, Place
     from torchferry.sim.summary import RunSummary
     from torchferry.vendors.model import Vendor
 
@@ -90,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.building.build import silent
     from torchferry.launch import plugin
     from torchferry.launch.program import run_at
+    from torchferry.settings import environment_kept
 
     name = args.to or os.environ.get(variables.TO)
     if not name:
@@ -103,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         program = program_of(args, "ferry run --to VENDOR (SCRIPT | -m MODULE)")
     if args.summary:
         check_writable(args.summary)
-    place = _place(args, vendor, choice)
+    place = _place(args, vendor, choice.kind)
     if args.explain:
         from torchferry.launch.environment import environment_at
         from torchferry.launch.explain import explain
@@ -115,7 +113,12 @@ def run(args: argparse.Namespace) -> int:
             return code
     if choice.reason is not None:
         say(args, "torchferry", choice.reason)
-    with _wishes_in_the_environment(args):
+    # How the program's processes are to speak about a crash: they inherit our environment.
+    wishes = {variables.DIAGNOSIS: "0"} if args.no_diagnosis or args.quiet else {}
+    if args.lang:
+        wishes["TORCHFERRY_LANG"] = args.lang
+    with environment_kept():
+        os.environ.update(wishes)
         summary = run_at(place, program, silent if args.quiet else None)
         _show(args, place, summary)
     code = summary.outcome.exit_code
@@ -128,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
+def _place(args: argparse.Namespace, vendor: Vendor, kind: DeviceKind) -> Place:
     from torchferry.launch.place import Place
     from torchferry.runtime.settings import LayerSettings, TypeChecks
 
@@ -142,7 +145,7 @@ def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
         why = converted if args.converted else native
         raise RunError(f"{', '.join(chosen)}: not with {why}; leave one out")
     place = Place(
-        choice.kind,
+        kind,
         vendor,
         paths,
         args.devices,
@@ -154,25 +157,6 @@ def _place(args: argparse.Namespace, vendor: Vendor, choice: Choice) -> Place:
     )
     place.machine()  # if there can be none, that is all to be said
     return place
-
-
-@contextmanager
-def _wishes_in_the_environment(args: argparse.Namespace) -> Iterator[None]:
-    """How the program's processes are to speak about a crash: they inherit our environment."""
-    from torchferry import variables
-
-    wishes = {variables.DIAGNOSIS: "0"} if args.no_diagnosis or args.quiet else {}
-    if args.lang:
-        wishes["TORCHFERRY_LANG"] = args.lang
-    before = {name: os.environ.get(name) for name in wishes}
-    os.environ.update(wishes)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 def _show(args: argparse.Namespace, place: Place, summary: RunSummary) -> None:

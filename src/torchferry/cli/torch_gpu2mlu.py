@@ -37,8 +37,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    from torchferry.cli.ending import stoppable
-
     parser = argparse.ArgumentParser(
         prog="torch_gpu2mlu",
         description=_DESCRIPTION,
@@ -48,9 +46,7 @@ def _run(given: list[str]) -> int:
     parser.add_argument(
         "-i", "--input", required=True, type=Path, metavar="X", help="a folder, or a single Python file"
     )
-    args = parser.parse_args(given)
-    with stoppable():
-        return _convert(args.input)
+    return ferry.run_parsed(parser, given, lambda args: _convert(args.input))
 
 
 def _convert(given: Path) -> int:

@@ -107,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
     vendors = [get_vendor(name, args.vendor_path) for name in names]
     tables = [load_ops(Path(vendor.folder)) for vendor in vendors]
     if args.format == "json":
-        full = {**dataclasses.asdict(vendors[0]), "ops": _ops_facts(tables[0])}
+        ops = {name: getattr(tables[0], name) for name in ("complete", "versions", "kernels", "limits")}
+        full = {**dataclasses.asdict(vendors[0]), "ops": ops}
         shown = full if args.vendor else list(map(summary, vendors, tables))
         print(json.dumps(shown, indent=2, ensure_ascii=False))
         return 0
@@ -159,10 +160,6 @@ def summary(vendor: Vendor, ops: Ops) -> dict[str, Any]:
         "ops_complete": ops.complete,
         "source": f"{source.name} {source.version}".strip() if source else "",
     }
-
-
-def _ops_facts(ops: Ops) -> dict[str, object]:
-    return {name: getattr(ops, name) for name in ("complete", "versions", "kernels", "limits")}
 
 
 def _print_table(console: Console, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
@@ -224,7 +221,6 @@ def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
 
 
 def _labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:
-    """What its keys say, under their labels."""
     known = meanings(type(record))
     labels = ((field, known[name].label) for field, name, _ in fields_of(type(record)))
     return [
@@ -248,7 +244,6 @@ def _shown(record: Vendor | Limits | Sparse | Saturation, attribute: str, langua
 
 
 def _rows(limit: Sparse | Saturation, language: Language) -> list[tuple[str, str]]:
-    """The keys of vendor.toml with what is known."""
     names = [field for field, _, _ in fields_of(type(limit)) if getattr(limit, field)]
     return [(name, _shown(limit, name, language)) for name in names]
 

@@ -7,8 +7,7 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
@@ -23,6 +22,7 @@ from torchferry.emulate.environment import EmulationSettings
 from torchferry.emulate.toolkits import Toolkit, put_on_path
 from torchferry.errors import RunError
 from torchferry.observe import torchvision_operators
+from torchferry.settings import environment_kept
 from torchferry.sim import simulated, summary
 from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, SimulatedProcess
 from torchferry.vendors.model import Vendor
@@ -71,19 +71,17 @@ class Libraries:
         if uses is None:
             return []
         uses.argtypes, uses.restype = (), ctypes.c_char_p
-        found = json.loads((uses() or b"{}").decode("utf-8", "replace"))
-        return [_use(name, told) for name, told in found.items()]
+        found: dict[str, Any] = json.loads((uses() or b"{}").decode("utf-8", "replace"))
+        # a count, or one with a remark that there is no such function
+        told = {name: use if isinstance(use, dict) else {"calls": use} for name, use in found.items()}
+        return [
+            FunctionUse(name, int(use.get("calls", 0)), bool(use.get("missing")))
+            for name, use in told.items()
+        ]
 
     def _function(self, name: str) -> ctypes._NamedFuncPointer | None:
         found = (getattr(library, name, None) for library in self._loaded)
         return next((function for function in found if function is not None), None)
-
-
-def _use(name: str, told: object) -> FunctionUse:
-    """A count, or one with a remark that there is no such function."""
-    if isinstance(told, dict):
-        return FunctionUse(name, int(told.get("calls", 0)), bool(told.get("missing")))
-    return FunctionUse(name, int(str(told)), False)
 
 
 @dataclass(frozen=True)
@@ -194,20 +192,6 @@ class PluginFinder(DistributionFinder):
         """For those who ask whether, and which, plugin is there."""
         within = DistributionFinder.Context(name=context.name, path=[self.folder])
         return MetadataPathFinder.find_distributions(within)
-
-
-@contextmanager
-def environment_kept() -> Iterator[None]:
-    """Take back what is changed in the environment meanwhile."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        for name, value in before.items():
-            if os.environ.get(name) != value:
-                os.environ[name] = value
 
 
 def report_at_exit(folder: Path) -> None:

@@ -171,11 +171,6 @@ def by_hand(wanted: Wanted, vendor: str) -> str:
     )
 
 
-VARIABLE = "TORCHFERRY_PLUGIN"
-CACHE = "plugins"
-_RELEASE = re.compile(r"\d+\.\d+(\.\d+)?")
-
-
 @dataclass(frozen=True)
 class Plugin:
     """A vendor's plugin on disk."""

@@ -176,7 +176,6 @@ def _key(parent: Path) -> str:
 
 
 def _is_forgotten(path: Path) -> bool:
-    """Of a folder that no run has come back to."""
     try:
         return time.time() - path.lstat().st_mtime > _FORGOTTEN_SECONDS
     except OSError:

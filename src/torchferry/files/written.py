@@ -67,7 +67,6 @@ def _listed(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def _entries(root: str, below: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All that are no folders."""
     folders = [below]
     while folders:
         below = folders.pop()

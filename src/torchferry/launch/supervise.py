@@ -94,8 +94,7 @@ def run_supervised(
     try:
         program = _start(command, environment, before, (stdin, stdout, stderr), is_ours, cwd)
         clock = _Clock(program.pid, seconds)
-        waiting = _Waiting(program.pid, watched, clock, patient, is_ours)
-        program.returncode, received = waiting.wait()
+        program.returncode, received = _wait(program.pid, watched, clock, patient, is_ours)
         left = _end_descendants(is_told=received != 0)
     finally:
         _prctl(_SET_CHILD_SUBREAPER, 0)
@@ -160,36 +159,27 @@ class _Clock:
         self._end = time.monotonic() + _SECONDS_AFTER_SIGTERM
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    program: int
-    watched: set[signal.Signals]
-    clock: _Clock
-    patient: bool
-    is_ours: bool
-
-    def wait(self) -> tuple[int, int]:
-        """Wait until the program has ended: its exit code, and the last signal that came meanwhile."""
-        received = 0
-        while True:
-            info = self.clock.next_signal({*self.watched, signal.SIGCHLD})
-            if info is None or info.si_signo == signal.SIGCHLD:
-                codes = _reap()
-                if self.program in codes:
-                    return codes[self.program], received
-                self.clock.strike_if_over()
-                continue
-            received = info.si_signo
-            self._pass_on(info)
-
-    def _pass_on(self, info: signal.struct_siginfo) -> None:
-        if not self.patient:
-            self.clock.program_is_told()
+def _wait(
+    program: int, watched: set[signal.Signals], clock: _Clock, patient: bool, is_ours: bool
+) -> tuple[int, int]:
+    """Wait until the program has ended: its exit code, and the last signal that came meanwhile."""
+    received = 0
+    while True:
+        info = clock.next_signal({*watched, signal.SIGCHLD})
+        if info is None or info.si_signo == signal.SIGCHLD:
+            codes = _reap()
+            if program in codes:
+                return codes[program], received
+            clock.strike_if_over()
+            continue
+        received = info.si_signo
+        if not patient:
+            clock.program_is_told()
         with suppress(ProcessLookupError):
-            if self.is_ours:
-                os.kill(self.program, signal.SIGTERM)
+            if is_ours:
+                os.kill(program, signal.SIGTERM)
             elif info.si_code != _FROM_TERMINAL:
-                os.kill(self.program, info.si_signo)
+                os.kill(program, info.si_signo)
 
 
 def _reap() -> dict[int, int]:
@@ -207,7 +197,11 @@ def _reap() -> dict[int, int]:
 
 def _end_descendants(is_told: bool) -> int:
     """End what the program has left, at once if the end was asked for; answers how many processes had to be told."""
-    if _wait_for_none(_SECONDS_TO_LEAVE_WHEN_TOLD if is_told else _SECONDS_TO_END_BY_ITSELF):
+    until = time.monotonic() + (_SECONDS_TO_LEAVE_WHEN_TOLD if is_told else _SECONDS_TO_END_BY_ITSELF)
+    while _children() and time.monotonic() <= until:
+        time.sleep(_POLL_SECONDS)
+        _reap()
+    if not _children():
         return 0
     told: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -220,16 +214,6 @@ def _end_descendants(is_told: bool) -> int:
             time.sleep(_POLL_SECONDS)
             _reap()
     return len(told)
-
-
-def _wait_for_none(seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while _children():
-        if time.monotonic() > until:
-            return False
-        time.sleep(_POLL_SECONDS)
-        _reap()
-    return True
 
 
 def _children() -> set[int]:

@@ -20,7 +20,17 @@ class Patches:
         before = vars(owner).get(name, _ABSENT)
         setattr(owner, name, value)
         put = vars(owner)[name]
-        self._undo.callback(_put_back, owner, name, put, before)
+
+        def put_back() -> None:
+            # Where the program has wrapped ours since, its wrapper stays, and ours in it.
+            if vars(owner).get(name, _ABSENT) is not put:
+                return
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+        self._undo.callback(put_back)
 
     def add(self, undo: Callable[[], Any]) -> None:
         """Something else was changed; this takes it back."""
@@ -29,13 +39,3 @@ class Patches:
     def take_back(self) -> None:
         """Everything is as it was; doing it again does nothing. Each is taken back though another may fail."""
         self._undo.close()
-
-
-def _put_back(owner: Any, name: str, put: Any, before: Any) -> None:
-    """Where the program has wrapped ours since, its wrapper stays, and ours in it."""
-    if vars(owner).get(name, _ABSENT) is not put:
-        return
-    if before is _ABSENT:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, before)

@@ -6,7 +6,6 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,19 +15,12 @@ _NCCL_VERSION = (2, 20, 5)  # programs ask whether NCCL is new enough; the vendo
 Answer = tuple[Callable[..., Any], str]
 
 
-@dataclass(frozen=True)
-class Gaps:
-    """Functions for names of torch.cuda -> the function and what it does."""
-
-    functions: Mapping[str, Answer]
-    preferred: frozenset[str]  # those that stand in front of the vendor's function, and call it
-
-
-def gaps(target: LayerTarget, in_front: Mapping[str, Answer]) -> Gaps:
-    """What fills the gaps of a target's module, and what stands in front of its functions."""
+def gaps(target: LayerTarget, in_front: Mapping[str, Answer]) -> tuple[dict[str, Answer], frozenset[str]]:
+    """Name of torch.cuda -> the function that fills a gap of a target's module, and what it does; and the names whose
+    function stands in front of the vendor's, and calls it."""
     named = {f"torch.cuda.{name}": answer for name, answer in _NEUTRAL.items()}
     named["torch.cuda.is_current_stream_capturing"] = _capturing(target)
-    return Gaps({**named, **in_front}, frozenset(in_front) | {"torch.cuda.nccl.version"})
+    return {**named, **in_front}, frozenset(in_front) | {"torch.cuda.nccl.version"}
 
 
 def _capturing(target: LayerTarget) -> Answer:
@@ -64,10 +56,6 @@ def get_arch_list() -> list[str]:
     return []
 
 
-def _sleep(cycles: int) -> None:
-    time.sleep(cycles / 1e9)
-
-
 _DOES_NOTHING = "does nothing"
 _NEUTRAL: Mapping[str, Answer] = {
     "amp.amp_definitely_not_available": (lambda: False, "false"),
@@ -95,7 +83,7 @@ _NEUTRAL: Mapping[str, Answer] = {
     "profiler.start": (_nothing, _DOES_NOTHING),
     "profiler.stop": (_nothing, _DOES_NOTHING),
     "set_sync_debug_mode": (_nothing, _DOES_NOTHING),
-    "_sleep": (_sleep, "waits on the host"),
+    "_sleep": (lambda cycles: time.sleep(cycles / 1e9), "waits on the host"),
 }
 
 

@@ -28,7 +28,7 @@ _NEUTRAL = frozenset({"CudaError", "DeferredCudaCallError", "OutOfMemoryError", 
 
 def changes(target: LayerTarget) -> Iterator[Change]:
     """All names of torch.cuda, then names elsewhere that the vendor's table renames."""
-    filled = gaps(target, device_traits.in_front_of(target))
+    functions, preferred = gaps(target, device_traits.in_front_of(target))
     distinct = _Distinct()
     top = dict(vars(torch.cuda))  # as it is before the first change
     for name, owner, leaf in _names_of_cuda():
@@ -37,10 +37,10 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         value = distinct(
             leaf, _counterpart(name, owner, leaf, target) or _counterpart(known_as, owner, leaf, target)
         )
-        if value is not None and known_as not in filled.preferred:
+        if value is not None and known_as not in preferred:
             yield Patch(name, owner, leaf, value, _spelled(value, name, target))
-        elif known_as in filled.functions:
-            function, means = filled.functions[known_as]
+        elif known_as in functions:
+            function, means = functions[known_as]
             yield Patch(name, owner, leaf, function, means)
         elif _is_public_api(name, owner, leaf):
             original = vars(owner)[leaf]
@@ -167,7 +167,6 @@ def _renamed_elsewhere(target: LayerTarget) -> Iterator[Change]:
 
 
 def _spelled(value: Any, name: str, target: LayerTarget) -> str:
-    """How a name's counterpart is written."""
     natural = target.torch_module + name[len(_CUDA) :]
     qualified = getattr(value, "__qualname__", "")
     own = f"{getattr(value, '__module__', '')}.{qualified}"

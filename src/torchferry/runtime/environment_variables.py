@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from torchferry.runtime.patches import Action, Change, Patch
+from torchferry.settings import set_variables
 from torchferry.vendors.model import SAME_VALUES, Vendor
 
 _CARDS = ("GPU-", "MIG-")  # how the UUID of a card, or of a part of one, begins
@@ -18,7 +19,8 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 def changes(vendor: Vendor) -> Iterator[Change]:
     """What is set now, then what will be set."""
-    own = translated_names({_VISIBLE: vendor.visible_devices_env, **vendor.env_map})
+    mapped = {_VISIBLE: vendor.visible_devices_env, **vendor.env_map}
+    own = {name: vendors for name, vendors in mapped.items() if vendors and name in SAME_VALUES}
     if not own:
         return
     followers = os.environ.get(_FOLLOWERS, "").split(",")
@@ -52,11 +54,6 @@ def changes(vendor: Vendor) -> Iterator[Change]:
         yield Patch("os.environ", kind, method, function, ", ".join(f"{a} is {b}" for a, b in own.items()))
 
 
-def translated_names(env_map: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are handed on: CUDA's -> the vendor's."""
-    return {name: vendors for name, vendors in env_map.items() if vendors and name in SAME_VALUES}
-
-
 def _means_something(name: str, value: str) -> bool:
     """Whether a value says anything of the vendor's devices: an NVIDIA card's own name does not."""
     names_cards = name == _VISIBLE and any(part.strip().startswith(_CARDS) for part in value.split(","))
@@ -70,12 +67,7 @@ def _means_something(name: str, value: str) -> bool:
 
 def _set_now(name: str, vendors: str, value: str | None) -> Change:
     before = os.environ.get(vendors)
-
-    def put(said: str | None) -> None:
-        if said is None:
-            os.environ.pop(vendors, None)
-        else:
-            os.environ[vendors] = said
-
     means = "not set" if value is None else f"{vendors}={value}"
-    return Action(name, means, lambda: put(value), lambda: put(before))
+    return Action(
+        name, means, lambda: set_variables({vendors: value}), lambda: set_variables({vendors: before})
+    )

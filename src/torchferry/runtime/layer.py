@@ -28,6 +28,7 @@ from torchferry.runtime.host.devices import UNNUMBERED_TEXT, Placement
 from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_libraries
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.runtime.target import LayerTarget, device_module, migration_changes
+from torchferry.settings import set_variables
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -150,16 +151,11 @@ def applied_changes() -> tuple[Change, ...]:
 def _told_to_children(settings: LayerSettings) -> Change:
     told = {LayerSettings.variable: settings.encode(), **_simulation_as_told()}
     before = {name: os.environ.get(name) for name in told}
-
-    def take_back() -> None:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
     return Action(
-        LayerSettings.variable, "child processes do the same", lambda: os.environ.update(told), take_back
+        LayerSettings.variable,
+        "child processes do the same",
+        lambda: os.environ.update(told),
+        lambda: set_variables(before),
     )
 
 

@@ -47,14 +47,16 @@ class ArgumentLimit:
         return f"{self.argument}:{','.join(self.dtypes) or _ANY}:{dims}"
 
 
-def read_limits(text: str) -> dict[str, tuple[ArgumentLimit, ...]]:
-    """Function -> limits of its arguments; what has none may have anything."""
-    found = {}
+def _rows(text: str) -> Iterator[tuple[str, list[str]]]:
     for line in text.splitlines():
         if line and not line.startswith("#"):
-            function, _, limits = line.partition("\t")
-            found[function] = tuple(map(_limit, limits.split()))
-    return found
+            name, _, words = line.partition("\t")
+            yield name, words.split()
+
+
+def read_limits(text: str) -> dict[str, tuple[ArgumentLimit, ...]]:
+    """Function -> limits of its arguments; what has none may have anything."""
+    return {function: tuple(map(_limit, limits)) for function, limits in _rows(text)}
 
 
 def write_limits(limits: Mapping[str, Iterable[ArgumentLimit]]) -> str:
@@ -138,12 +140,10 @@ Limits = tuple[ArgumentLimit, ...]
 
 def read_interfaces(text: str) -> dict[str, Interface]:
     """The arguments of each function, by its name."""
-    found = {}
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            name, _, arguments = line.partition("\t")
-            found[name] = tuple(FunctionArgument(*word.split(":")) for word in arguments.split())
-    return found
+    return {
+        name: tuple(FunctionArgument(*word.split(":")) for word in arguments)
+        for name, arguments in _rows(text)
+    }
 
 
 def write_entries(folder: Path) -> list[Path]:
@@ -251,8 +251,6 @@ class _Body:
 
 
 class _TableWriter:
-    """Writes the functions of one table."""
-
     def __init__(
         self,
         table: Path,
@@ -269,7 +267,6 @@ class _TableWriter:
         self._body = _Body(())
 
     def source(self, tree: ast.Module) -> str:
-        """The C++ of all functions of the table."""
         parts = [_HEAD, *(f"IValue helper_{name}(Arguments a);\n" for name in sorted(self._helpers)), "\n"]
         for definition in tree.body:
             if not isinstance(definition, ast.FunctionDef):
@@ -407,7 +404,11 @@ class _TableWriter:
         if isinstance(node, ast.Constant):
             return self._constant(node)
         if isinstance(node, ast.Name):
-            return self._name(node)
+            if node.id in self._body.parameters:
+                return f"a[{self._body.parameters.index(node.id)}]"
+            if node.id in self._body.locals:
+                return f"v_{node.id}"
+            raise self._wrong(node, f"nothing is called {node.id}")
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.List):
@@ -439,13 +440,6 @@ class _TableWriter:
             return f'IValue(std::string("{value}"))'
         raise self._wrong(node, "this constant means nothing here")
 
-    def _name(self, node: ast.Name) -> str:
-        if node.id in self._body.parameters:
-            return f"a[{self._body.parameters.index(node.id)}]"
-        if node.id in self._body.locals:
-            return f"v_{node.id}"
-        raise self._wrong(node, f"nothing is called {node.id}")
-
     def _item(self, node: ast.Subscript) -> str:
         index = node.slice
         if isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant):
@@ -455,7 +449,13 @@ class _TableWriter:
         return f"item({self._expression(node.value)}, {self._expression(index)}.toInt())"
 
     def _call(self, node: ast.Call) -> str:
-        name, overload = self._called(node.func)
+        called = node.func
+        if isinstance(called, ast.Name):
+            name, overload = called.id, ""
+        elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+            name, overload = called.value.id, called.attr
+        else:
+            raise self._wrong(called, "what is called is a name, or a name and an overload")
         positional = [self._expression(argument) for argument in node.args]
         if not overload and name in self._helpers | self._builtins and node.keywords:
             raise self._wrong(node, f"{name} takes no keywords")
@@ -468,13 +468,6 @@ class _TableWriter:
         )
         named = ", ".join(f'{{"{one.arg}", {self._expression(one.value)}}}' for one in node.keywords)
         return f"{variable}({{{', '.join(positional)}}}{f', {{{named}}}' if named else ''})"
-
-    def _called(self, node: ast.expr) -> tuple[str, str]:
-        if isinstance(node, ast.Name):
-            return node.id, ""
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            return node.value.id, node.attr
-        raise self._wrong(node, "what is called is a name, or a name and an overload")
 
     def _truth(self, node: ast.expr) -> str:
         if isinstance(node, ast.BoolOp):

@@ -217,11 +217,10 @@ _LARGE = 32e6  # bytes from which the toolkit calls a packet large, as it has it
 
 def write_communication(profile: Profile, folder: Path) -> None:
     """Write the times of collectives and what went over which link, as the toolkit's analysis does, if there are any."""
-    tasks = [task for task in profile.tasks if task.kind == COMMUNICATION]
-    if not tasks:
+    done = [(task, collective_of(task)) for task in _of(profile, COMMUNICATION)]
+    if not done:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    done = [(task, collective_of(task)) for task in tasks]
     times = {f"{one.name}@{one.group}": _times(task, one) for task, one in done}
     links = {f"{one.name}@{one.group}": _links(task, one) for task, one in done}
     (folder / "communication.json").write_text(json.dumps(times), "utf-8")
@@ -261,7 +260,6 @@ def _bandwidth(megabytes: float, milliseconds: float) -> dict[str, Any]:
 
 
 def _links(task: StreamTask, one: Collective) -> dict[str, Any]:
-    """What goes to several ranks goes to each of them."""
     moved = (task.duration - task.waited) / 1e6
     size = one.bytes / 1e6
     return {

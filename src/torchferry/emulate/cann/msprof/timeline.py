@@ -89,7 +89,14 @@ def _host_events(profile: Profile) -> Iterator[Event]:
     for task in profile.tasks:
         if task.kind in MARKS:
             continue
-        level, name, item = _launch(task)
+        # what has put the task on its stream: level, name and object
+        if task.kind == KERNEL:
+            level, name, item = "node", "launch", task.kernel.name
+        elif task.kind == COMMUNICATION:
+            level, name, item = "communication", task.function, collective_of(task).name
+        else:
+            name = _API_OF_KIND.get(task.kind, task_type(task)).removeprefix("aclrt")
+            level, item = "runtime", "0"
         facts = _host_facts(task.thread, name, level, name, item, task.connection)
         title = f"{level.capitalize()}@{name}"
         yield _span(title, number, task.thread, (task.called, task.call_ended), facts)
@@ -130,15 +137,6 @@ def _host_facts(thread: int, mode: str, level: str, name: str, item: str, connec
         "item_id": item,
         "connection_id": connection,
     }
-
-
-def _launch(task: StreamTask) -> tuple[str, str, str]:
-    """Level, name and object of what has put a task on its stream."""
-    if task.kind == KERNEL:
-        return "node", "launch", task.kernel.name
-    if task.kind == COMMUNICATION:
-        return "communication", task.function, collective_of(task).name
-    return "runtime", _API_OF_KIND.get(task.kind, task_type(task)).removeprefix("aclrt"), "0"
 
 
 def _stream_events(process: int, device: int, tasks: list[StreamTask]) -> Iterator[Event]:
