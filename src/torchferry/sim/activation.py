@@ -95,7 +95,13 @@ def activate_settings(settings: SimSettings) -> None:
     native.configure(
         settings.devices, settings.memory, vendor.visible_devices_env, settings.shared_randomness
     )
-    _name_device(vendor)
+    try:
+        rename_privateuse1_backend(vendor.device_type)
+    except RuntimeError:
+        raise RunError(
+            f"another package has taken PyTorch's place for extra devices (it is called "
+            f"`{torch._C._get_privateuse1_backend_name()}`); is the vendor's real plugin loaded?"
+        ) from None
     _set_limits(vendor, settings, library)
     device_module.install(vendor, settings.memory, vendor.limits.device_name or vendor.device_type)
     process_group.register(vendor)
@@ -109,16 +115,6 @@ def activate_settings(settings: SimSettings) -> None:
     torch_changes.exchange_by_dlpack(vendor.device_type)
     host_log.install(vendor, os.environ)
     _active.append(ActiveSimulation(vendor, settings))
-
-
-def _name_device(vendor: Vendor) -> None:
-    try:
-        rename_privateuse1_backend(vendor.device_type)
-    except RuntimeError:
-        raise RunError(
-            f"another package has taken PyTorch's place for extra devices (it is called "
-            f"`{torch._C._get_privateuse1_backend_name()}`); is the vendor's real plugin loaded?"
-        ) from None
 
 
 def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:

@@ -33,10 +33,10 @@ def library_path(progress: Progress | None = None) -> Path:
         raise BuildError("the simulated device runs on Linux only")
     build = DeviceBuild(find_torch(), SOURCES)
     folder = _found(build)
-    if folder is not None:
-        build_cache.mark_used(folder)
-        return folder / LIBRARY
-    return build.in_cache(build_cache.writable_folder(CACHE), progress or ProgressLine())
+    if folder is None:
+        return build.in_cache(build_cache.writable_folder(CACHE), progress or ProgressLine())
+    build_cache.mark_used(folder)
+    return folder / LIBRARY
 
 
 def is_built() -> bool:

@@ -30,13 +30,11 @@ _PICTURES, _PLAIN = "NCHW", "ND"  # names of formats, for tensors of four dimens
 def install(vendor: Vendor, environment: Mapping[str, str]) -> None:
     """Write the log from now on, on stdout, if the variables of the vendor's runtime ask for it."""
     log = load_host(Path(vendor.folder)).host_log
-    if log is not None and log.written_when and all(_is_set(each, environment) for each in log.written_when):
+    if log is None or not log.written_when:
+        return
+    conditions = (condition.partition("=") for condition in log.written_when)
+    if all(re.fullmatch(value, environment.get(name, "")) for name, _, value in conditions):
         HostLogMode(log, vendor.device_type).switch_on()
-
-
-def _is_set(condition: str, environment: Mapping[str, str]) -> bool:
-    name, _, value = condition.partition("=")
-    return re.fullmatch(value, environment.get(name, "")) is not None
 
 
 class HostLogMode(ObservingMode):  # type: ignore[no-untyped-call]

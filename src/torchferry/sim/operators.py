@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from torchferry.operators.native_functions import DeviceCheck, OperatorFacts
 from torchferry.operators.support import (
-    OperatorStanding,
     SupportBasis,
     VendorTable,
     is_composite,
@@ -40,20 +39,15 @@ _PARTLY_ON_HOST = ("index.*", "index_put*", "_index_put_impl_*", "_unsafe_index*
 def routed(facts: Mapping[str, OperatorFacts], table: VendorTable) -> list[str]:
     """Operators for which PyTorch would take a composite kernel unless told otherwise."""
     siblings = served_by(facts)
-    return [
-        name
-        for name, fact in facts.items()
-        if not fact.generated and _is_routed(fact, siblings.get(name, ()), table)
-    ]
 
+    def is_routed(name: str, fact: OperatorFacts) -> bool:
+        if matches(fact.name, _TAKEN_WHOLE):
+            return True
+        if matches(fact.name, _WHOLE_IF_THERE):
+            return standing(fact, siblings.get(name, ()), table).basis is not SupportBasis.COMPOSITE
+        return ("CPU" in fact.kernels or bool(fact.structured_delegate)) and is_composite(fact)
 
-def _is_routed(fact: OperatorFacts, siblings: tuple[str, ...], table: VendorTable) -> bool:
-    if matches(fact.name, _TAKEN_WHOLE):
-        return True
-    if matches(fact.name, _WHOLE_IF_THERE):
-        return standing(fact, siblings, table).basis is not SupportBasis.COMPOSITE
-    on_cpu = "CPU" in fact.kernels or bool(fact.structured_delegate)
-    return on_cpu and is_composite(fact)
+    return [name for name, fact in facts.items() if not fact.generated and is_routed(name, fact)]
 
 
 def rules(
@@ -61,25 +55,16 @@ def rules(
 ) -> list[OperatorRule]:
     """One rule for every operator of PyTorch's list; `missing` is what the adapter does without a kernel."""
     siblings = served_by(facts)
+    verdicts = {SupportBasis.UNKNOWN: OperatorVerdict.UNKNOWN, SupportBasis.ABSENT: missing}
     return [
         OperatorRule(
             name=f"aten::{name}",
             reported_as=reported_as(fact),
-            verdict=_verdict(standing(fact, siblings.get(name, ()), table), missing),
-            devices=_devices(fact),
+            verdict=verdicts.get(standing(fact, siblings.get(name, ()), table).basis, OperatorVerdict.KERNEL),
+            devices=AllowedDevices.HOST_TENSORS
+            if matches(fact.name, _PARTLY_ON_HOST)
+            else _DEVICES[fact.device_check],
             moves_data=moves_data(name),
         )
         for name, fact in facts.items()
     ]
-
-
-def _verdict(stands: OperatorStanding, missing: OperatorVerdict) -> OperatorVerdict:
-    if stands.basis is SupportBasis.UNKNOWN:
-        return OperatorVerdict.UNKNOWN
-    return missing if stands.basis is SupportBasis.ABSENT else OperatorVerdict.KERNEL
-
-
-def _devices(fact: OperatorFacts) -> AllowedDevices:
-    if matches(fact.name, _PARTLY_ON_HOST):
-        return AllowedDevices.HOST_TENSORS
-    return _DEVICES[fact.device_check]

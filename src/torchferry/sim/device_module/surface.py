@@ -135,7 +135,10 @@ class Surface:
         for name in by_support[Support.UNKNOWN]:
             self._place_uncertain(tree, name)
         for name in by_support[Support.RENAMED]:
-            self._say_renamed(tree, name)
+            natural = natural_name(name, self._vendor.torch_module)
+            path = natural[len(self._prefix) :]
+            if natural.startswith(self._prefix) and not tree.has(path):
+                tree.absent(path, f"{self._vendor.company} calls it {self._api(name).name}")
         for name in by_support[Support.UNSUPPORTED]:
             path = self._path_beside_siblings(name)
             if not tree.has(path):
@@ -160,12 +163,6 @@ class Surface:
             tree.module(path)
         elif not tree.has(path):
             tree.absent(path, f"{self._vendor.company} has it, the simulated device doesn't")
-
-    def _say_renamed(self, tree: Tree, name: str) -> None:
-        natural = natural_name(name, self._vendor.torch_module)
-        path = natural[len(self._prefix) :]
-        if natural.startswith(self._prefix) and not tree.has(path):
-            tree.absent(path, f"{self._vendor.company} calls it {self._api(name).name}")
 
     def _place_uncertain(self, tree: Tree, name: str) -> None:
         path = self._path_beside_siblings(name)

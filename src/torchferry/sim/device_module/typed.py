@@ -49,8 +49,10 @@ class TensorType(type):
 
     def __call__(cls, *args: Any, device: Any = None) -> torch.Tensor:
         place = cls.device_type if device is None else device
-        sizes = _sizes(args)
-        if sizes is not None:
+        sizes: tuple[int, ...] = (
+            args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
+        )
+        if all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
             return torch.empty(sizes, dtype=cls.dtype, device=place)
         if len(args) != 1:
             raise TypeError(f"{cls.__module__}.{cls.__name__} takes sizes, a sequence, an array or a tensor")
@@ -60,16 +62,6 @@ class TensorType(type):
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
-
-
-def _sizes(args: tuple[Any, ...]) -> tuple[int, ...] | None:
-    if not args:
-        return (0,)
-    if len(args) == 1 and isinstance(args[0], torch.Size):
-        return args[0]
-    if all(isinstance(arg, int) and not isinstance(arg, bool) for arg in args):
-        return args
-    return None
 
 
 def tensor_types(torch_module: str, device_type: str) -> dict[str, TensorType]:

@@ -173,16 +173,12 @@ def _without_radial_part(param: Tensor, grad: Tensor, update: Tensor, group: Gro
     return update, 1.0
 
 
-def _after_warmup(rest: Callable[[float, float], float]) -> Callable[[float, float], float]:
-    """A schedule that rises in a straight line during the warm-up."""
-    return lambda done, warmup: done / warmup if done < warmup else rest(done, warmup)
-
-
+# after the warm-up, in which all of them rise in a straight line
 _SCHEDULES: Mapping[str, Callable[[float, float], float]] = {
-    "warmup_cosine": _after_warmup(lambda done, _: 0.5 * (1.0 + math.cos(math.pi * done))),
-    "warmup_constant": _after_warmup(lambda _done, _warmup: 1.0),
-    "warmup_linear": _after_warmup(lambda done, warmup: max((done - 1.0) / (warmup - 1.0), 0.0)),
-    "warmup_poly": _after_warmup(lambda done, _: (1.0 - done) ** 0.5),
+    "warmup_cosine": lambda done, _: 0.5 * (1.0 + math.cos(math.pi * done)),
+    "warmup_constant": lambda _done, _warmup: 1.0,
+    "warmup_linear": lambda done, warmup: max((done - 1.0) / (warmup - 1.0), 0.0),
+    "warmup_poly": lambda done, _: (1.0 - done) ** 0.5,
 }
 
 
@@ -232,6 +228,7 @@ class NpuFusedBertAdam(CombinedOptimizer, PerParameterOptimizer):
             update.add_(param, alpha=group["weight_decay"])
         rate = group["lr"]
         if group["t_total"] != -1:
-            rate *= _SCHEDULES[group["schedule"]](step / group["t_total"], group["warmup"])
+            done, warmup = step / group["t_total"], group["warmup"]
+            rate *= done / warmup if done < warmup else _SCHEDULES[group["schedule"]](done, warmup)
         param.add_(update, alpha=-rate)
         state["step"] = step + 1

@@ -44,30 +44,24 @@ class _AdamOnDevice(OnDeviceOptimizer):
         settings.pop("capturable")  # each operator by itself can be captured
 
 
-@with_settings(
-    lr=1e-3,
-    betas=(0.9, 0.999),
-    eps=1e-8,
-    weight_decay=0,
-    amsgrad=False,
-    maximize=False,
-    capturable=False,
-    differentiable=False,
-)
+_ADAM = {
+    "lr": 1e-3,
+    "betas": (0.9, 0.999),
+    "eps": 1e-8,
+    "weight_decay": 0,
+    "amsgrad": False,
+    "maximize": False,
+    "capturable": False,
+    "differentiable": False,
+}
+
+
+@with_settings(**_ADAM)
 class FusedAdam(_AdamOnDevice, torch.optim.Adam):
     """torch.optim.Adam."""
 
 
-@with_settings(
-    lr=1e-3,
-    betas=(0.9, 0.999),
-    eps=1e-8,
-    weight_decay=1e-2,
-    amsgrad=False,
-    maximize=False,
-    capturable=False,
-    differentiable=False,
-)
+@with_settings(**{**_ADAM, "weight_decay": 1e-2})
 class FusedAdamW(_AdamOnDevice, torch.optim.AdamW):
     """torch.optim.AdamW."""
 

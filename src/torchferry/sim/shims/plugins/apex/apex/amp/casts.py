@@ -48,7 +48,12 @@ def float_function(function: Function) -> Function:
 
 def promote_function(function: Function) -> Function:
     """The function with its float arguments in the widest dtype among them, while casts are on."""
-    return _casting(function, _widest)
+    return _casting(
+        function,
+        lambda tensors: functools.reduce(
+            torch.promote_types, (tensor.dtype for tensor in tensors), torch.float16
+        ),
+    )
 
 
 def register_half_function(module: Any, name: str) -> None:
@@ -102,7 +107,3 @@ def to_dtype(value: Any, dtype: torch.dtype) -> Any:
 
 def _is_float(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _widest(tensors: list[torch.Tensor]) -> torch.dtype:
-    return functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float16)

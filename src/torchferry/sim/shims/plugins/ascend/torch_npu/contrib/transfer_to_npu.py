@@ -7,12 +7,7 @@ import torch
 from torchferry.sim.shims import require_simulator
 from torchferry.sim.shims.modules import migrate
 
-
-def _replace_double_tensor() -> None:
-    """The card has no float64 worth the name: the migration hands out float32."""
-    cuda: Any = torch.cuda
-    cuda.DoubleTensor = cuda.FloatTensor
-
-
 migrate(require_simulator("torch_npu"))
-_replace_double_tensor()
+# The card has no float64 worth the name: the migration hands out float32.
+_cuda: Any = torch.cuda
+_cuda.DoubleTensor = _cuda.FloatTensor
