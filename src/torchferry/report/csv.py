@@ -31,6 +31,6 @@ def flat(row: Iterable[Cell]) -> list[Cell]:
 def _cell(value: Cell) -> Cell:
     """Text with an apostrophe before anything that a spreadsheet would run as a formula."""
     if not isinstance(value, str):
-        return "" if value is None else value
+        return value
     text = xml_text(value)
     return "'" + text if looks_like_formula(text) else text

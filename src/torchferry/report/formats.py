@@ -140,7 +140,10 @@ class Reports(Generic[Content]):
         target = stream or sys.stdout
         with reader_may_leave():
             if format_name == "text":
-                given = on_stream(options or Options(), target)
+                given = options or Options()
+                if target.isatty():
+                    columns = shutil.get_terminal_size((0, 24)).columns
+                    given = replace(given, terminal=True, width=columns)
                 write_text(target, self.render(content, "text", given).decode("utf-8"))
             else:
                 write_bytes(target, self.pieces(content, format_name, options))
@@ -178,14 +181,6 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
         raise OutputError(problem.in_language(user_language())) from error
 
 
-def on_stream(options: Options, stream: TextIO) -> Options:
-    """With the width and the colours of a terminal, if the stream is one."""
-    if not stream.isatty():
-        return options
-    return replace(options, terminal=True, width=shutil.get_terminal_size((0, 24)).columns)
-
-
 def _named(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names."""
     module, _, function = name.partition(":")
     return cast("Callable[..., Any]", getattr(import_module(module), function))

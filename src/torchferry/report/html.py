@@ -14,7 +14,7 @@ from typing import TypeVar
 from torchferry import __version__
 from torchferry.report.page import Field, Table, html_cell
 from torchferry.report.records import Grade
-from torchferry.report.safe import one_line, visible
+from torchferry.report.safe import one_line, visible, with_code
 from torchferry.text import Language, Text
 
 ARROW = ' <span class="arrow">→</span> '
@@ -77,7 +77,8 @@ def head(title: str, style: str, script: str, language: Language) -> str:
     parts = {
         "LANGUAGE": "zh-CN" if language == "zh" else "en",
         "TITLE": title,
-        "POLICY": content_policy(style, script),
+        # nothing is fetched, and no script but ours runs
+        "POLICY": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:",
         "STYLE": style,
     }
     return fill(asset("head.html"), parts)
@@ -93,11 +94,6 @@ def fill(template: str, parts: dict[str, str]) -> str:
 def enclosed(*scripts: str) -> str:
     """Scripts that see each other's names, and whose names nothing else sees."""
     return '(function () {\n"use strict";\n' + "\n".join(scripts) + "})();\n"
-
-
-def content_policy(style: str, script: str) -> str:
-    """A content policy under which nothing is fetched and no script but ours runs."""
-    return f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
 
 
 def _digest(text: str) -> str:
@@ -154,17 +150,8 @@ def prose(text: Text, element: str = "span") -> str:
     if "`" not in text.en:
         return both(text, element)
     return "".join(
-        f'<{element} lang="{language}">{_with_code(said)}</{element.split()[0]}>'
+        f'<{element} lang="{language}">{with_code(one_line(said), escaped, code)}</{element.split()[0]}>'
         for language, said in (("en", text.en), ("zh-CN", text.zh))
-    )
-
-
-def _with_code(text: str) -> str:
-    pieces = one_line(text).split("`")
-    if len(pieces) % 2 == 0:  # a backtick of someone else's
-        return escaped("`".join(pieces))
-    return "".join(
-        f"<code>{escaped(piece)}</code>" if at % 2 else escaped(piece) for at, piece in enumerate(pieces)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from torchferry.report.safe import one_line
+from torchferry.report.safe import one_line, with_code
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
@@ -27,10 +27,7 @@ def code(text: str) -> str:
 
 def prose(text: str) -> str:
     """Sentences of which the pieces between backticks are code."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # a backtick of someone else's
-        return escape(text)
-    return "".join(code(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces))
+    return with_code(text, escape, code)
 
 
 def row(cells: Iterable[str]) -> str:

@@ -249,20 +249,17 @@ def to_html(page: Page, options: Options) -> str:
     head, *rest = [verdict for verdict, _ in page.verdicts] or [page.title]
     card = f'<div class="card {tone}">{html.both(head, "h2")}{"".join(html.both(text, "p") for text in rest)}</div>'
     notes = "".join(html.quiet(note) for note in page.notes)
+    sections = []
+    for table in page.filled:
+        more = html.quiet(AND_MORE.format(count=table.left_out)) if table.left_out else ""
+        sections.append(html.section(table.title, html_table(table) + more, count=table.count))
     return html.whole_page(
         page.title.in_language(options.language),
-        [*map(_html_table, page.filled), f"<section>{notes}</section>" if notes else ""],
+        [*sections, f"<section>{notes}</section>" if notes else ""],
         language=options.language,
         heading=html.both(page.title),
         overview=card,
     )
-
-
-def _html_table(table: Table) -> str:
-    from torchferry.report import html
-
-    more = html.quiet(AND_MORE.format(count=table.left_out)) if table.left_out else ""
-    return html.section(table.title, html_table(table) + more, count=table.count)
 
 
 def html_table(table: Table, kind: str = "rules") -> str:

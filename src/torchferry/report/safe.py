@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from torchferry.text import Text
 
@@ -38,6 +39,14 @@ def shortened(text: str, width: int) -> str:
     """One line of at most this many characters."""
     line = one_line(text)
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def with_code(text: str, escape: Callable[[str], str], code: Callable[[str], str]) -> str:
+    """Text of which the pieces between backticks are code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:  # a backtick of someone else's
+        return escape(text)
+    return "".join((code if at % 2 else escape)(piece) for at, piece in enumerate(pieces))
 
 
 def xml_text(text: str) -> str:

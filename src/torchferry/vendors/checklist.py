@@ -120,10 +120,8 @@ def _sources(folder: Folder) -> Iterator[tuple[str, Text]]:
             if not read_table(file).get("sources"):
                 yield name, _SOURCES
         elif name not in _MAY_BE_MISSING:
-            lacks = Text(
-                f"the file; where nothing is known, {_SOURCES.en}", f"该文件；一无所知时写 {_SOURCES.zh}"
-            )
-            yield name, lacks
+            english, chinese = "the file; where nothing is known, ", "该文件；一无所知时写 "
+            yield name, Text(f"{english}{_SOURCES.en}", f"{chinese}{_SOURCES.zh}")
     if folder.ops.kernels and not folder.ops.sources:
         yield OPS_FILE, _same("# source: NAME | VERSION | PATH")
 

@@ -143,7 +143,14 @@ def _installed_folder(entry: EntryPoint) -> Path:
         target = entry.load()
     except Exception as error:  # whatever an installed package raises when it is imported
         raise VendorError(f"{where} can't be loaded ({error}); repair or uninstall its package") from error
-    folder = _folder_of(target)
+    folder = None
+    if isinstance(target, (str, Path)):
+        folder = Path(target)
+    elif file := getattr(target, "__file__", None):
+        folder = Path(file).parent
+    else:
+        # a folder of data without __init__.py imports as a namespace package, which has only a search path
+        folder = next((Path(entry) for entry in getattr(target, "__path__", ())), None)
     if folder is None or not (folder / VENDOR_FILE).is_file():
         raise VendorError(
             f"{where} is no vendor folder; it must be a path or a module beside a {VENDOR_FILE}"
@@ -152,16 +159,6 @@ def _installed_folder(entry: EntryPoint) -> Path:
     if name != entry.name:
         raise VendorError(f"{where} leads to the vendor '{name}'; give both the same name")
     return folder
-
-
-def _folder_of(target: object) -> Path | None:
-    if isinstance(target, (str, Path)):
-        return Path(target)
-    file = getattr(target, "__file__", None)
-    if file:
-        return Path(file).parent
-    # a folder of data without __init__.py imports as a namespace package, which has only a search path
-    return next((Path(entry) for entry in getattr(target, "__path__", ())), None)
 
 
 def with_card(vendor: Vendor, name: str | None) -> Vendor:

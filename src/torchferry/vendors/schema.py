@@ -158,7 +158,7 @@ def _check_keys(file: Path, data: Table, keys: Mapping[str, Key], prefix: str) -
             )
 
 
-def _check_value(file: Path, name: str, value: object, key: Key) -> None:
+def _check_value(file: Path, name: str, value: Any, key: Key) -> None:
     if not _FITS[key.kind](value):
         raise _wrong(file, name, value, key.kind.value, key)
     if isinstance(value, str):
@@ -170,17 +170,13 @@ def _check_value(file: Path, name: str, value: object, key: Key) -> None:
         for number, text in enumerate(value, 1):
             _check_text(file, f"{name}[{number}]", text, key)
     if key.record:
-        for prefix, table in _tables(name, value, key.kind):
+        tables = {f"{name}.": value}  # by what stands before their keys in an error message
+        if key.kind is KeyType.TABLES:
+            tables = {f"{name}.{inner}.": table for inner, table in value.items()}
+        elif key.kind is KeyType.ROWS:
+            tables = {f"{name}[{number}].": row for number, row in enumerate(value, 1)}
+        for prefix, table in tables.items():
             _check_keys(file, table, keys_of(key.record), prefix)
-
-
-def _tables(name: str, value: Any, kind: KeyType) -> list[tuple[str, Table]]:
-    """The tables within a value, each with what stands before its keys in an error message."""
-    if kind is KeyType.TABLE:
-        return [(f"{name}.", value)]
-    if kind is KeyType.TABLES:
-        return [(f"{name}.{inner}.", table) for inner, table in value.items()]
-    return [(f"{name}[{number}].", row) for number, row in enumerate(value, 1)]
 
 
 def _check_text(file: Path, name: str, value: str, key: Key) -> None:

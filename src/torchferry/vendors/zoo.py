@@ -58,9 +58,7 @@ class ZooTable:
 def load_zoo(vendor_folder: Path) -> ZooTable | None:
     """Read zoo.toml of a vendor folder; None: the vendor has no model zoo that is known."""
     file = vendor_folder / ZOO_FILE
-    if not file.exists():
-        return None
-    return read_file(file, ZooTable)
+    return read_file(file, ZooTable) if file.exists() else None
 
 
 def find_zoo(name: str | None, vendor_path: Sequence[Path]) -> tuple[Vendor, ZooTable]:

@@ -5,18 +5,12 @@ from __future__ import annotations
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
+from torchferry.report.findings.sarif import LEVELS
 from torchferry.report.findings.summary import WORST_FIRST, in_order
 from torchferry.report.formats import Options
 from torchferry.report.safe import printable
 
-COMMANDS = {
-    Kind.UNSUPPORTED: "error",
-    Kind.TODO: "warning",
-    Kind.UNKNOWN: "warning",
-    Kind.RISK: "warning",
-    Kind.CHANGE: "warning",
-    Kind.INFO: "notice",
-}
+COMMANDS = {**LEVELS, Kind.INFO: "notice"}
 
 
 def render(report: Report, options: Options) -> bytes:

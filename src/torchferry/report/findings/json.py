@@ -10,7 +10,6 @@ from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_
 
 from torchferry import __version__
 from torchferry.errors import ReportError
-from torchferry.finding import Finding
 from torchferry.outcome import Report
 from torchferry.report.findings.summary import summarize
 from torchferry.report.formats import Options
@@ -49,7 +48,14 @@ def dump(report: Report) -> bytes:
     parts = [f'  "{key}": {_compact(value)}' for key, value in head.items()]
     files = [{**vars(record), "hunks": list(map(vars, record.hunks))} for record in report.files]
     parts.append(_array("files", files))
-    parts.append(_array("findings", [_finding(finding) for finding in report.findings]))
+    findings: list[dict[str, Any]] = []
+    for finding in report.findings:
+        findings.append({})
+        for name, value in vars(finding).items():
+            findings[-1] |= (
+                {name: value.en, f"{name}_zh": value.zh} if isinstance(value, Text) else {name: value}
+            )
+    parts.append(_array("findings", findings))
     text = "{\n" + ",\n".join(parts) + "\n}\n"
     # A surrogate stands for a byte of a file name that is no UTF-8; its escape \udcff is what JSON writes too.
     return text.encode("utf-8", "backslashreplace")
@@ -120,13 +126,6 @@ def _array(key: str, items: list[dict[str, Any]]) -> str:
     if not items:
         return f'  "{key}": []'
     return f'  "{key}": [\n' + ",\n".join("    " + _compact(item) for item in items) + "\n  ]"
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    for name, value in vars(finding).items():
-        facts |= {name: value.en, f"{name}_zh": value.zh} if isinstance(value, Text) else {name: value}
-    return facts
 
 
 class _Node:

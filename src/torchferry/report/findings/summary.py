@@ -122,7 +122,6 @@ def _automatic_sites(findings: Iterable[Finding]) -> int:
 
 
 def _counts(found: Iterable[tuple[str, Kind]]) -> dict[str, Counter[Kind]]:
-    """How often each kind was found, by rule or by file."""
     counts: dict[str, Counter[Kind]] = {}
     for name, kind in found:
         counts.setdefault(name, Counter())[kind] += 1

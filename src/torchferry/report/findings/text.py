@@ -13,7 +13,6 @@ from torchferry.report.findings.summary import (
     ATTENTION,
     WORST_FIRST,
     FindingsSummary,
-    RuleCount,
     in_order,
     summarize,
 )
@@ -122,17 +121,12 @@ def _rules(summary: FindingsSummary, options: Options) -> Table:
             options.say(words.KIND_SHORT[kind]), justify="right", no_wrap=True, style=words.KIND[kind].style
         )
     for rule in summary.by_rule:
+        code = [shortened(text, 60) for text in (rule.example.before, rule.example.after) if text]
+        example = " → ".join(code) or shortened(options.say(rule.example.message), 60)
+        about = one_line(options.about_rule(rule.rule)) or example
         counts = (str(rule.counts.get(kind, 0) or "") for kind in kinds)
-        table.add_row(plain(shortened(rule.rule, MAX_RULE)), _about(rule, options), *map(plain, counts))
+        table.add_row(*map(plain, (shortened(rule.rule, MAX_RULE), about, *counts)))
     return table
-
-
-def _about(rule: RuleCount, options: Options) -> RenderableType:
-    about = options.about_rule(rule.rule)
-    if about:
-        return plain(one_line(about))
-    code = [shortened(text, 60) for text in (rule.example.before, rule.example.after) if text]
-    return plain(" → ".join(code) or shortened(options.say(rule.example.message), 60))
 
 
 def _attention(report: Report, options: Options) -> list[RenderableType]:
