@@ -65,7 +65,7 @@ def check_version(version: str, sources: Path) -> list[Check]:
 
 def _check_source(torch: TorchInstallation, source: Path) -> Check:
     flags = (*compile_flags(torch), *path_flags(torch, source.parent))
-    command = [*find_compiler().command, *flags, "-fsyntax-only", str(source)]
+    command = [*find_compiler(), *flags, "-fsyntax-only", str(source)]
     result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     if result.returncode == 0:
         return Check(torch.build, source.name, "")

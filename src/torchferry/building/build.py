@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from torchferry.building import cache as build_cache
-from torchferry.building.toolchain import Compiler, TorchInstallation, find_compiler, link_flags
+from torchferry.building.toolchain import TorchInstallation, find_compiler, link_flags
 from torchferry.errors import BuildError
 from torchferry.files.aside import uninterrupted
 from torchferry.report.progress import StatusLine
@@ -269,20 +269,20 @@ class NativeBuild:
         build_cache.remove_unused(cache, objects, self._torch.label)
 
     def _compile(
-        self, compiler: Compiler, objects: Path, work: Path, progress: Progress
+        self, compiler: Sequence[str], objects: Path, work: Path, progress: Progress
     ) -> dict[str, list[Path]]:
         """Library -> its objects."""
         parts: dict[str, list[Path]] = {}
         jobs: list[tuple[int, Job]] = []
         for library in self._product.libraries:
             parts[library.name] = []
-            command = (*compiler.command, *library.flags, *library.path_flags, "-c")
+            command = (*compiler, *library.flags, *library.path_flags, "-c")
             generated: Sequence[Path] = ()
             if library.generate is not None:
                 folder = work / "generated" / library.name
                 folder.mkdir(parents=True)
                 generated = library.generate(folder)
-            words = (*compiler.command, *library.flags, *library.key_words)
+            words = (*compiler, *library.flags, *library.key_words)
             for source in (*library.sources, *generated):
                 content = digest([source, *_own_headers(source, library.folders)], words)
                 target = objects / f"{source.stem}-{content}.o"
@@ -314,12 +314,12 @@ class NativeBuild:
             progress(BuildState(Stage.ENDED))
 
     def _link(
-        self, compiler: Compiler, library: Library, parts: list[Path], work: Path, result: Path
+        self, compiler: Sequence[str], library: Library, parts: list[Path], work: Path, result: Path
     ) -> None:
         aside = work / library.name
         torch = self._torch if library.torch_libraries else None
         command = (
-            *compiler.command,
+            *compiler,
             *map(str, parts),
             *link_flags(compiler, torch, library.torch_libraries),
             *(str(result / name) for name in library.links),

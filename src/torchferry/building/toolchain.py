@@ -49,17 +49,6 @@ class TorchInstallation:
         return f"{self.build}-{os.uname().machine}-cxx11abi{int(self.cxx11_abi)}"
 
 
-@dataclass(frozen=True)
-class Compiler:
-    """A C++ compiler, as the beginning of its command line."""
-
-    command: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return " ".join(self.command)
-
-
 def find_torch() -> TorchInstallation:
     """The PyTorch that `import torch` would give."""
     return torch_in(_folder("torch"), _folder("torchgen"))
@@ -112,16 +101,16 @@ def _has_cxx11_abi(library: Path) -> bool:
         ) from None
 
 
-def find_compiler() -> Compiler:
-    """The compiler that $CXX names, else the first one there is."""
+def find_compiler() -> tuple[str, ...]:
+    """The compiler that $CXX names, else the first one there is, as the beginning of its command line."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     if chosen:
         if shutil.which(chosen[0]) is None:
             raise BuildError(f"$CXX says {chosen[0]!r}, which is no command here; unset it or correct it")
-        return Compiler(tuple(chosen))
+        return tuple(chosen)
     for name in ("g++", "clang++", "c++"):
         if shutil.which(name):
-            return Compiler((name,))
+            return (name,)
     raise BuildError(
         "no C++ compiler found, and the device must be compiled once; install g++ (apt-get install g++, "
         "dnf install gcc-c++, conda install gxx), or for the simulated device a torchferry wheel that carries "
@@ -154,14 +143,16 @@ def path_flags(torch: TorchInstallation, sources: Path) -> tuple[str, ...]:
 
 
 def link_flags(
-    compiler: Compiler, torch: TorchInstallation | None = None, libraries: Sequence[str] = TORCH_LIBRARIES
+    compiler: Sequence[str],
+    torch: TorchInstallation | None = None,
+    libraries: Sequence[str] = TORCH_LIBRARIES,
 ) -> tuple[str, ...]:
     """Without a search path at run time: PyTorch has its libraries loaded before ours comes."""
     found = ["-shared", "-Wl,--no-as-needed"]
     if torch is not None:
         found += [f"-L{torch.folder / 'lib'}", *(f"-l{name}" for name in libraries)]
     # whether the compiler links the C++ runtime as a shared library; some have it only to be copied in
-    question = [*compiler.command, "-print-file-name=libstdc++.so"]
+    question = [*compiler, "-print-file-name=libstdc++.so"]
     answer = subprocess.run(question, capture_output=True, text=True, check=False).stdout.strip()
     if answer != "libstdc++.so":
         return (*found, "-Wl,--no-undefined")

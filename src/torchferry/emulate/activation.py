@@ -31,15 +31,6 @@ from torchferry.vendors.registry import get_vendor
 _ANY = DistributionFinder.Context()
 
 
-@dataclass(frozen=True)
-class FunctionUse:
-    """How often a function of an operator was called, and whether there is one."""
-
-    name: str
-    calls: int
-    is_missing: bool
-
-
 class Libraries:
     """The libraries of an emulated toolkit, loaded so that the plugin finds them by their names."""
 
@@ -65,19 +56,19 @@ class Libraries:
             share.argtypes, share.restype = (ctypes.c_int,), None
             share(int(shared_randomness))
 
-    def uses(self) -> list[FunctionUse]:
-        """Which functions of operators were called until now."""
+    def uses(self) -> tuple[OperatorCount, ...]:
+        """Which functions of operators were called until now, also such as are not there."""
         uses = self._function(self._toolkit.uses)
         if uses is None:
-            return []
+            return ()
         uses.argtypes, uses.restype = (), ctypes.c_char_p
         found: dict[str, Any] = json.loads((uses() or b"{}").decode("utf-8", "replace"))
         # a count, or one with a remark that there is no such function
         told = {name: use if isinstance(use, dict) else {"calls": use} for name, use in found.items()}
-        return [
-            FunctionUse(name, int(use.get("calls", 0)), bool(use.get("missing")))
+        return tuple(
+            OperatorCount(name, int(use.get("calls", 0)), MISSING if use.get("missing") else "kernel")
             for name, use in told.items()
-        ]
+        )
 
     def _function(self, name: str) -> ctypes._NamedFuncPointer | None:
         found = (getattr(library, name, None) for library in self._loaded)
@@ -91,10 +82,6 @@ class ActiveEmulation:
     vendor: Vendor
     settings: EmulationSettings
     libraries: Libraries
-
-    def for_children(self) -> dict[str, str]:
-        """The environment variables that make a process emulate the same."""
-        return {EmulationSettings.variable: self.settings.encode()}
 
 
 _active: list[ActiveEmulation] = []
@@ -205,11 +192,7 @@ def collect() -> SimulatedProcess | None:
     if now is None:
         return None
     devices = _devices(getattr(torch, now.vendor.device_type), now.settings.memory)
-    operators = tuple(
-        OperatorCount(use.name, use.calls, MISSING if use.is_missing else "kernel")
-        for use in now.libraries.uses()
-    )
-    return summary.used_by_this_process(devices, operators)
+    return summary.used_by_this_process(devices, now.libraries.uses())
 
 
 def _devices(module: Any, limit: int) -> tuple[DeviceUse, ...]:

@@ -11,11 +11,8 @@ _OFF = "0"
 
 def autoload() -> None:
     """Do nothing, at once, unless a variable of ours is set, to anything but 0. Doing it again does nothing."""
-    if any(os.environ.get(name, _OFF) != _OFF for name in variables.ALL):
-        _take_part()
-
-
-def _take_part() -> None:
+    if all(os.environ.get(name, _OFF) == _OFF for name in variables.ALL):
+        return
     import sys
 
     from torchferry.errors import FerryError

@@ -65,7 +65,7 @@ class StepCounter:
             else:
                 self._had_turn.add(optimizer)  # that of the one around it
 
-        hook_steps(patches, before, after)
+        patches.add(_StepHooks(before, after).remove)
 
     def _watch_scalers(self, patches: Patches) -> None:
         """A GradScaler that finds an infinite gradient does not step; the next forward pass is another step all the
@@ -135,11 +135,6 @@ def remember_optimizers(patches: Patches, known: weakref.WeakSet[torch.optim.Opt
         known.add(self)
 
     patches.replace(torch.optim.Optimizer, "__init__", init)
-
-
-def hook_steps(patches: Patches, before: _StepHook, after: _StepHook) -> None:
-    """Call these before and after every optimizer's step, until the patches are taken back."""
-    patches.add(_StepHooks(before, after).remove)
 
 
 class _StepHooks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torchferry.report.formats import Options
@@ -143,10 +143,3 @@ def empty_table() -> Table:
     from rich.table import Table
 
     return Table(box=box.SIMPLE_HEAD, pad_edge=False)
-
-
-def filled(table: Table, rows: Sequence[Sequence[RenderableType]]) -> Table:
-    """The table with these rows."""
-    for row in rows:
-        table.add_row(*row)
-    return table

@@ -149,7 +149,13 @@ def applied_changes() -> tuple[Change, ...]:
 
 
 def _told_to_children(settings: LayerSettings) -> Change:
-    told = {LayerSettings.variable: settings.encode(), **_simulation_as_told()}
+    told = {LayerSettings.variable: settings.encode()}
+    # Where a program has activated the simulated device itself, its children need one as well.
+    simulation = sys.modules.get("torchferry.sim.activation")
+    now = simulation.active() if simulation else None
+    for name, value in now.for_children().items() if now else ():
+        if name not in os.environ:
+            told[name] = value
     before = {name: os.environ.get(name) for name in told}
     return Action(
         LayerSettings.variable,
@@ -157,11 +163,3 @@ def _told_to_children(settings: LayerSettings) -> Change:
         lambda: os.environ.update(told),
         lambda: set_variables(before),
     )
-
-
-def _simulation_as_told() -> dict[str, str]:
-    """Where a program has activated the simulated device itself, its children need one as well."""
-    simulation = sys.modules.get("torchferry.sim.activation")
-    now = simulation.active() if simulation else None
-    told = now.for_children() if now else {}
-    return {name: value for name, value in told.items() if name not in os.environ}

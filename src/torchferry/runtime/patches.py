@@ -52,7 +52,12 @@ class PatchTable:
         """Make changes; should one fail, those that were made are taken back."""
         try:
             for change in changes:
-                self._apply(change)
+                if isinstance(change, Action):
+                    change.do()
+                    self._undo.append(change.undo)
+                else:
+                    self._put(change)
+                self.changes.append(change)
         except BaseException:
             self.revert()
             raise
@@ -63,14 +68,6 @@ class PatchTable:
             self._undo.pop()()
         self.changes.clear()
         self.replaced.clear()
-
-    def _apply(self, change: Change) -> None:
-        if isinstance(change, Action):
-            change.do()
-            self._undo.append(change.undo)
-        else:
-            self._put(change)
-        self.changes.append(change)
 
     def _put(self, patch: Patch) -> None:
         owner, attribute = patch.owner, patch.attribute
@@ -135,14 +132,13 @@ _NOT_LEFT_ALONE = "torch.cuda."
 def of_imported_libraries(replaced: Mapping[int, tuple[Any, Any]]) -> Iterator[Change]:
     """Put the new function wherever a module that was imported before holds the original under a name of its own."""
     for module in list(sys.modules.values()):
-        if not isinstance(module, ModuleType) or _is_left_alone(module.__name__):
+        if not isinstance(module, ModuleType):
+            continue
+        path = module.__name__
+        if path.partition(".")[0] in _LEFT_ALONE and not path.startswith(_NOT_LEFT_ALONE):
             continue
         for name, value in list(vars(module).items()):
             original, now = replaced.get(id(value), (None, None))
             if original is value is not None:
                 means = f"what {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')} is now"
-                yield Patch(f"{module.__name__}.{name}", module, name, now, means)
-
-
-def _is_left_alone(module: str) -> bool:
-    return module.partition(".")[0] in _LEFT_ALONE and not module.startswith(_NOT_LEFT_ALONE)
+                yield Patch(f"{path}.{name}", module, name, now, means)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.accuracy.model import ROW, Statistics
 from torchferry.building import cache as build_cache
-from torchferry.building.toolchain import Compiler, find_compiler
+from torchferry.building.toolchain import find_compiler
 from torchferry.errors import BuildError
 from torchferry.files.user_folder import private_temporary_folder
 
@@ -110,7 +110,7 @@ def _built(path: Path) -> Path:
         return _compile(find_compiler(), path)
 
 
-def _compile(compiler: Compiler, path: Path) -> Path:
+def _compile(compiler: tuple[str, ...], path: Path) -> Path:
     """The finished file appears at once."""
     descriptor, aside = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".new", dir=path.parent)
     os.close(descriptor)
@@ -127,11 +127,11 @@ def _compile(compiler: Compiler, path: Path) -> Path:
     return path
 
 
-def _run(compiler: Compiler, *arguments: str) -> None:
+def _run(compiler: tuple[str, ...], *arguments: str) -> None:
     sources = map(str, sorted(SOURCES.glob("*.cpp")))
     # What a program has set for itself (preloaded libraries, say) is no business of the compiler.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-    command = [*compiler.command, *_FLAGS, *sources, *arguments]
+    command = [*compiler, *_FLAGS, *sources, *arguments]
     subprocess.run(command, check=True, capture_output=True, timeout=_COMPILER_SECONDS, env=environment)
 
 
