@@ -7,11 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from torchferry.perf.detect.evidence import (
-    found_in_table,
-    found_in_trace,
-    needs_device_work,
-)
+from torchferry.perf.detect.evidence import found_in_table, found_in_trace, needs_device_work
 from torchferry.perf.detect.model import Detector
 from torchferry.perf.model import Diagnosis
 from torchferry.perf.run import Run

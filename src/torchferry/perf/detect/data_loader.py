@@ -88,10 +88,8 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
         yield Diagnosis(ID, _HAND_OVER_TITLE, summary, share, remedies, _evidence(trace, waits))
         return
     in_process = any(_IN_PROCESS in name for name in names)
-    summary, remedies = (
-        _SUMMARY.format(share=share, idle=idle),
-        (_NO_WORKERS if in_process else _MORE_WORKERS, _HOST),
-    )
+    summary = _SUMMARY.format(share=share, idle=idle)
+    remedies = (_NO_WORKERS if in_process else _MORE_WORKERS, _HOST)
     evidence = _evidence(trace, waits)
     yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=idle, gain_basis=_BASIS)
 

@@ -56,10 +56,8 @@ def detect(run: Run) -> Iterator[Diagnosis]:
     calls, share, evidence = _found(run)
     if share >= LEAST_SHARE:
         has_strides = run.trace is not None and run.trace.has_strides
-        summary, remedies = (
-            _SUMMARY.format(count=calls, share=share),
-            (_AVOID,) if has_strides else (_AVOID, _ORDER),
-        )
+        summary = _SUMMARY.format(count=calls, share=share)
+        remedies = (_AVOID,) if has_strides else (_AVOID, _ORDER)
         yield Diagnosis(ID, _TITLE, summary, share, remedies, evidence, gain=share, gain_basis=_BASIS)
 
 

@@ -7,13 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from torchferry.perf.detect.events import operators_in_window
-from torchferry.perf.detect.evidence import (
-    MOST,
-    as_evidence,
-    compute_time,
-    groups_of,
-    kernel_evidence,
-)
+from torchferry.perf.detect.evidence import MOST, as_evidence, compute_time, groups_of, kernel_evidence
 from torchferry.perf.detect.model import NO_DEVICE, NO_SHAPES, Detector
 from torchferry.perf.model import Diagnosis, Evidence
 from torchferry.perf.roofline import Measured, Peaks, best_of_alike, kernel_work, peaks_of, reached, work_of

@@ -17,12 +17,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import IO, TypeVar
 
-from torchferry.readiness.cases.model import (
-    CaseOutcome,
-    CaseVerdict,
-    Times,
-    TrialFacts,
-)
+from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.readiness.cases.writing import VARIABLE
 from torchferry.report.safe import one_line
 from torchferry.settings import decode
