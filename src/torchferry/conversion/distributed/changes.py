@@ -148,21 +148,22 @@ class FileChanges:
             self._prefix(note, start, f"{test} and " if " or " not in test else f"({test}) and ")
         else:
             indent, unit = indent_of(self.module, statement), self.indent_unit
-            head = "" if self._continues(statement, test) else f"if {test}:{self.module.newline}{indent}"
+            block = self.file.tree.position(statement).block
+            place = block.index(statement)
+            above = block[place - 1] if place else statement
+            # The statement on the lines right above may be guarded by the same test.
+            continues = self._guarded.get(id(above)) == test and above.end_lineno == statement.lineno - 1
+            head = "" if continues else f"if {test}:{self.module.newline}{indent}"
             self._prefix(note, start, head + unit)
             self._guarded[id(statement)] = test
-            for line in _lines_to_indent(self.module, statement):
-                self._insert(note, self.module.line_starts[line - 1], unit)
+            inside: set[int] = set()  # lines that begin inside a string
+            for node in ast.walk(statement):
+                if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno:
+                    inside.update(range(node.lineno + 1, node.end_lineno + 1))
+            for line in range(statement.lineno + 1, (statement.end_lineno or statement.lineno) + 1):
+                if line not in inside and self.module.line_text(line).strip():
+                    self._insert(note, self.module.line_starts[line - 1], unit)
         self._noted.append(note)
-
-    def _continues(self, statement: ast.stmt, test: str) -> bool:
-        """Whether the statement on the lines right above is guarded by the same test."""
-        block = self.file.tree.position(statement).block
-        place = block.index(statement)
-        above = block[place - 1] if place else None
-        if above is None or self._guarded.get(id(above)) != test:
-            return False
-        return above.end_lineno == statement.lineno - 1
 
     def delete(self, statement: ast.stmt, message: Text) -> None:
         """Delete a statement with its lines; what can't do without one gets `pass`."""
@@ -281,22 +282,20 @@ _MEETING = Text(
 )
 
 
-def _lines_to_indent(module: PythonModule, statement: ast.stmt) -> list[int]:
-    """The further lines of a statement that may be moved to the right: not those inside a string."""
-    inside: set[int] = set()
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno:
-            inside.update(range(node.lineno + 1, node.end_lineno + 1))
-    last = statement.end_lineno or statement.lineno
-    lines = range(statement.lineno + 1, last + 1)
-    return [line for line in lines if line not in inside and module.line_text(line).strip()]
-
-
 def import_anchor(module: PythonModule) -> ast.stmt | None:
     """The last import of the block that imports torch, else of the first block; else the docstring."""
     body = module.tree.body
     imports = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    of_torch = [node for node in imports if _imports_torch(node)]
+    of_torch = [
+        node
+        for node in imports
+        for name in (
+            [import_qualifier(node)]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
+        if name.partition(".")[0] == "torch"
+    ]
     if not imports:
         has_docstring = body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
         return body[0] if has_docstring else None
@@ -309,13 +308,6 @@ def _blank_lines(module: PythonModule, anchor: ast.stmt | None) -> int:
     first = ((anchor.end_lineno or anchor.lineno) if anchor else 0) + 1
     texts = map(module.line_text, range(first, len(module.line_starts) + 1))
     return len([*takewhile(lambda text: not text.strip(), texts)])
-
-
-def _imports_torch(node: ast.Import | ast.ImportFrom) -> bool:
-    names = [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        names = [import_qualifier(node)]
-    return any(name.partition(".")[0] == "torch" for name in names)
 
 
 class ProgramChanges:

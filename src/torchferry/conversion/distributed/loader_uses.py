@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -217,21 +216,18 @@ class _LoaderFinder:
         return [site for site in sites if id(site.call) in self._visited[id(item.source)]]
 
     def _names(self, loader: Origin) -> str:
-        """What a loader is called: the targets that it is assigned to, also by the callers of a function."""
+        """What a loader is called: the targets that it is assigned to, also by callers, and keys of dictionaries."""
         found = [
             file.module.segment(target)
             for file, statement in self.training.program.statements
             for target in targets(statement)
             if self.training.flow.comes_from(file, target, loader)
         ]
-        return " ".join([*found, *self._keys(loader)])
-
-    def _keys(self, loader: Origin) -> Iterator[str]:
-        """The keys under which dictionaries hold the loader."""
         for file, statement in self.training.program.statements:
             for display in ast.walk(statement) if isinstance(statement, (ast.Assign, ast.Return)) else ():
                 if isinstance(display, ast.Dict):
-                    yield from filter(None, [key_of(self.training, Origin(file, display), loader)])
+                    found.append(key_of(self.training, Origin(file, display), loader))
+        return " ".join(filter(None, found))
 
     def test(self, loader: Origin) -> str:
         """The test for the training, of a call that makes loaders for both; "" if it makes none but that."""
@@ -254,17 +250,12 @@ class _LoaderFinder:
         assert isinstance(loader.node, ast.Call)
         shuffle = argument(loader.node, "shuffle")
         called = self.training.flow.function_called(sites[0].file, sites[0].call)
-        # shuffle must be True for the training, and False for everything else.
-        if (
-            shuffle is None
-            or called is None
-            or any(
-                _KnownCall(loader.file, called.node, site.call).truth(shuffle)
-                is not (id(site.call) in trains)
-                for site in sites
-            )
-        ):
+        if shuffle is None or called is None:
             raise UnclearProgramError(loader.file, loader.node, _BOTH)
+        for site in sites:  # shuffle must be True for the training, and False for everything else
+            is_shuffled = _KnownCall(loader.file, called.node, site.call).truth(shuffle)
+            if is_shuffled is not (id(site.call) in trains):
+                raise UnclearProgramError(loader.file, loader.node, _BOTH)
         return loader.file.module.segment(shuffle)
 
 

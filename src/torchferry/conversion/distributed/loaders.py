@@ -100,7 +100,15 @@ class _LoaderCall:
 
     def share(self, settings: Distributed, test: str) -> None:
         """`test`: what is true only if the call makes a loader for the training; else it makes no others."""
-        self._check()
+        if any(isinstance(argument, ast.Starred) for argument in self.call.args):
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
+        batch_sampler, given = self.argument("batch_sampler"), self.argument("dataset")
+        if batch_sampler is not None and not _is_none(batch_sampler):
+            raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
+        if given is None:
+            raise UnclearProgramError(self.file, self.call, _HIDDEN)
+        if self._is_iterable(given):
+            raise UnclearProgramError(self.file, self.call, _ITERABLE)
         order = self._order_of_sampler()
         if order is None and self._subset() is None and self._is_shared():
             return
@@ -120,18 +128,6 @@ class _LoaderCall:
         comment = _SPLIT if settings.split_batch else _KEEP
         self.changes.before(self.statement, [f"# {comment[0]}"], Text(*comment), self.call)
 
-    def _check(self) -> None:
-        if any(isinstance(argument, ast.Starred) for argument in self.call.args):
-            raise UnclearProgramError(self.file, self.call, _HIDDEN)
-        batch_sampler = self.argument("batch_sampler")
-        if batch_sampler is not None and not _is_none(batch_sampler):
-            raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="batch_sampler"))
-        dataset = self.argument("dataset")
-        if dataset is None:
-            raise UnclearProgramError(self.file, self.call, _HIDDEN)
-        if self._is_iterable(dataset):
-            raise UnclearProgramError(self.file, self.call, _ITERABLE)
-
     def _is_iterable(self, dataset: ast.expr) -> bool:
         for origin in self.training.flow.origins(self.file, dataset):
             made = self.training.flow.class_of(origin.file, origin.node)
@@ -149,29 +145,31 @@ class _LoaderCall:
             return True
         raise UnclearProgramError(self.file, self.call, _OWN_SAMPLER.format(what="sampler"))
 
-    def _order_of_sampler(self) -> tuple[ast.Call, bool] | None:
-        """The RandomSampler(dataset) or SequentialSampler(dataset) that is the loader's sampler, and its order."""
+    def _sampler_call(self) -> ast.Call | None:
+        """The call with one plain argument that makes the loader's sampler, in the same file."""
         sampler = self.argument("sampler")
         made = self.training.flow.origins(self.file, sampler) if sampler is not None else []
         if len(made) != 1 or not isinstance(made[0].node, ast.Call) or made[0].file is not self.file:
             return None
         call = made[0].node
-        name = self.file.qualified(call.func).replace("torch.utils.data.sampler.", "torch.utils.data.")
-        if name not in _ORDERS or len(call.args) != 1 or call.keywords:
+        return call if len(call.args) == 1 and not call.keywords else None
+
+    def _order_of_sampler(self) -> tuple[ast.Call, bool] | None:
+        """The RandomSampler(dataset) or SequentialSampler(dataset) that is the loader's sampler, and its order."""
+        call = self._sampler_call()
+        if call is None:
             return None
-        return call, _ORDERS[name]
+        name = self.file.qualified(call.func).replace("torch.utils.data.sampler.", "torch.utils.data.")
+        return (call, _ORDERS[name]) if name in _ORDERS else None
 
     def _subset(self) -> ast.expr | None:
         """The indices of the SubsetRandomSampler(indices) that is the loader's sampler, if they are plainly named."""
-        sampler = self.argument("sampler")
-        made = self.training.flow.origins(self.file, sampler) if sampler is not None else []
-        if len(made) != 1 or made[0].file is not self.file or called_name(made[0].node) != _SUBSET:
+        call = self._sampler_call()
+        if call is None or called_name(call) != _SUBSET:
             return None
-        call = made[0].node
-        is_plain = isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
-        if not is_plain or self.file.scope_at(call) is not self.file.scope_at(self.call):
+        if self.file.scope_at(call) is not self.file.scope_at(self.call):
             return None
-        indices: ast.expr = call.args[0]  # type: ignore[attr-defined]
+        indices = call.args[0]
         computing = (ast.Call, ast.NamedExpr, ast.ListComp)
         return None if any(isinstance(node, computing) for node in ast.walk(indices)) else indices
 
@@ -313,7 +311,11 @@ def tell_epochs(training: Training, loaders: Loaders, changes: ProgramChanges) -
 
 
 def _tell(training: Training, loader: Origin, iteration: Iteration, changes: ProgramChanges) -> None:
-    if iteration.trains and not iteration.is_next and not _is_generated(training, iteration):
+    value = _value(iteration.file, iteration.source)
+    callee = training.flow.callee(iteration.file, value) if isinstance(value, ast.Call) else None
+    # `for x in endless(loader)`: a generator of the program goes over the loader.
+    is_generated = callee is not None and bool(yielding_loops(callee.node))
+    if iteration.trains and not iteration.is_next and not is_generated:
         source = _loader_expression(training, iteration, loader)
         file, text = iteration.file, ""
         if isinstance(source, ast.Subscript) and not isinstance(source.slice, ast.Constant):
@@ -329,13 +331,6 @@ def _tell(training: Training, loader: Origin, iteration: Iteration, changes: Pro
             _Telling(training, loader, changes).tell(file, iteration.loop, text)
         else:
             changes.of(file).remark(Kind.TODO, iteration.source, _NO_COUNTER)
-
-
-def _is_generated(training: Training, iteration: Iteration) -> bool:
-    """`for x in endless(loader)`: a generator of the program goes over the loader."""
-    value = _value(iteration.file, iteration.source)
-    callee = training.flow.callee(iteration.file, value) if isinstance(value, ast.Call) else None
-    return callee is not None and bool(yielding_loops(callee.node))
 
 
 def _tell_generator(
@@ -391,8 +386,7 @@ class _Telling:
             if made is not None:
                 self.changes.of(file).after(made, [line], _TOLD)
             else:
-                first = counting.body[0]  # type: ignore[attr-defined]
-                self.changes.of(file).before(first, [line], _TOLD)
+                self.changes.of(file).before(counting.body[0], [line], _TOLD)  # type: ignore[attr-defined]
         elif (
             loops
             and not shares_its_line(file.module, statement)
@@ -403,19 +397,16 @@ class _Telling:
         elif loops:
             self.changes.of(file).remark(Kind.TODO, loops[-1], _NO_COUNTER)
         elif depth:
-            self._tell_callers(file, statement, text, depth)
-
-    def _tell_callers(self, file: ProgramModule, statement: ast.stmt, text: str, depth: int) -> None:
-        callers = self.training.callers(file, statement)
-        if not callers and file.function_around(statement) is not None:
-            self.changes.of(file).remark(Kind.TODO, statement, _NO_COUNTER)
-        for site in callers:
-            caller = site.file.statement_of(site.call)
-            passed = self._text_at(site, file, text)
-            if passed:
-                self.tell(site.file, caller, passed, depth - 1)
-            elif not self.training.takes_loader(site) and any(site.file.loops_around(caller)):
-                self.changes.of(site.file).remark(Kind.TODO, site.call, _NO_COUNTER)
+            callers = self.training.callers(file, statement)
+            if not callers and file.function_around(statement) is not None:
+                self.changes.of(file).remark(Kind.TODO, statement, _NO_COUNTER)
+            for site in callers:
+                caller = site.file.statement_of(site.call)
+                passed = self._text_at(site, file, text)
+                if passed:
+                    self.tell(site.file, caller, passed, depth - 1)
+                elif not self.training.takes_loader(site) and any(site.file.loops_around(caller)):
+                    self.changes.of(site.file).remark(Kind.TODO, site.call, _NO_COUNTER)
 
     def _text_at(self, site: CallSite, file: ProgramModule, text: str) -> str:
         """How the caller calls the loader."""

@@ -69,12 +69,17 @@ def find_models(training: Training, main: ProgramModule, wanted: str) -> list[Ho
     """The holder of each trained model, or of those that the user names, with commas between them."""
     finder = _ModelFinder(training)
     if wanted:
-        return [_named(finder, main, name.strip()) for name in wanted.split(",")]
+        return [finder.named(main, name.strip()) for name in wanted.split(",")]
     found: dict[tuple[str, int, str], Holder] = {}
     for file, call in training.program.calls:
         if is_optimizer(file, call):
             for holder in finder.holders(file, call):
-                holder = _settled(training, holder)
+                # The one that its model goes to before it is trained: through returns and to a move.
+                for _ in range(_DEPTH):
+                    further = _returned_to(training, holder) or _moved_elsewhere(training, holder)
+                    if further is None:
+                        break
+                    holder = further
                 found[holder.file.path, id(holder.scope), holder.text] = holder
     if not found:
         raise UnclearProgramError(main, main.module.tree.body[0], _NO_OPTIMIZER)
@@ -90,19 +95,19 @@ def is_optimizer(file: ProgramModule, call: ast.Call) -> bool:
     return qualified.startswith("torch.optim.") and "lr_scheduler" not in qualified and name[:1].isupper()
 
 
-def _named(finder: _ModelFinder, main: ProgramModule, name: str) -> Holder:
-    for file in dict.fromkeys((main, *finder.training.program.files.values())):
-        for statement in file.statements:
-            for target in assigned_to(statement):
-                if file.module.segment(target) in (name, f"self.{name}"):
-                    return finder.holder(file, target)
-    raise UnclearProgramError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
-
-
 class _ModelFinder:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.flow = training.flow
+
+    def named(self, main: ProgramModule, name: str) -> Holder:
+        """The holder that the user names."""
+        for file in dict.fromkeys((main, *self.training.program.files.values())):
+            for statement in file.statements:
+                for target in assigned_to(statement):
+                    if file.module.segment(target) in (name, f"self.{name}"):
+                        return self.holder(file, target)
+        raise UnclearProgramError(main, main.module.tree.body[0], _UNKNOWN.format(name=name))
 
     def holders(self, file: ProgramModule, optimizer: ast.Call) -> Iterator[Holder]:
         """The holders of the models whose parameters an optimizer is given."""
@@ -140,15 +145,11 @@ class _ModelFinder:
             for site in self.flow.calls_of(file.scope_at(leftmost).node):
                 if isinstance(site.call.func, ast.Attribute):
                     yield from self._roots(site.file, site.call.func.value)
-        elif len(chain) > 1 and (leftmost.id == "self" or self._holds_no_module(file, leftmost)):
-            yield file, chain[-2]
         else:
-            yield file, leftmost
-
-    def _holds_no_module(self, file: ProgramModule, node: ast.expr) -> bool:
-        made = [self.flow.class_of(origin.file, origin.node) for origin in self.flow.origins(file, node)]
-        known = [item for item in made if item is not None]
-        return bool(known) and not any(is_module_class(self.training, item) for item in known)
+            made = [self.flow.class_of(*origin) for origin in self.flow.origins(file, leftmost)]
+            known = [item for item in made if item is not None]
+            is_other = known and not any(is_module_class(self.training, item) for item in known)
+            yield file, chain[-2] if len(chain) > 1 and (leftmost.id == "self" or is_other) else leftmost
 
     def holder(self, file: ProgramModule, node: ast.expr, depth: int = _DEPTH) -> Holder:
         """The variable that is given the model, from a place that uses it: through parameters to their callers."""
@@ -209,31 +210,17 @@ def is_moved(file: ProgramModule, scope: Scope, text: str) -> bool:
     """Whether a variable is moved to a device in a scope: `text.cuda()`, or `text = SOMETHING.to(device)`."""
     for statement in getattr(scope.node, "body", ()):
         for node in ast.walk(statement):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in MOVES
-            ):
-                if file.module.segment(node.func.value) == text:
-                    return True
-                parent = file.parent(node)
-                if parent and text in map(file.module.segment, assigned_to(parent)):
-                    return True
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            parent = file.parent(node)
+            moved = [node.func.value, *(assigned_to(parent) if parent else ())]
+            if node.func.attr in MOVES and text in map(file.module.segment, moved):
+                return True
     return False
 
 
 def _class_of(file: ProgramModule, statement: ast.stmt) -> ast.ClassDef | None:
     return next((item for item in file.tree.owners(statement) if isinstance(item, ast.ClassDef)), None)
-
-
-def _settled(training: Training, holder: Holder) -> Holder:
-    """The holder itself, or the one that its model goes to before it is trained: through returns and to a move."""
-    for _ in range(_DEPTH):
-        further = _returned_to(training, holder) or _moved_elsewhere(training, holder)
-        if further is None:
-            return holder
-        holder = further
-    return holder
 
 
 def _returned_to(training: Training, holder: Holder) -> Holder | None:
@@ -253,8 +240,17 @@ def _returned_to(training: Training, holder: Holder) -> Holder | None:
 
 def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
     """The one other variable in which the model is moved, if the holder itself is not."""
-    if is_moved(holder.file, holder.scope, holder.text) or _is_moved_by_builder(training, holder):
+    if is_moved(holder.file, holder.scope, holder.text):
         return None
+    for statement in holder.file.statements:
+        is_here = holder.file.scope_of_statement(statement) is holder.scope
+        if isinstance(statement, ASSIGNMENTS) and statement.value is not None and is_here:
+            if any(holder.file.module.segment(target) == holder.text for target in targets(statement)):
+                calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
+                callees = filter(None, (training.flow.callee(holder.file, call) for call in calls))
+                # A function that is called for the holder's value moves what it builds.
+                if any(called_name(node) in MOVES for each in callees for node in ast.walk(each.node)):
+                    return None
     found: dict[tuple[int, str], Holder] = {}
     for file, statement in training.program.statements:
         for target in targets(statement):
@@ -264,20 +260,6 @@ def _moved_elsewhere(training: Training, holder: Holder) -> Holder | None:
                     owner = _class_of(file, statement) if isinstance(target, ast.Attribute) else None
                     found[id(scope), text] = Holder(file, text, scope, owner, holder.made)
     return next(iter(found.values())) if len(found) == 1 else None
-
-
-def _is_moved_by_builder(training: Training, holder: Holder) -> bool:
-    """Whether a function that is called for the holder's value moves what it builds."""
-    file = holder.file
-    for statement in file.statements:
-        if not isinstance(statement, ASSIGNMENTS) or file.scope_of_statement(statement) is not holder.scope:
-            continue
-        if any(file.module.segment(target) == holder.text for target in targets(statement)):
-            for call in ast.walk(statement.value) if statement.value else ():
-                callee = training.flow.callee(file, call) if isinstance(call, ast.Call) else None
-                if callee is not None and any(called_name(child) in MOVES for child in ast.walk(callee.node)):
-                    return True
-    return False
 
 
 def is_module_class(training: Training, made: ProgramDefinition, depth: int = 4) -> bool:

@@ -151,47 +151,34 @@ def _handed_over(training: Training, work: _WorkFinder, entry: ScriptBody) -> Sc
 def set_up(training: Training, entry: ScriptBody, is_rank_used: bool, changes: ProgramChanges) -> str:
     """Put in the set-up; answers with the name of the variable that holds the local rank."""
     file = changes.of(entry.file)
-    names = {
-        name: file.name_of(qualified, name)
-        for name, qualified in (
-            ("os", "os"),
-            ("torch", "torch"),
-            ("dist", "torch.distributed"),
-            ("builtins", "builtins"),
-            ("sys", "sys"),
-        )
+    modules = {
+        "os": "os",
+        "torch": "torch",
+        "dist": "torch.distributed",
+        "builtins": "builtins",
+        "sys": "sys",
     }
-    file.add_helper([line.replace("    ", file.indent_unit) for line in _setup_lines(training, file, names)])
-    taken = {*entry.scope.bindings, *entry.file.module.scopes.root.bindings}
-    variable = "local_rank" if "local_rank" not in taken else "process_local_rank"
-    file.before(
-        _first_statement(training, entry),
-        [f"{variable} = setup_distributed()" if is_rank_used else "setup_distributed()"],
-        _SETUP,
-    )
-    _clean_up(entry, file, names["dist"])
-    return variable
-
-
-def _setup_lines(training: Training, file: FileChanges, names: dict[str, str]) -> list[str]:
+    names = {name: file.name_of(qualified, name) for name, qualified in modules.items()}
     lines = _SETUP_LINES.format(**names).splitlines()
     if any("logging" in other.module.scopes.modules for other in training.program.files.values()):
         logging = file.name_of("logging", "logging")
         lines.insert(-1, f"        {logging}.disable({logging}.WARNING)")
-    return lines
+    file.add_helper([line.replace("    ", file.indent_unit) for line in lines])
+    taken = {*entry.scope.bindings, *entry.file.module.scopes.root.bindings}
+    variable = "local_rank" if "local_rank" not in taken else "process_local_rank"
+    line = f"{variable} = setup_distributed()" if is_rank_used else "setup_distributed()"
+    file.before(_first_statement(training, entry), [line], _SETUP)
+    _clean_up(entry, file, names["dist"])
+    return variable
 
 
 def _first_statement(training: Training, entry: ScriptBody) -> ast.stmt:
     """Behind the parsing of arguments, and before whatever touches a device."""
     work = _WorkFinder(training)
     first_work = next(index for index, node in enumerate(entry.statements) if work.is_work(entry.file, node))
-    parsed = [
-        index
-        for index, node in enumerate(entry.statements[:first_work])
-        if _parses(training, entry.file, node)
-    ]
-    if parsed:
-        return entry.statements[parsed[-1] + 1]
+    for index in reversed(range(first_work)):
+        if _parses(training, entry.file, entry.statements[index]):
+            return entry.statements[index + 1]
     anchor = import_anchor(entry.file.module)
     begin = entry.statements.index(anchor) + 1 if anchor in entry.statements else 0
     leading = next(
@@ -321,7 +308,7 @@ class _Indexes:
         if isinstance(node, ast.Call):
             self._look_at_call(node)
         elif isinstance(node, ast.Constant):
-            self._look_at_text(node, text_of(node))
+            self._look_at_text(node)
         return False
 
     def _put(self, node: ast.AST, text: str) -> None:
@@ -330,7 +317,8 @@ class _Indexes:
     def _note(self, node: ast.expr, number: int) -> None:
         self.numbers.setdefault(number, Origin(self.file, node))
 
-    def _look_at_text(self, node: ast.Constant, text: str) -> None:
+    def _look_at_text(self, node: ast.Constant) -> None:
+        text = text_of(node)
         match = _INDEXED.match(text)
         parent = self.file.parent(node)
         if match is None or isinstance(parent, (ast.JoinedStr, ast.Expr)):
@@ -363,37 +351,27 @@ class _Indexes:
             os = self.changes.name_of("os", "os")
             self._put(call.args[0], f'int({os}.environ.get("LOCAL_RANK", "0"))')
         elif name == "torch.device" and call.args:
-            self._look_at_device(call)
+            if self._takes_number(call, call.args[-1]):
+                self._put_or_drop(call, call.args[-1], is_needed=len(call.args) == 1)
         elif called_method(call) in ("cuda", "to") and call.args:
-            self._look_at_move(call, called_method(call))
+            first = call.args[0]
+            if self._takes_number(call, first):
+                self._put_or_drop(call, first, is_needed=called_method(call) == "to")
+            elif called_method(call) == "cuda" and isinstance(
+                first, (ast.Name, ast.Attribute, ast.Subscript)
+            ):
+                if "device" not in self.module.segment(first):
+                    self.changes.remark(Kind.TODO, call, _UNSURE)
         for keyword in call.keywords if name.startswith("torch.") else ():
             if keyword.arg == "device" and (_is_number(keyword.value) or self._holds_a_number(keyword.value)):
                 self._put(keyword.value, '"cuda"')
 
-    def _look_at_device(self, call: ast.Call) -> None:
-        number = call.args[-1]
-        if _is_number(number):
-            self._note(call, number.value)  # type: ignore[attr-defined]
-        elif not self._holds_a_number(number):
-            return
-        if len(call.args) == 1:
-            self._put(number, '"cuda"')
-        else:
-            self._drop_argument(call, number)
-
-    def _look_at_move(self, call: ast.Call, name: str) -> None:
-        first = call.args[0]
-        is_number = _is_number(first)
-        if is_number:
-            self._note(call, first.value)  # type: ignore[attr-defined]
-        if is_number or self._holds_a_number(first):
-            if name == "to":
-                self._put(first, '"cuda"')
-            else:
-                self._drop_argument(call, first)
-        elif name == "cuda" and isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)):
-            if "device" not in self.module.segment(first):
-                self.changes.remark(Kind.TODO, call, _UNSURE)
+    def _takes_number(self, call: ast.Call, argument: ast.expr) -> bool:
+        """Whether an argument is the number of a card; one that is written out is noted."""
+        if _is_number(argument):
+            self._note(call, argument.value)  # type: ignore[attr-defined]
+            return True
+        return self._holds_a_number(argument)
 
     def _holds_a_number(self, node: ast.expr) -> bool:
         """Whether a variable holds the number of a card: by what it is given, else by its name."""
@@ -405,8 +383,11 @@ class _Indexes:
             self.numbers.setdefault(origin.node.value, origin)  # type: ignore[attr-defined]
         return bool(numbers) or (not made and bool(_A_NUMBER.search(last_name(node))))
 
-    def _drop_argument(self, call: ast.Call, argument: ast.expr) -> None:
-        others = [*call.args, *(keyword for keyword in call.keywords)]
+    def _put_or_drop(self, call: ast.Call, argument: ast.expr, is_needed: bool) -> None:
+        if is_needed:
+            self._put(argument, '"cuda"')
+            return
+        others = [*call.args, *call.keywords]
         place = others.index(argument)
         start, end = self.module.start(argument), self.module.end(argument)
         if place + 1 < len(others):

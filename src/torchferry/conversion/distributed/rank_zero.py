@@ -173,10 +173,22 @@ class RankZero:
     def _look_at_writer(self, file: ProgramModule, call: ast.Call) -> None:
         """A writer is None elsewhere, if every use of it can be guarded."""
         writer = Origin(file, call)
-        uses = [use for use in self.training.program.calls if self._is_use(*use, writer)]
+        flow, calls = self.training.flow, list(self.training.program.calls)
+        uses = [
+            (where, use)
+            for where, use in calls
+            if isinstance(use.func, ast.Attribute)
+            and use is not call
+            and flow.comes_from(where, use.func.value, writer)
+        ]
         parent = file.parent(call)
         is_assigned = isinstance(parent, ASSIGNMENTS) and parent.value is call
-        is_handed = any(self._takes(*site, writer) for site in self.training.program.calls)
+        # To something that is not of the program.
+        is_handed = any(
+            flow.callee(where, other) is None
+            and any(flow.comes_from(where, item, writer) for item in other.args)
+            for where, other in calls
+        )
         if not is_assigned or is_handed or not all(self._is_for_one(*use) for use in uses):
             self.changes.of(file).remark(Kind.TODO, call, _WHERE.format(test=self.test(file)))
             return
@@ -184,19 +196,6 @@ class RankZero:
         self.changes.of(file).replace(call, _SAVED_ONCE, Edit(end, end, f" if {self.test(file)} else None"))
         for use in uses:
             self._guard_statement(*use)
-
-    def _takes(self, file: ProgramModule, call: ast.Call, writer: Origin) -> bool:
-        """Whether a call hands the writer to something that is not of the program."""
-        return self.training.flow.callee(file, call) is None and any(
-            self.training.flow.comes_from(file, argument, writer) for argument in call.args
-        )
-
-    def _is_use(self, file: ProgramModule, call: ast.Call, writer: Origin) -> bool:
-        return (
-            isinstance(call.func, ast.Attribute)
-            and call is not writer.node
-            and self.training.flow.comes_from(file, call.func.value, writer)
-        )
 
     def _is_path_mkdir(self, file: ProgramModule, call: ast.Call) -> bool:
         """mkdir of a pathlib.Path, and not of some other object."""

@@ -87,9 +87,16 @@ def remark(training: Training, changes: ProgramChanges) -> None:
         if iteration.trains and isinstance(iteration.loop, (ast.For, ast.AsyncFor)):
             noted = changes.of(iteration.file)
             noted.remark(Kind.INFO, iteration.loop.iter, _LOCAL)
-            if _accumulates(iteration.loop):
+            nodes = list(ast.walk(iteration.loop))
+            # `if (i + 1) % n == 0: optimizer.step()`
+            tests = [
+                node
+                for node in nodes
+                if isinstance(node, ast.If) and any(isinstance(item, ast.Mod) for item in ast.walk(node.test))
+            ]
+            if any(called_name(item) == "step" for test in tests for item in ast.walk(test)):
                 noted.remark(Kind.INFO, iteration.loop.iter, _ACCUMULATED)
-            for node in ast.walk(iteration.loop):
+            for node in nodes:
                 is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
                 if called_name(node) == "requires_grad_" or (is_set and last_name(node) == "requires_grad"):
                     noted.remark(Kind.TODO, node, _TOGGLED)
@@ -136,15 +143,6 @@ def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> boo
         or (isinstance(owner, (*FUNCTIONS, ast.For, ast.While)) and training.trains(file, owner))
         for owner in file.owners(call)
     )
-
-
-def _accumulates(loop: ast.For | ast.AsyncFor) -> bool:
-    """`if (i + 1) % n == 0: optimizer.step()`."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.If) and any(isinstance(item, ast.Mod) for item in ast.walk(node.test)):
-            if any(called_name(item) == "step" for item in ast.walk(node)):
-                return True
-    return False
 
 
 # Decisions that hang on one process's share of the data: processes that decide differently wait for ever.
@@ -247,19 +245,18 @@ class _Local:
             if not isinstance(node, (ast.If, ast.While)) or not self._mentions(node.test):
                 continue
             in_loop = isinstance(node, ast.While) or any(self.file.loops_around(node))
-            if isinstance(node, ast.While) or (in_loop and any(self._leads_away(node, runs_model))):
+            # An inner `if` with such a test is the one to point out.
+            inner = [
+                item for item in own_nodes(node) if isinstance(item, ast.If) and self._mentions(item.test)
+            ]
+            below = {id(item) for other in inner for item in ast.walk(other)}
+            leading = [
+                child
+                for child in own_nodes(node)
+                if isinstance(child, (*_JUMPS, ast.Call)) and id(child) not in below
+            ]
+            if isinstance(node, ast.While) or (
+                in_loop
+                and any(not isinstance(child, ast.Call) or runs_model(self.file, child) for child in leading)
+            ):
                 yield node.test
-
-    def _leads_away(self, node: ast.If, runs_model: RunsModel) -> Iterator[bool]:
-        for child in own_nodes(node):
-            if isinstance(child, (*_JUMPS, ast.Call)) and not self._is_below_another(node, child):
-                yield not isinstance(child, ast.Call) or runs_model(self.file, child)
-
-    def _is_below_another(self, node: ast.If, child: ast.AST) -> bool:
-        """Whether an inner `if` with such a test is the one to point out."""
-        return any(
-            isinstance(inner, ast.If)
-            and self._mentions(inner.test)
-            and any(item is child for item in ast.walk(inner))
-            for inner in own_nodes(node)
-        )

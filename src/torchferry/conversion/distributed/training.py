@@ -40,21 +40,28 @@ class Training:
     @cached_property
     def loaders(self) -> list[Origin]:
         """Every DataLoader that is made."""
-        return [Origin(file, call) for file, call in self.program.calls if _makes_loader(file, call)]
+        made: list[Origin] = []
+        for file, call in self.program.calls:
+            name = file.qualified(call.func)
+            is_bare = isinstance(call.func, ast.Name) and call.func.id == "DataLoader"
+            is_starred = b"from torch.utils.data import *" in file.module.data
+            if name in DATA_LOADERS or (is_bare and name[:6] in ("", "torch.") and is_starred):
+                made.append(Origin(file, call))
+        return made
 
     @cached_property
     def iterations(self) -> list[Iteration]:
         """Every place where one of them is gone over."""
-        return [found for file in self.program.files.values() for found in self._in_file(file)]
-
-    def _in_file(self, file: ProgramModule) -> Iterator[Iteration]:
-        for statement in file.statements:
-            if isinstance(statement, (ast.For, ast.AsyncFor)):
-                yield from self._iteration(file, statement, statement.iter)
-        for call in file.calls:
-            name = called_name(call)
-            if name in ("iter", "next") and call.args:
-                yield from self._iteration(file, file.statement_of(call), call.args[0], name == "next")
+        found: list[Iteration] = []
+        for file in self.program.files.values():
+            for statement in file.statements:
+                if isinstance(statement, (ast.For, ast.AsyncFor)):
+                    found += self._iteration(file, statement, statement.iter)
+            for call in file.calls:
+                name = called_name(call)
+                if name in ("iter", "next") and call.args:
+                    found += self._iteration(file, file.statement_of(call), call.args[0], name == "next")
+        return found
 
     def _iteration(
         self, file: ProgramModule, statement: ast.stmt, source: ast.expr, is_next: bool = False
@@ -69,23 +76,19 @@ class Training:
 
     def trains(self, file: ProgramModule, node: ast.AST, depth: int = _CALLS_DEEP) -> bool:
         """Whether a piece of code runs a backward pass, itself or in a function that it calls."""
-        known = self._trains.get(id(node))
-        if known is None:
+        if id(node) not in self._trains:
             self._trains[id(node)] = False  # while it is being looked at: a function may call itself
-            known = self._trains[id(node)] = any(
-                self._call_trains(file, call, depth) for call in own_calls(node)
-            )
-        return known
-
-    def _call_trains(self, file: ProgramModule, call: ast.Call, depth: int) -> bool:
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-            return True
-        called = self.flow.function_called(file, call) if depth else None
-        return (
-            called is not None
-            and called.node.name != "backward"
-            and self.trains(called.file, called.node, depth - 1)
-        )
+            for call in own_calls(node):
+                is_backward = isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+                called = self.flow.function_called(file, call) if depth and not is_backward else None
+                if is_backward or (
+                    called is not None
+                    and called.node.name != "backward"
+                    and self.trains(called.file, called.node, depth - 1)
+                ):
+                    self._trains[id(node)] = True
+                    break
+        return self._trains[id(node)]
 
     def callers(self, file: ProgramModule, statement: ast.stmt) -> list[CallSite]:
         """The calls of the function in which a statement stands."""
@@ -99,14 +102,6 @@ class Training:
     def takes_loader(self, site: CallSite) -> bool:
         """Whether a call is handed some loader."""
         return any(self.argument_from(site, loader) is not None for loader in self.loaders)
-
-
-def _makes_loader(file: ProgramModule, call: ast.Call) -> bool:
-    name = file.qualified(call.func)
-    is_starred = (
-        isinstance(call.func, ast.Name) and call.func.id == "DataLoader" and name[:6] in ("", "torch.")
-    )
-    return name in DATA_LOADERS or (is_starred and b"from torch.utils.data import *" in file.module.data)
 
 
 def is_without_gradients(file: ProgramModule, statement: ast.stmt) -> bool:

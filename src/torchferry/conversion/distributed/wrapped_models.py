@@ -15,7 +15,6 @@ from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.program.training_program import (
     GivenValue,
     OriginFlow,
-    ProgramFunction,
     TrainingProgram,
 )
 from torchferry.finding import Kind
@@ -68,7 +67,14 @@ class Unwrapping:
                     if isinstance(node, ast.Attribute) and node.attr not in _ANSWERED:
                         self._look_at(file, node.value)
                     elif isinstance(node, ast.Attribute) and node.attr == "module" and self.had_data_parallel:
-                        self._look_at_inside(file, node)
+                        # `model.module` of a DataParallel that is gone, where the model is not wrapped again yet.
+                        value = node.value
+                        is_model = isinstance(value, (ast.Name, ast.Attribute)) and self._is_model(
+                            file, value
+                        )
+                        if is_model and self.state(file, value, _DEPTH) == State.BARE:
+                            edit = Edit(file.module.end(value), file.module.end(node), "")
+                            self.changes.of(file).replace(node, _NOT_YET, edit)
                     elif isinstance(node, ast.Call) and (
                         called_name(node) == "add_graph" or file.qualified(node.func) in _TAKE_THE_MODEL
                     ):
@@ -81,20 +87,15 @@ class Unwrapping:
         state = self.state(file, node, _DEPTH)
         if not state & State.WRAPPED:
             return
-        if state == State.WRAPPED and (file is self.training.program.main or self._is_holder(file, node)):
+        # The very variable that is wrapped, or any in the script itself.
+        is_sure = file is self.training.program.main or self._state_of_holder(file, node) is not None
+        if state == State.WRAPPED and is_sure:
             end = file.module.end(node)
             edit = Edit(end, end, ".module")
         else:  # other programs may hand their model to this function, too, and that is not wrapped
             text = file.module.segment(node)
             edit = file.module.replacement(node, f'getattr({text}, "module", {text})')
         self.changes.of(file).replace(node, _INSIDE, edit)
-
-    def _look_at_inside(self, file: ProgramModule, node: ast.Attribute) -> None:
-        """`model.module` of a DataParallel that is gone, where the model is not wrapped again yet."""
-        is_model = isinstance(node.value, (ast.Name, ast.Attribute)) and self._is_model(file, node.value)
-        if is_model and self.state(file, node.value, _DEPTH) == State.BARE:
-            edit = Edit(file.module.end(node.value), file.module.end(node), "")
-            self.changes.of(file).replace(node, _NOT_YET, edit)
 
     def _is_model(self, file: ProgramModule, node: ast.expr) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "module":
@@ -105,36 +106,31 @@ class Unwrapping:
         """Whether the model is wrapped already where an expression is evaluated."""
         if not depth:
             return State.NOTHING
-        for wrap in self.wraps:
-            if wrap.holder.file is file and file.module.segment(node) == wrap.holder.text:
-                found = self._at_holder(file, node, wrap)
-                if found is not None:
-                    return found
+        found = self._state_of_holder(file, node)
+        if found is not None:
+            return found
         if isinstance(node, ast.Name):
             return self._of_values(self.training.flow.values_of(file, node), depth)
         if isinstance(node, ast.Attribute) and node.attr != "module":
-            return self._of_attribute(node.attr, depth)
+            holders = [wrap.holder for wrap in self.wraps]
+            if any(holder.is_attribute and holder.text == f"self.{node.attr}" for holder in holders):
+                return State.WRAPPED
+            return self._of_values(self.training.flow.values_of_attribute(node.attr), depth)
         called = self.training.flow.function_called(file, node)
-        return (self._of_returned(called, depth) if called else State.NOTHING) or State.BARE
+        answered = State.NOTHING
+        # What a function gives back, if that is a model at all; a tuple may hold one.
+        for value in returned(called.node) if called else ():
+            for part in value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]:
+                if called and self._is_model(called.file, part):
+                    answered |= self.state(called.file, part, depth - 1)
+        return answered or State.BARE
 
-    def _of_returned(self, function: ProgramFunction, depth: int) -> State:
-        """What a function gives back, if that is a model at all; a tuple may hold one."""
-        found = State.NOTHING
-        for value in returned(function.node):
-            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
-            for part in parts:
-                if self._is_model(function.file, part):
-                    found |= self.state(function.file, part, depth - 1)
-        return found
-
-    def _is_holder(self, file: ProgramModule, node: ast.expr) -> bool:
-        """Whether an expression is the very variable that is wrapped."""
-        return any(
-            wrap.holder.file is file
-            and file.module.segment(node) == wrap.holder.text
-            and self._at_holder(file, node, wrap) is not None
-            for wrap in self.wraps
-        )
+    def _state_of_holder(self, file: ProgramModule, node: ast.expr) -> State | None:
+        """What is known of an expression that is the very variable that is wrapped."""
+        wraps = (wrap for wrap in self.wraps if wrap.holder.file is file)
+        fitting = (wrap for wrap in wraps if file.module.segment(node) == wrap.holder.text)
+        states = (self._at_holder(file, node, wrap) for wrap in fitting)
+        return next((state for state in states if state is not None), None)
 
     def _at_holder(self, file: ProgramModule, node: ast.expr, wrap: Wrap) -> State | None:
         """The holder itself: wrapped behind the wrap, and in every other function that sees it."""
@@ -144,29 +140,19 @@ class Unwrapping:
         if surroundings.scope is wrap.holder.scope:
             if file.module.start(node) <= wrap.position:
                 return State.BARE
-            return self._since(file, surroundings.statement, wrap)
+            # Behind the wrap the variable may be given another model.
+            state, statement = State.WRAPPED, surroundings.statement
+            around = [file.module.tree, *file.tree.owners(statement)]
+            for fresh in given_anew(wrap):
+                if file.module.end(fresh) <= file.module.start(statement):
+                    is_sure = file.tree.position(fresh).parent in around
+                    state = State.BARE if is_sure else state | State.BARE
+            return state
         if wrap.holder.is_attribute:
             owners = file.tree.owners(surroundings.statement)
             return State.WRAPPED if any(owner is wrap.holder.owner for owner in owners) else None
         is_seen = surroundings.scope.owner_of(wrap.holder.text) is wrap.holder.scope
         return State.WRAPPED if is_seen else None
-
-    def _since(self, file: ProgramModule, statement: ast.stmt, wrap: Wrap) -> State:
-        """Behind the wrap: whether the variable was given another model in between."""
-        state = State.WRAPPED
-        around = [file.module.tree, *file.tree.owners(statement)]
-        for fresh in given_anew(wrap):
-            if file.module.end(fresh) <= file.module.start(statement):
-                is_sure = file.tree.position(fresh).parent in around
-                state = State.BARE if is_sure else state | State.BARE
-        return state
-
-    def _of_attribute(self, name: str, depth: int) -> State:
-        """An attribute of another object: what it was given."""
-        for wrap in self.wraps:
-            if wrap.holder.is_attribute and wrap.holder.text == f"self.{name}":
-                return State.WRAPPED
-        return self._of_values(self.training.flow.values_of_attribute(name), depth)
 
     def _of_values(self, values: Iterable[GivenValue], depth: int) -> State:
         found = State.NOTHING
@@ -230,11 +216,7 @@ def accept_old_checkpoints(flow: OriginFlow, holders: list[Holder], changes: Pro
     """Names that begin with `module.`, as DataParallel saved them, lose that before a model is given them."""
     made = [origin for holder in holders for origin in holder.made]
     for file, call in flow.program.calls:
-        if (
-            called_name(call) != "load_state_dict"
-            or not call.args
-            or not isinstance(call.func, ast.Attribute)
-        ):
+        if not (call.args and isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"):
             continue
         if not flow.comes_from(file, call.func.value, *made):
             continue
@@ -256,17 +238,13 @@ def _remove(file: ProgramModule, call: ast.Call, changes: FileChanges) -> None:
     text = file.module.segment(model)
     is_alone = isinstance(statement, ASSIGNMENTS) and statement.value is call
     if is_alone and [file.module.segment(target) for target in assigned_to(statement)] == [text]:
-        _delete(file, statement, changes)
+        # With it an `if` that held nothing else.
+        place = file.tree.position(statement)
+        while len(place.block) == 1 and isinstance(place.parent, ast.If) and not place.parent.orelse:
+            owner = file.tree.position(place.parent).parent
+            if isinstance(owner, ast.If) and place.parent in owner.orelse:
+                break
+            statement, place = place.parent, file.tree.position(place.parent)
+        changes.delete(statement, _GONE)
     else:
         changes.replace(call, _GONE, file.module.replacement(call, text))
-
-
-def _delete(file: ProgramModule, statement: ast.stmt, changes: FileChanges) -> None:
-    """Delete a statement; with it an `if` that held nothing else."""
-    place = file.tree.position(statement)
-    while len(place.block) == 1 and isinstance(place.parent, ast.If) and not place.parent.orelse:
-        owner = file.tree.position(place.parent).parent
-        if isinstance(owner, ast.If) and place.parent in owner.orelse:
-            break
-        statement, place = place.parent, file.tree.position(place.parent)
-    changes.delete(statement, _GONE)

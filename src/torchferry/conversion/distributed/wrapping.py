@@ -29,31 +29,20 @@ _VARIABLES = (ast.Name, ast.Attribute, ast.Subscript)
 
 def may_stay_on_cpu(program: TrainingProgram) -> bool:
     """Whether an option, a setting or a test of the program chooses between the card and the CPU."""
-    return any(_has_option(file) or _has_test(file) or _has_device(file) for file in program.files.values())
+    return any(map(_chooses_device, program.files.values()))
 
 
-def _has_option(file: ProgramModule) -> bool:
-    """--no-cuda, --device; not --gpu with a number."""
+def _chooses_device(file: ProgramModule) -> bool:
     for call in file.calls:
-        if called_name(call) in ("add_argument", "option"):
+        if called_name(call) in ("add_argument", "option"):  # --no-cuda, --device; not --gpu with a number
             types = [file.module.segment(item.value) for item in call.keywords if item.arg == "type"]
             words = [str(item.value) for item in call.args if isinstance(item, ast.Constant)]
             if any(map(_SWITCH.search, words)) and "int" not in types:
                 return True
-    return False
-
-
-def _has_test(file: ProgramModule) -> bool:
-    """`if args.cuda:`, `if use_gpu:`."""
+        if call.args and isinstance(call.args[0], _VARIABLES) and file.qualified(call.func) == "torch.device":
+            return True
     tests = [statement.test for statement in file.statements if isinstance(statement, ast.If)]
-    asked = [file.module.segment(test) for test in tests if isinstance(test, _VARIABLES)]
-    return any(map(_ASKED.search, asked))
-
-
-def _has_device(file: ProgramModule) -> bool:
-    """`torch.device(config["device"])`."""
-    calls = [call for call in file.calls if call.args and isinstance(call.args[0], _VARIABLES)]
-    return any(file.qualified(call.func) == "torch.device" for call in calls)
+    return any(_ASKED.search(file.module.segment(test)) for test in tests if isinstance(test, _VARIABLES))
 
 
 # The forward passes that gradients are computed of.
@@ -61,9 +50,17 @@ def _has_device(file: ProgramModule) -> bool:
 
 def forward_calls(training: Training, holder: Holder) -> Iterator[ast.Call]:
     """MODEL(...) in the rounds of a loop in which backward is run."""
-    rounds = _rounds_with_backward(training)
+    own, reached = _rounds_with_backward(training)
     for file, call in training.program.calls:
-        if isinstance(call.func, (ast.Name, ast.Attribute)) and _is_in(training, file, call, rounds):
+        if not isinstance(call.func, (ast.Name, ast.Attribute)):
+            continue
+        statement = file.statement_of(call)
+        if is_without_gradients(file, statement):
+            continue
+        # Also in a function that computes the loss for the loop that runs backward.
+        if _round(file, call) in reached or any(
+            _round(site.file, site.call) in own for site in training.callers(file, statement)
+        ):
             if training.flow.comes_from(file, call.func, *holder.made):
                 yield call
 
@@ -88,19 +85,6 @@ def _round(file: ProgramModule, call: ast.Call) -> ast.AST:
     return loop or file.function_around(statement) or file.module.tree
 
 
-def _is_in(
-    training: Training, file: ProgramModule, call: ast.Call, rounds: tuple[set[ast.AST], set[ast.AST]]
-) -> bool:
-    statement = file.statement_of(call)
-    if is_without_gradients(file, statement):
-        return False
-    own, reached = rounds
-    if _round(file, call) in reached:
-        return True
-    # A function that computes the loss for the loop that runs backward.
-    return any(_round(site.file, site.call) in own for site in training.callers(file, statement))
-
-
 # Layers that a model holds but never uses: DistributedDataParallel would wait for their gradients.
 
 _DEPTH = 4
@@ -121,7 +105,12 @@ def has_unused_layers(training: Training, holder: Holder) -> bool:
         if made is not None:
             _gather(training, made, classes, _DEPTH)
     layers = {name for made in classes.values() for name in _layers(training, made)}
-    asked_for = _asked_for(training) if layers else set()
+    files = training.program.files.values() if layers else ()
+    nodes = [node for file in files for node in ast.walk(file.module.tree)]
+    asked_for = {
+        node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    asked_for |= {node.id for node in nodes if isinstance(node, ast.Name)}
     return bool(layers - asked_for) and not asked_for & _NAMELESS
 
 
@@ -147,18 +136,6 @@ def _layers(training: Training, made: ProgramDefinition) -> Iterator[str]:
         is_layer = made.file.qualified(value.func).removeprefix("torch.nn.") in _LAYERS
         if is_layer or (inner is not None and is_module_class(training, inner)):
             yield from (target.attr for target in targets(node) if isinstance(target, ast.Attribute))
-
-
-def _asked_for(training: Training) -> set[str]:
-    """The names of all attributes that the program reads."""
-    found: set[str] = set()
-    for file in training.program.files.values():
-        for node in ast.walk(file.module.tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                found.add(node.attr)
-            elif isinstance(node, ast.Name):
-                found.add(node.id)
-    return found
 
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -217,7 +194,13 @@ def wrap_models(
     """Wrap every model; `setup` is the scope that knows the local rank, and how it calls it."""
     wraps = [_find_place(training, holder) for holder in holders]
     for wrap in wraps:
-        _check_later_models(wrap)
+        # A second model in the same variable that is trained as well would have to be wrapped as well.
+        file = wrap.holder.file
+        optimizers = [call for call in file.calls if is_optimizer(file, call)]
+        for fresh in given_anew(wrap):
+            later = [call for call in optimizers if file.module.start(call) > file.module.start(fresh)]
+            if any(_mentions(wrap.holder, node) for call in later for node in ast.walk(call)):
+                raise UnclearProgramError(file, fresh, _ANOTHER.format(name=wrap.holder.text))
     for wrap in wraps:
         calls = list(forward_calls(training, wrap.holder))
         if not calls:
@@ -250,17 +233,6 @@ def given_anew(wrap: Wrap) -> list[ast.stmt]:
         and isinstance(statement.value, ast.Call)  # type: ignore[attr-defined]
         and not any(_mentions(holder, node) for node in ast.walk(statement.value))  # type: ignore[attr-defined]
     ]
-
-
-def _check_later_models(wrap: Wrap) -> None:
-    """A second model in the same variable that is trained as well would have to be wrapped as well."""
-    holder = wrap.holder
-    start = holder.file.module.start
-    for fresh in given_anew(wrap):
-        for call in holder.file.calls:
-            if start(call) > start(fresh) and is_optimizer(holder.file, call):
-                if any(_mentions(holder, node) for node in ast.walk(call)):
-                    raise UnclearProgramError(holder.file, fresh, _ANOTHER.format(name=holder.text))
 
 
 def point_out_others(
@@ -302,9 +274,13 @@ def _find_place(training: Training, holder: Holder) -> Wrap:
     """Behind the last statement that makes, moves, loads or changes the model before its first use."""
     preparing: list[ast.stmt] = []
     is_moved = False
+    segment = holder.file.module.segment
     for statement in _statements(holder):
-        if _uses(training, holder, statement) and (preparing or not _makes(holder, statement)):
-            break
+        # A loop may make the model anew in each round, one round for each fold or setting.
+        made = (target for node in ast.walk(statement) for target in targets(node))
+        if _uses(training, holder, statement):
+            if preparing or all(segment(target) != holder.text for target in made):
+                break
         if _prepares(holder, statement):
             preparing.append(statement)
             is_moved = is_moved or _moves(training, holder, statement)
@@ -334,15 +310,6 @@ def _uses(training: Training, holder: Holder, statement: ast.stmt) -> bool:
     if isinstance(statement, _COMPOUND):
         return False  # their own statements follow
     return any(_is_use(training, holder, call) for call in own_calls(statement))
-
-
-def _makes(holder: Holder, statement: ast.stmt) -> bool:
-    """Whether the model is made anew in each round of a loop, one round for each fold or setting."""
-    return any(
-        holder.file.module.segment(target) == holder.text
-        for node in ast.walk(statement)
-        for target in targets(node)
-    )
 
 
 def _is_use(training: Training, holder: Holder, call: ast.Call) -> bool:
