@@ -155,19 +155,14 @@ class _Project:
         if not top:
             return top, dots
         above = posixpath.dirname(top)
-        if self._is_application(top, above):
+        # Scripts beside a package use it, and nobody installs it: then they all find what lies there.
+        places = {above, posixpath.dirname(above)} if posixpath.basename(above) == "src" else {above}
+        files = [os.path.join(self.folder, place, name) for place in places for name in _PACKAGING]
+        beside = [item for item in self.sources if item.folder == above]
+        is_used = any(top in self.packages_of.get(item.path, ()) for item in beside)
+        if is_used and not any(map(os.path.exists, files)):
             return above, ""
         return top, dots if source.is_relative else posixpath.basename(top)
-
-    def _is_application(self, top: str, above: str) -> bool:
-        """Whether scripts beside a package use it, and nobody installs it: then they all find what lies there."""
-        places = {above, posixpath.dirname(above)} if posixpath.basename(above) == "src" else {above}
-        for place in places:
-            if any(os.path.exists(os.path.join(self.folder, place, name)) for name in _PACKAGING):
-                return False
-        return any(
-            source.folder == above and top in self.packages_of.get(source.path, ()) for source in self.sources
-        )
 
 
 def _read(folder: Path, path: str) -> _Source:
@@ -311,6 +306,15 @@ def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
     start = _ITSELF if starts_itself else _TORCHRUN
     visible = target.vendor.visible_devices_env
     cards = f"{target.vendor.device_type.upper()}S"
+    # The variables of the vendor, as its guide sets them, and the choice of cards.
+    variables = sorted(target.vendor.launch_env.items())
+    exports = [f'export {name}="${{{name}:-{value}}}"' for name, value in variables]
+    if visible:
+        exports += ["", *(line.format(cards=cards, visible=visible) for line in _CHOICE.splitlines())]
+    # The options with which the classic scripts are told what the launch script knows.
+    texts = {text_of(node) for _, call in program.calls for node in call.args}
+    known = _NODE_OPTIONS.items() if "--multiprocessing-distributed" in texts else ()
+    options = "".join(f" {option}{value}" for option, value in known if option in texts)
     words = {
         "@HOW@": "the program starts one process per card itself."
         if starts_itself
@@ -318,25 +322,15 @@ def launch_script(program: TrainingProgram, main: str, target: Target) -> str:
         "@NAME@": script_name(target),
         "@SCRIPT@": _HIDDEN.sub("?", posixpath.basename(main)),
         "@ABOUT_CARDS@\n": _CARDS.format(cards=cards, visible=visible) if visible else "",
-        "@EXPORTS@": _exports(target, cards, visible),
+        "@EXPORTS@": "\n".join(exports),
         "@COUNT@": _count(target, main),
         "@REMEDY@": f"{cards} or NPROC" if visible else "NPROC",
-        "@START@": start.format(script=shlex.quote(main), options=_node_options(program)),
+        "@START@": start.format(script=shlex.quote(main), options=options),
     }
     text = resources.files(__package__).joinpath("assets/run_distributed.sh.txt").read_text("utf-8")
     # In one pass: what is put in may look like one of them.
     pattern = re.compile("|".join(map(re.escape, words)))
     return pattern.sub(lambda found: words[found[0]], text).rstrip() + "\n"
-
-
-def _exports(target: Target, cards: str, visible: str) -> str:
-    """The variables of the vendor, as its guide sets them, and the choice of cards."""
-    lines = [
-        f'export {name}="${{{name}:-{value}}}"' for name, value in sorted(target.vendor.launch_env.items())
-    ]
-    if visible:
-        lines += ["", *(line.format(cards=cards, visible=visible) for line in _CHOICE.splitlines())]
-    return "\n".join(lines)
 
 
 def _count(target: Target, main: str) -> str:
@@ -351,14 +345,6 @@ def _count(target: Target, main: str) -> str:
         return "'import torch; print(max(1, torch.accelerator.device_count()))'"
     imports = ", ".join(name for name in ("torch", target.vendor.plugin) if name)
     return f"'import {imports}; print({target.vendor.torch_module}.device_count())'"
-
-
-def _node_options(program: TrainingProgram) -> str:
-    """The options with which the classic scripts are told what the launch script knows."""
-    texts = {text_of(node) for _, call in program.calls for node in call.args}
-    if "--multiprocessing-distributed" not in texts:
-        return ""
-    return "".join(f" {option}{value}" for option, value in _NODE_OPTIONS.items() if option in texts)
 
 
 # The module that a conversion adds for PyTorch Lightning, which knows no device but CUDA, MPS, TPUs
@@ -394,16 +380,15 @@ def import_line(target: Target, path: str) -> str:
     return target.lightning.line(path) if target.lightning else f"import {NAME}"
 
 
-def add_helper(outcome: ProjectOutcome, target: Target) -> None:
-    """Add the module beside the converted files that import it, unless an earlier conversion has."""
-    helper = target.lightning
+def add_helper(outcome: ProjectOutcome, helper: Helper | None) -> None:
+    """Add a module beside the converted files that import it, unless an earlier conversion has."""
     if helper is None:
         return
     known = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
     for item in outcome.outcomes:
-        if item.new_data is not None and NAME.encode() in item.new_data:
+        if item.new_data is not None and helper.name.encode() in item.new_data:
             path = item.path.replace(os.sep, "/")
-            place = posixpath.join(helper.places.get(path, posixpath.dirname(path)), f"{NAME}.py")
+            place = posixpath.join(helper.places.get(path, posixpath.dirname(path)), f"{helper.name}.py")
             if place not in known:
                 outcome.added[place] = AddedFile(helper.data, may_exist=True)
 

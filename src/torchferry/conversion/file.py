@@ -72,16 +72,16 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
         for left_out in (*((name,) for name in options), *((options,) if len(options) > 1 else ())):
             other, _ = _tried(decoded, path, job.without(left_out))
             if not other.failure:
-                remarks = (_left_out(name, path, conversion.failure, job) for name in left_out)
+                messages = (
+                    _LEFT_OUT.format(option=f"--{name.replace('_', '-')}", reason=conversion.failure)
+                    for name in left_out
+                )
+                place = (problems.LEFT_OUT.id, Kind.TODO, path, 1, 1, "", "")
+                remarks = (Finding(*place, message, job.target.name) for message in messages)
                 return replace(other, findings=(*remarks, *other.findings))
     if error is not None:
         raise error
     return conversion
-
-
-def _left_out(option: str, path: str, reason: str, job: FileJob) -> Finding:
-    message = _LEFT_OUT.format(option=f"--{option.replace('_', '-')}", reason=reason)
-    return Finding(problems.LEFT_OUT.id, Kind.TODO, path, 1, 1, "", "", message, job.target.name)
 
 
 def _tried(decoded: DecodedText, path: str, job: FileJob) -> tuple[Conversion, Exception | None]:
@@ -119,17 +119,6 @@ def _converted(stages: _Stages, job: FileJob) -> Conversion:
     return Conversion(
         tuple(stages.findings), new_module.decoded.text, make_hunks(stages.first, new_module, edits)
     )
-
-
-def _without_the_moot(said: list[Said]) -> list[Said]:
-    """Without remarks about code that a change removes altogether."""
-    removed = [edit for _, proposal in said for edit in proposal.edits if edit.text in ("", "pass")]
-    return [
-        (rule, proposal)
-        for rule, proposal in said
-        if proposal.edits
-        or not any(edit.start <= proposal.start and proposal.end <= edit.end for edit in removed)
-    ]
 
 
 class _Stages:
@@ -229,8 +218,11 @@ class _Stages:
     def _follow_user(self) -> None:
         """Apply the user's rules until they have nothing more to do; none of them writes the same twice in a place."""
         made: set[tuple[int, str]] = set()
+        rules, names = self.job.rules.users, self.job.user_names
         for _ in range(_MOST_ROUNDS):
-            said = self._what_user_says()
+            words = [word for word in rules.words if word in self.context.module.data]
+            context = replace(self.context, tracked=rules.tracked, renames=rules.renaming, names=names)
+            said = examine(context, rules, words) if words else []
             # What each change writes where; places as in the module before all changes.
             origin = self.rewriting.origin
             places = {
@@ -247,15 +239,6 @@ class _Stages:
             if not new:
                 return
             made.update(*(places[id(proposal)] for _, proposal in accepted if proposal.edits))
-
-    def _what_user_says(self) -> list[Said]:
-        rules = self.job.rules.users
-        words = [word for word in rules.words if word in self.context.module.data]
-        if not words:
-            return []
-        names = self.job.user_names
-        context = replace(self.context, tracked=rules.tracked, renames=rules.renaming, names=names)
-        return examine(context, rules, words)
 
     def settle(self) -> None:
         """Go on until nothing changes: the user's rules may also build on what the others write."""
@@ -277,7 +260,12 @@ class _Stages:
     def take(self, said: Iterable[Said]) -> list[Said]:
         """Note what was said about the module as it is now, and make the edits; answers with what has come true."""
         accepted = _without_conflicts(said)
-        self.findings += [self._finding(*item) for item in accepted if not self._is_about_own_code(item[1])]
+        for item in accepted:
+            # A change of code that a pass has put in: no place of the user's program means CUDA there.
+            proposal = item[1]
+            is_late = self.acted and proposal.edits and self.rewriting.is_written(proposal.start)
+            if not is_late or self.context.module.data[proposal.start : proposal.end] in self.first.data:
+                self.findings.append(self._finding(*item))
         edits = [edit for _, proposal in accepted for edit in proposal.edits]
         if edits:
             self.is_edited = True
@@ -287,12 +275,6 @@ class _Stages:
             new = PythonModule(DecodedText(text, "utf-8"), WELL_KNOWN)
             self.context = _context(new, self.context.path, self.job)
         return accepted
-
-    def _is_about_own_code(self, proposal: Proposal) -> bool:
-        """Whether a change is one of code that a pass has put in: no place of the user's program means CUDA there."""
-        if not (self.acted and proposal.edits and self.rewriting.is_written(proposal.start)):
-            return False
-        return self.context.module.data[proposal.start : proposal.end] not in self.first.data
 
     def _finding(self, rule: Rule, proposal: Proposal) -> Finding:
         """At its place in the module as the user knows it."""
@@ -430,7 +412,14 @@ def _without_conflicts(said: Iterable[Said]) -> list[Said]:
         elif not any(map(of_user.conflicts, proposal.edits)):
             message = _CONFLICT.format(message=proposal.message)
             kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
-    kept = _without_the_moot(kept)
+    # Without remarks about code that a change removes altogether.
+    removed = [edit for _, proposal in kept for edit in proposal.edits if edit.text in ("", "pass")]
+    kept = [
+        (rule, proposal)
+        for rule, proposal in kept
+        if proposal.edits
+        or not any(edit.start <= proposal.start and proposal.end <= edit.end for edit in removed)
+    ]
     return sorted(kept, key=lambda item: (item[1].start, item[1].end, item[0].id))
 
 

@@ -113,20 +113,27 @@ class _Repository:
 
 @contextmanager
 def _repository(folder: Path) -> Iterator[_Repository]:
-    top, found = _found(folder)
+    top, place = _found(folder)
     # Further work trees name the repository that they share.
-    named = os.fsdecode(_read(found / "commondir").strip())
-    common = found / named if named else found
-    commit = _commit(found, common, "HEAD")
+    named = os.fsdecode(_read(place / "commondir").strip())
+    common = place / named if named else place
+    commit = _commit(place, common, "HEAD")
     with tempfile.TemporaryDirectory(prefix="torchferry-git-") as private:
         settings = Path(private)
         for name in ("refs", "objects", "info"):
             (settings / name).mkdir()
         (settings / "HEAD").write_text(f"{commit}\n" if commit else "ref: refs/heads/none\n")
-        (settings / "config").write_text(_harmless_settings(common / "config"), "utf-8")
+        harmless = ""  # what of the tree's own settings can start nothing; included files are not read
+        if (common / "config").is_file():
+            config = str((common / "config").resolve())
+            listed = _run(Path(os.sep), "config", "--file", config, "--no-includes", "--null", "--list")
+            for found in filter(None, map(_HARMLESS.fullmatch, listed.split("\0"))):
+                section, _, name = found[1].partition(".")
+                harmless += f"[{section}]\n\t{name} = {found[3]}\n"
+        (settings / "config").write_text(harmless, "utf-8")
         for name in _CARRIED:
             (settings / name).write_bytes(_read(common / name))
-        index = found / "index"
+        index = place / "index"
         if os.path.lexists(index) and not index.is_file():
             raise OutputError(f"{index}: is no file; say --force to do without git")
         yield _Repository(folder, settings, top, index, common / "objects")
@@ -158,19 +165,6 @@ def _commit(found: Path, common: Path, name: str, links: int = _LINKS) -> str:
         if packed == name and _COMMIT.fullmatch(commit):
             return commit
     return ""
-
-
-def _harmless_settings(config: Path) -> str:
-    """Those of the tree's own that can start nothing, as the text of a file; included files are not read."""
-    if not config.is_file():
-        return ""
-    listed = _run(
-        Path(os.sep), "config", "--file", str(config.resolve()), "--no-includes", "--null", "--list"
-    )
-    settings = [found for line in listed.split("\0") if (found := _HARMLESS.fullmatch(line))]
-    return "".join(
-        f"[{found[1].partition('.')[0]}]\n\t{found[1].partition('.')[2]} = {found[3]}\n" for found in settings
-    )
 
 
 def _read(path: Path) -> bytes:

@@ -22,7 +22,7 @@ from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.conversion.rule import Rule, RuleSet, all_rules, prepared
 from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.target import Target
-from torchferry.conversion.targets import add_helper, is_helper, placed
+from torchferry.conversion.targets import is_helper, placed
 from torchferry.conversion.texts.kinds import converter_of, might_be_text
 from torchferry.conversion.workers import WorkerEndedError, map_in_processes, with_deep_stack
 from torchferry.errors import FerryError
@@ -69,10 +69,12 @@ class Plan:
         chosen = [rule for rule in all_rules() if not rule.option or rule.option in self.options]
         if self.select:
             # What follows from other changes (`finish`) belongs to them.
+            every = tuple(rule.id for rule in all_rules())
+            causes = {rule.id: (rule.follows or every) if rule.finish else () for rule in chosen}
             chosen = [
                 rule
                 for rule in chosen
-                if any(each.startswith(self.select) for each in (rule.id, *_causes(rule)))
+                if any(each.startswith(self.select) for each in (rule.id, *causes[rule.id]))
             ]
         chosen = prepared(chosen, self.target)
         if self.custom.rules:
@@ -82,12 +84,6 @@ class Plan:
         if self.ignore:
             chosen = [rule for rule in chosen if not rule.id.startswith(self.ignore)]
         return tuple(chosen)
-
-
-def _causes(rule: Rule) -> tuple[str, ...]:
-    if not rule.finish:
-        return ()
-    return rule.follows or tuple(other.id for other in all_rules())
 
 
 @dataclass(frozen=True)
@@ -210,8 +206,8 @@ def examine_project(
             (item.new_data or b"" for item in outcome.outcomes),
             plan.target,
         )
-    add_helper(outcome, plan.target)
-    added.add_helper(outcome, plan.target)
+    added.add_helper(outcome, plan.target.helper)
+    added.add_helper(outcome, plan.target.lightning)
     added.add_launch_script(outcome, plan.settings.distributed)
     return outcome
 
@@ -247,39 +243,28 @@ def _read(folder: Path, outcome: ProjectOutcome, plan: Plan) -> _CandidateFiles:
     candidates = _CandidateFiles()
     if not outcome.root.is_file():
         candidates.modules = [item.path for item in outcome.entries if item.path.endswith(PYTHON_SUFFIXES)]
-    rules = RuleSet(plan.rules())
+    rules, plugin = RuleSet(plan.rules()), plan.target.prelude_module.encode()
     for entry in outcome.entries:
         if entry.problem:
             outcome.outcomes.append(_unreadable(entry.path, entry.problem, plan.target))
-        elif entry.is_link or entry.is_folder:
+        if entry.is_link or entry.is_folder or entry.problem:
             continue
-        elif entry.path.endswith(PYTHON_SUFFIXES) or might_be_text(_shown(entry.path)):
-            _read_one(folder, entry.path, candidates, rules, outcome, plan.target)
+        if not entry.path.endswith(PYTHON_SUFFIXES) and not might_be_text(_shown(entry.path)):
+            continue
+        try:
+            data = read_file(os.path.join(folder, entry.path))
+        except OSError as error:
+            outcome.outcomes.append(_unreadable(entry.path, error.strerror or str(error), plan.target))
+            continue
+        if is_python(os.path.basename(entry.path), data[:200]):
+            candidates.has_plugin = candidates.has_plugin or bool(plugin and plugin in data)
+            # Whether it is worth parsing, by its bytes.
+            if rules.is_called_for(data) or not rules.imports.isdisjoint(_IMPORTED.findall(b"\n" + data)):
+                if not is_helper(data) and not added.is_helper(data):
+                    candidates.add(entry.path, data)
+        elif converter_of(_shown(entry.path), data) is not None:
+            candidates.add(entry.path, data)
     return candidates
-
-
-def _read_one(
-    folder: Path,
-    path: str,
-    candidates: _CandidateFiles,
-    rules: RuleSet,
-    outcome: ProjectOutcome,
-    target: Target,
-) -> None:
-    try:
-        data = read_file(os.path.join(folder, path))
-    except OSError as error:
-        outcome.outcomes.append(_unreadable(path, error.strerror or str(error), target))
-        return
-    if is_python(os.path.basename(path), data[:200]):
-        plugin = target.prelude_module.encode()
-        candidates.has_plugin = candidates.has_plugin or bool(plugin and plugin in data)
-        # Whether it is worth parsing, by its bytes.
-        if rules.is_called_for(data) or not rules.imports.isdisjoint(_IMPORTED.findall(b"\n" + data)):
-            if not is_helper(data) and not added.is_helper(data):
-                candidates.add(path, data)
-    elif converter_of(_shown(path), data) is not None:
-        candidates.add(path, data)
 
 
 def _convert_all(

@@ -75,8 +75,9 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
     rule, rename = found
     node = _prefix_node(site.node, resolved.qualified, rename.old)
     root_name = _root_name(resolved, site.node)
-    if rename.once and _is_said_at_import(site, resolved.qualified, root_name):
-        return
+    modules = [name for name in site.module.scopes.modules if resolved.qualified.startswith(f"{name}.")]
+    if rename.once and any(find_rename(site.context, name) is not None for name in (root_name, *modules)):
+        return  # it is said at the import
     reason = rename.stays(site) if rename.stays else None
     if reason is not None:
         yield rule, site.remark(Kind.INFO, reason, node)
@@ -88,8 +89,7 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
     yield from remarks_of(site.context, rule, rename, node)
     if not rename.new:
         return
-    chain = _Chain(node, resolved.root, root_name, rename)
-    edits = _chain_edits(site, chain)
+    edits = _chain_edits(site, node, resolved.root, root_name, rename)
     if edits is None:
         text = _NO_ROOT.format(old=rename.old, new=rename.new, root=rename.new.partition(".")[0])
         yield rule, site.remark(Kind.TODO, text, node)
@@ -97,39 +97,24 @@ def check_attribute(site: Site[ast.Attribute]) -> Iterator[Said]:
         yield rule, site.change(rename.message, *edits, node=node, needs_prelude=rename.needs_prelude)
 
 
-def _is_said_at_import(site: Site[ast.Attribute], qualified: str, root_name: str) -> bool:
-    if find_rename(site.context, root_name) is not None:
-        return True
-    modules = site.module.scopes.modules
-    return any(
-        qualified.startswith(name + ".") and find_rename(site.context, name) is not None for name in modules
-    )
-
-
-class _Chain(NamedTuple):
-    node: ast.expr  # the part of the chain that is renamed
-    root: ast.expr
-    root_name: str  # what the root stands for
-    rename: Rename
-
-
-def _chain_edits(site: Site[ast.Attribute], chain: _Chain) -> list[Edit] | None:
-    """Edits of the tokens that differ; None if the new name can't be reached from here."""
-    context, module = site.context, site.module
-    root_after = renamed(context, chain.root_name)
-    new = chain.rename.new
-    edits = list(_root_edits(context, site.scope, chain.root))
+def _chain_edits(
+    site: Site[ast.Attribute], node: ast.expr, root: ast.expr, root_name: str, rename: Rename
+) -> list[Edit] | None:
+    """Edits of the tokens that differ in the renamed part of a chain; None if the new name can't be reached from here."""
+    context, module, new = site.context, site.module, rename.new
+    root_after = renamed(context, root_name)
+    edits = list(_root_edits(context, site.scope, root))
     if new == root_after:
         return edits
-    if new.startswith(root_after + ".") and isinstance(chain.node, ast.Attribute):
-        return edits + _attribute_edits(site, chain.node, chain.root, new[len(root_after) + 1 :].split("."))
+    if new.startswith(root_after + ".") and isinstance(node, ast.Attribute):
+        return edits + _attribute_edits(site, node, root, new[len(root_after) + 1 :].split("."))
     reachable = _spelled_from_here(site, new)
     imports: list[Edit] = []
-    if not reachable and chain.rename.imports and site.scope.owner_of(new.partition(".")[0]) is None:
-        reachable, imports = new, add_imports(module, chain.rename.imports)
+    if not reachable and rename.imports and site.scope.owner_of(new.partition(".")[0]) is None:
+        reachable, imports = new, add_imports(module, rename.imports)
     if not reachable:
         return None
-    return [module.replacement(chain.node, reachable), *imports]
+    return [module.replacement(node, reachable), *imports]
 
 
 def _attribute_edits(
@@ -400,25 +385,20 @@ def _write_import_from(site: Site[ast.ImportFrom], prefix: str, moved: list[_Mov
         start = site.module.data.index(prefix.encode(), site.module.start(site.node) + len("from"))
         module_edits.append(Edit(start, start + len(prefix.encode()), new_module))
     for item in moved:
-        edits = list(_alias_edits(site, item))
-        if not item.found or not (edits or module_edits):
-            continue
-        rule, rename = item.found
-        message, needs = rename.message, rename.needs_prelude
-        yield rule, site.change(message, *module_edits, *edits, node=item.alias, needs_prelude=needs)
+        edits = list(module_edits)
+        if item.alias.name != item.name:
+            start = site.module.start(item.alias)
+            local = local_name(site.context, item.alias, f"{item.module}.{item.name}")
+            keep = "" if item.alias.asname or local == item.name else f" as {local}"
+            edits.append(Edit(start, start + len(item.alias.name.encode()), item.name + keep))
+        if item.found and edits:
+            rule, rename = item.found
+            needs = rename.needs_prelude
+            yield rule, site.change(rename.message, *edits, node=item.alias, needs_prelude=needs)
 
 
 def _first_found(changed: list[_Moved]) -> tuple[Rule, Rename]:
     return next(item.found for item in changed if item.found)
-
-
-def _alias_edits(site: Site[ast.ImportFrom], item: _Moved) -> Iterator[Edit]:
-    if item.alias.name == item.name:
-        return
-    start = site.module.start(item.alias)
-    local = local_name(site.context, item.alias, f"{item.module}.{item.name}")
-    keep = "" if item.alias.asname or local == item.name else f" as {local}"
-    yield Edit(start, start + len(item.alias.name.encode()), item.name + keep)
 
 
 def _split_import(site: Site[ast.ImportFrom], moved: list[_Moved], changed: list[_Moved]) -> Said:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchferry.conversion.added import AddedFile, place_helper
+from torchferry.conversion.added import place_helper
 from torchferry.conversion.discover import read_file
 from torchferry.conversion.target import CLASS_METHODS, Helper, Spelling, Target
 from torchferry.vendors.keys import Source
-from torchferry.vendors.model import Api, Replacement, Support, Vendor
-
-if TYPE_CHECKING:
-    from torchferry.conversion.project import ProjectOutcome
+from torchferry.vendors.model import Api, Support, Vendor
 
 # A module that is added decides which device it is.
 HELPER_NAME = "ferry_device"
@@ -70,20 +65,15 @@ def placed(target: Target, folder: Path, paths: Sequence[str]) -> Target:
         return target
     vendor = target.helper.vendor
     placement = place_helper(folder, paths)
-    name = _free_name(set(placement.folders.values()), vendor, folder)
+    places = {os.path.join(folder, place) for place in placement.folders.values()}
+    name, number = HELPER_NAME, 1
+    while any(_is_taken(os.path.join(place, name), vendor) for place in places):
+        number += 1
+        name = f"{HELPER_NAME}_{number}"
     target = keep_cuda_target(vendor, name)
     assert target.helper is not None
     imports = {path: f"from {package} import {name}" for path, package in placement.packages.items()}
     return replace(target, helper=replace(target.helper, imports=imports, places=placement.folders))
-
-
-def _free_name(folders: Iterable[str], vendor: Vendor, folder: Path) -> str:
-    """The helper's name, with a number if the project has something else of that name."""
-    name, number = HELPER_NAME, 1
-    while any(_is_taken(os.path.join(folder, place, name), vendor) for place in folders):
-        number += 1
-        name = f"{HELPER_NAME}_{number}"
-    return name
 
 
 def _is_taken(path: str, vendor: Vendor) -> bool:
@@ -95,21 +85,6 @@ def _is_taken(path: str, vendor: Vendor) -> bool:
         return os.path.lexists(f"{path}.py")
 
 
-def add_helper(outcome: ProjectOutcome, target: Target) -> None:
-    """Add the helper where converted files import it and no earlier conversion has put it."""
-    helper = target.helper
-    if helper is None:
-        return
-    name = helper.name.encode()
-    known = {entry.path.replace(os.sep, "/") for entry in outcome.entries}
-    for item in outcome.outcomes:
-        if item.new_data is not None and name in item.new_data:
-            path = item.path.replace(os.sep, "/")
-            place = posixpath.join(helper.places.get(path, posixpath.dirname(path)), f"{helper.name}.py")
-            if place not in known:
-                outcome.added[place] = AddedFile(helper.data, may_exist=True)
-
-
 def helper_source(vendor: Vendor) -> bytes:
     """The module that decides on the device."""
     template = (
@@ -118,11 +93,12 @@ def helper_source(vendor: Vendor) -> bytes:
     device = vendor.torch_module.removeprefix("torch.")
     plugin = _PLUGIN.format(plugin=vendor.plugin, device=device) if vendor.plugin else ""
     variable = vendor.visible_devices_env
+    renamed = "".join(f'    "{name}": "{path}",\n' for name, path in _renamed(vendor).items())
     words = {
         "@COMPANY@": vendor.company,
         "@DEVICE@": vendor.device_type,
         "@BACKEND@": vendor.dist_backend,
-        "@RENAMED@": _written(_renamed(vendor)),
+        "@RENAMED@": "{\n" + renamed + "}" if renamed else "{}",
         "@HARMLESS@": "(\n" + "".join(f'    "{name}",\n' for name in _HARMLESS) + ")",
         "@PLUGIN@\n": plugin,
         "@VISIBLE@\n": _VISIBLE.format(variable=variable) if variable else "",
@@ -155,11 +131,6 @@ def _renamed(vendor: Vendor) -> dict[str, str]:
     return renamed
 
 
-def _written(table: dict[str, str]) -> str:
-    lines = [f'    "{name}": "{path}",\n' for name, path in table.items()]
-    return "{\n" + "".join(lines) + "}" if lines else "{}"
-
-
 def _through_helper(vendor: Vendor, name: str) -> Vendor:
     """The vendor's tables, with everything reached through the helper; what the vendor lacks stays as it was."""
     own = {key for key in vendor.apis if key.startswith(_CUDA) and key.count(".") == 2}
@@ -171,6 +142,13 @@ def _through_helper(vendor: Vendor, name: str) -> Vendor:
         if apis.get(_CUDA + harmless, _MISSING).support is Support.UNSUPPORTED:
             apis[_CUDA + harmless] = Api(Support.RENAMED, f"{name}.{harmless}")
     apis.update(dict.fromkeys(CLASS_METHODS, _MISSING))
+    # One can be put in place by itself only if every device has it.
+    replacements = [
+        replace(entry, automatic="")
+        if entry.automatic.startswith(f"{vendor.torch_module}.") or not entry.automatic.startswith("torch.")
+        else entry
+        for entry in vendor.replacements
+    ]
     return replace(
         vendor,
         torch_module=name,
@@ -178,7 +156,7 @@ def _through_helper(vendor: Vendor, name: str) -> Vendor:
         is_attribute="",
         smi="",
         profiler_module="torch.profiler",
-        replacements=tuple(_everywhere(entry, vendor) for entry in vendor.replacements),
+        replacements=tuple(replacements),
         apis=apis,
     )
 
@@ -197,14 +175,8 @@ def _api(vendor: Vendor, key: str, api: Api, name: str, own: set[str]) -> Api:
     module, _, leaf = short.rpartition(".")
     own_module = vendor.apis.get(_CUDA + module, Api(Support.SAME, f"{vendor.torch_module}.{module}")).name
     if module and api.name != f"{own_module}.{leaf}":
-        return Api(Support.UNSUPPORTED, "")  # the parts of a module that has other names elsewhere
+        return _MISSING  # the parts of a module that has other names elsewhere
     return Api(support, f"{name}.{short}")
-
-
-def _everywhere(entry: Replacement, vendor: Vendor) -> Replacement:
-    """A replacement can be put in place by itself only if every device has it."""
-    own = entry.automatic.startswith(vendor.torch_module + ".") or not entry.automatic.startswith("torch.")
-    return replace(entry, automatic="") if own else entry
 
 
 # Code that names no vendor, and still runs on CUDA.
@@ -250,19 +222,14 @@ _CUDA_ONLY = (
 )  # fmt: skip
 
 
-def _apis() -> dict[str, Api]:
-    apis = {
-        f"torch.cuda.{old}": Api(Support.RENAMED, f"torch.accelerator.{new}")
-        for old, new in _ACCELERATOR.items()
-    }
-    apis.update({f"torch.cuda.{old}": Api(Support.RENAMED, new) for old, new in _CORE.items()})
-    missing = (*(f"torch.cuda.{name}" for name in (*_TYPED, *_CUDA_ONLY)), *CLASS_METHODS)
-    apis.update(dict.fromkeys(missing, Api(Support.UNSUPPORTED, "")))
-    return apis
-
-
 def portable_target() -> Target:
     """Code that names no vendor."""
+    apis = {
+        _CUDA + old: Api(Support.RENAMED, f"torch.accelerator.{new}") for old, new in _ACCELERATOR.items()
+    }
+    apis |= {_CUDA + old: Api(Support.RENAMED, new) for old, new in _CORE.items()}
+    missing = (*(_CUDA + name for name in (*_TYPED, *_CUDA_ONLY)), *CLASS_METHODS)
+    apis |= dict.fromkeys(missing, _MISSING)
     vendor = Vendor(
         name=PORTABLE,
         company="torch.accelerator",
@@ -276,7 +243,7 @@ def portable_target() -> Target:
         profiler_module="torch.profiler",
         data_parallel=Support.UNSUPPORTED,
         oom_exception="torch.OutOfMemoryError",
-        apis=_apis(),
+        apis=apis,
         sources=(Source("torch", "2.13", "torch.accelerator, torch.get_device_module"),),
     )
     return Target(

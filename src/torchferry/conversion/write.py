@@ -241,7 +241,13 @@ def write_in_place(outcome: ProjectOutcome) -> int:
         staged: list[tuple[str, str]] = []
         for target, data in changed:
             if data is not None:
-                _check_replaceable_file(target, aside)
+                place = os.path.dirname(target)
+                if not os.access(place, os.W_OK | os.X_OK):
+                    raise OutputError(f"{target}: no permission to write in {place}; nothing was written")
+                if os.stat(target).st_dev != aside.stat().st_dev:
+                    raise OutputError(
+                        f"{target}: lies on another file system; convert that folder by itself, or use -o"
+                    )
                 new = os.path.join(aside, str(len(staged)))
                 write_like(target, new, data)
                 keep_owner(target, new)
@@ -268,14 +274,6 @@ def _stage_added(
         new = os.path.join(aside, f"added-{number}")
         write_new(new, file.data, file.executable)
         yield new, target
-
-
-def _check_replaceable_file(target: str, aside: Path) -> None:
-    folder = os.path.dirname(target)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError(f"{target}: no permission to write in {folder}; nothing was written")
-    if os.stat(target).st_dev != aside.stat().st_dev:
-        raise OutputError(f"{target}: lies on another file system; convert that folder by itself, or use -o")
 
 
 def _replace_all(staged: list[tuple[str, str]]) -> None:

@@ -146,10 +146,12 @@ class _ModelFinder:
                 if isinstance(site.call.func, ast.Attribute):
                     yield from self._roots(site.file, site.call.func.value)
         else:
-            made = [self.flow.class_of(*origin) for origin in self.flow.origins(file, leftmost)]
-            known = [item for item in made if item is not None]
-            is_other = known and not any(is_module_class(self.training, item) for item in known)
-            yield file, chain[-2] if len(chain) > 1 and (leftmost.id == "self" or is_other) else leftmost
+            is_inner = len(chain) > 1
+            if is_inner and leftmost.id != "self":
+                made = [self.flow.class_of(*origin) for origin in self.flow.origins(file, leftmost)]
+                known = [item for item in made if item is not None]
+                is_inner = bool(known) and not any(is_module_class(self.training, item) for item in known)
+            yield file, chain[-2] if is_inner else leftmost
 
     def holder(self, file: ProgramModule, node: ast.expr, depth: int = _DEPTH) -> Holder:
         """The variable that is given the model, from a place that uses it: through parameters to their callers."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from torchferry.conversion.inference.evidence import CONTAINERS, NameEvidence, RoleVerdict, Vocabulary
@@ -69,7 +70,11 @@ class UseFlow:
 
     def is_used(self, slots: tuple[Slot, ...]) -> bool:
         """Whether a value is used as one of the sort."""
-        return self._search(slots, self._near_uses)[0] or self._search(slots, self._all_uses)[0]
+        everywhere = partial(self._uses, reads=(reads_of, distant_reads_of))
+        return (
+            self._search(slots, partial(self._uses, reads=(reads_of,)))[0]
+            or self._search(slots, everywhere)[0]
+        )
 
     def is_given(self, slots: tuple[Slot, ...]) -> bool:
         """Whether what is put into the slots is of the sort."""
@@ -93,17 +98,12 @@ class UseFlow:
                 break
         return weak and not odd, tuple(seen)
 
-    def _near_uses(self, slot: Slot) -> Iterator[Signs]:
-        yield from self._uses(slot, reads_of)
-
-    def _all_uses(self, slot: Slot) -> Iterator[Signs]:
-        yield from self._uses(slot, reads_of)
-        yield from self._uses(slot, distant_reads_of)
-
-    def _uses(self, slot: Slot, reads: Reads) -> Iterator[Signs]:
+    def _uses(self, slot: Slot, reads: tuple[Reads, ...]) -> Iterator[Signs]:
         view = self.context.beside(slot.path)
-        if view is not None:
-            for site in reads(view, slot.of if isinstance(slot, Keys) else slot):
+        if view is None:
+            return
+        for read in reads:
+            for site in read(view, slot.of if isinstance(slot, Keys) else slot):
                 yield self._lookup(site) if isinstance(slot, Keys) else self._use(slot, site)
 
     def _use(self, slot: Slot, site: AnySite) -> Signs:

@@ -81,12 +81,13 @@ class Neighbours:
     def module(self, path: str) -> PythonModule | None:
         """A module by its path in the project; None if it is not there or can't be read."""
         if path not in self._modules:
-            self._modules[path] = self._read(path)
+            module = None
+            with contextlib.suppress(OSError, UndecodableError, ParseError):
+                data = read_file(os.path.join(self._root, path)) if self._root is not None else None
+                if data is not None and len(data) <= _LARGEST:
+                    module = PythonModule(decode(data), self._well_known)
+            self._modules[path] = module
         return self._modules[path]
-
-    def find(self, path: str, qualified: str) -> Definition | None:
-        """What a dotted name, as the module at `path` imports it, is in the project."""
-        return self._find(path, qualified, _DEPTH)
 
     def origin(self, path: str, qualified: str, depth: int = _DEPTH) -> str:
         """The dotted name of another package that a module of the project hands on under this one; "" if none."""
@@ -241,7 +242,8 @@ class Neighbours:
         except OSError:
             return []
 
-    def _find(self, path: str, qualified: str, depth: int) -> Definition | None:
+    def find(self, path: str, qualified: str, depth: int = _DEPTH) -> Definition | None:
+        """What a dotted name, as the module at `path` imports it, is in the project."""
         found = self._split(path, qualified)
         if found is None or not found[1] or not depth:
             return None
@@ -249,38 +251,33 @@ class Neighbours:
         module = self.module(where)
         bindings = module.scopes.root.bindings.get(name) if module else None
         if module is None or not bindings:
-            return self._through_star(where, module, [name, *attributes], depth)
+            rest = ".".join([name, *attributes])
+            stars = (
+                [f"{star.rstrip('.')}.{rest}" if star else "" for star in module.scopes.stars]
+                if module
+                else []
+            )
+            through = (self.find(where, star, depth - 1) for star in stars)
+            return next((definition for definition in through if definition is not None), None)
         binding = bindings[-1]
         if binding.kind is BindingKind.IMPORT:
-            return self._find(where, ".".join((binding.qualified, *attributes)), depth - 1)
+            return self.find(where, ".".join((binding.qualified, *attributes)), depth - 1)
         return Definition(module, where, binding, tuple(attributes), name)
-
-    def _through_star(
-        self, path: str, module: PythonModule | None, names: list[str], depth: int
-    ) -> Definition | None:
-        for star in module.scopes.stars if module else ():
-            found = self._find(path, f"{star.rstrip('.')}.{'.'.join(names)}" if star else "", depth - 1)
-            if found is not None:
-                return found
-        return None
 
     def _split(self, path: str, qualified: str) -> tuple[str, list[str]] | None:
         """The file that the longest beginning of a dotted name stands for, and the names behind it."""
         level = len(qualified) - len(qualified.lstrip("."))
         names = [name for name in qualified.lstrip(".").split(".") if name]
-        for folder in self._roots(path, level):
-            for count in range(len(names), -1 if level else 0, -1):
-                where = self._file(folder, names[:count])
-                if where is not None:
-                    return where, names[count:]
-        return None
-
-    def _roots(self, path: str, level: int) -> list[str]:
-        """The folders in which Python would look: of a relative import one, else the script's and the project's."""
         folder = posixpath.dirname(path)
         for _ in range(level - 1):
             folder = posixpath.dirname(folder)
-        return [folder] if level else [folder, *_SOURCE_FOLDERS]
+        # Where Python would look: for a relative import in one folder, else in the script's and the project's.
+        for root in [folder] if level else [folder, *_SOURCE_FOLDERS]:
+            for count in range(len(names), -1 if level else 0, -1):
+                where = self._file(root, names[:count])
+                if where is not None:
+                    return where, names[count:]
+        return None
 
     def _file(self, folder: str, names: list[str]) -> str | None:
         if self._root is None:
@@ -293,14 +290,6 @@ class Neighbours:
                 (choice for choice in choices if os.path.isfile(os.path.join(self._root, choice))), None
             )
         return self._files[place]
-
-    def _read(self, path: str) -> PythonModule | None:
-        if self._root is None:
-            return None
-        with contextlib.suppress(OSError, UndecodableError, ParseError):
-            data = read_file(os.path.join(self._root, path))
-            return PythonModule(decode(data), self._well_known) if len(data) <= _LARGEST else None
-        return None
 
 
 def _word(word: str) -> re.Pattern[bytes]:

@@ -28,7 +28,13 @@ from torchferry.source.walk import WalkState
 def reads_of(view: FileContext, slot: Variable | Member | ReturnValue) -> Iterator[AnySite]:
     """The expressions of the slot's own module that have its value."""
     if isinstance(slot, Variable):
-        yield from _reads_of_variable(view, slot)
+        scope = scope_of(view, slot.owner)
+        for site in mentions(view, slot.name):
+            if isinstance(site.node, ast.Name) and isinstance(site.node.ctx, ast.Load):
+                known = site.scope.owner_of(slot.name)
+                # A name that only an expression binds (a comprehension's) has no owner.
+                if known is scope if known is not None else _within(site.scope, scope):
+                    yield site
     elif isinstance(slot, Member):
         yield from _reads_of_member(view, slot)
     elif {"property", "cached_property"} & set(map(last_name, slot.function.decorator_list)):
@@ -68,17 +74,6 @@ def calls_of(view: FileContext, function: ast.AST, name: str) -> Iterator[AnySit
             callee = callee_of(call, site.node)
             if callee is not None and callee.node is function:
                 yield call
-
-
-def _reads_of_variable(view: FileContext, slot: Variable) -> Iterator[AnySite]:
-    scope = scope_of(view, slot.owner)
-    for site in mentions(view, slot.name):
-        if not isinstance(site.node, ast.Name) or not isinstance(site.node.ctx, ast.Load):
-            continue
-        owner = site.scope.owner_of(slot.name)
-        # A name that only an expression binds (a comprehension's) has no owner.
-        if owner is scope if owner is not None else _within(site.scope, scope):
-            yield site
 
 
 def _reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySite]:
@@ -165,7 +160,11 @@ def _of_variable(view: FileContext, slot: Variable) -> Iterator[Source]:
     scope = scope_of(view, slot.owner)
     for binding in scope.bindings.get(slot.name, ()) if scope else ():
         if binding.kind is BindingKind.PARAMETER and isinstance(slot.owner, FUNCTIONS):
-            yield from _of_parameter(view, slot.owner, slot.name)
+            # Its default, and what the calls in this module say.
+            for argument, default in with_defaults(slot.owner.args):
+                if argument.arg == slot.name and default is not None and scope and scope.parent:
+                    yield _source(view, default, scope.parent)
+            yield from _of_calls(view, view, slot.owner, slot.name, "")
         elif binding.kind is BindingKind.ASSIGN and binding.value is not None and scope is not None:
             yield _source(view, binding.value, scope)
     for site in mentions(view, slot.name):
@@ -182,15 +181,6 @@ def _of_unpacking(site: AnySite) -> Iterator[Source]:
         for target, value in zip(targets.elts, statement.value.elts, strict=False):
             if target is site.node:
                 yield Site(site.context, value, WalkState(statement, site.scope))
-
-
-def _of_parameter(view: FileContext, function: FunctionNode, name: str) -> Iterator[Source]:
-    """Its default, and what the calls in this module say."""
-    scope = scope_of(view, function)
-    for argument, default in with_defaults(function.args):
-        if argument.arg == name and default is not None and scope and scope.parent:
-            yield _source(view, default, scope.parent)
-    yield from _of_calls(view, view, function, name, "")
 
 
 def distant_sources_of(view: FileContext, slot: Variable) -> Iterator[Source]:

@@ -50,7 +50,13 @@ class TrainingProgram:
             if path in self.files or module is None:
                 continue
             self.files[path] = ProgramModule(path, module)
-            waiting.extend(self._imported(path, module))
+            names = {binding.qualified for _, binding in module.scopes.imports} | module.scopes.modules
+            for name in sorted(filter(None, names)):
+                definition = None
+                found = self._neighbours.module_path(path, name)
+                if found is None:
+                    definition = self._neighbours.find(path, name)
+                waiting += filter(None, [definition.path if definition else found])
         self.main = self.files.get(main)
 
     @property
@@ -62,16 +68,6 @@ class TrainingProgram:
     def statements(self) -> Iterator[tuple[ProgramModule, ast.stmt]]:
         """Every statement of the program."""
         return ((file, statement) for file in self.files.values() for statement in file.statements)
-
-    def _imported(self, path: str, module: PythonModule) -> Iterator[str]:
-        names = {binding.qualified for _, binding in module.scopes.imports} | module.scopes.modules
-        for name in sorted(names):
-            found = self._neighbours.module_path(path, name) if name else None
-            if found is None and name:
-                definition = self._neighbours.find(path, name)
-                found = definition.path if definition else None
-            if found is not None:
-                yield found
 
     def definition(self, file: ProgramModule, node: ast.expr) -> ProgramDefinition | None:
         """The function or class of the program that a name or attribute chain stands for."""
@@ -206,17 +202,15 @@ class OriginFlow:
         if id(function) not in self._methods:
             # While it is being looked for: a method may be called on its result.
             self._methods[id(function)] = None
-            self._methods[id(function)] = self._look_for_method(file, function)
+            owner = file.class_around(function)
+            if isinstance(function.value, ast.Name) and function.value.id == "self":
+                found = self._find_method(ProgramDefinition(file, owner), function.attr) if owner else None
+            elif called_name(function.value) == "super":
+                found = self._inherited(file, owner, function.attr) if owner else None
+            else:
+                found = self._method_of_value(file, function.value, function.attr)
+            self._methods[id(function)] = found
         return self._methods[id(function)]
-
-    def _look_for_method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
-        if isinstance(function.value, ast.Name) and function.value.id == "self":
-            owner = file.class_around(function)
-            return self._find_method(ProgramDefinition(file, owner), function.attr) if owner else None
-        if called_name(function.value) == "super":
-            owner = file.class_around(function)
-            return self._inherited(file, owner, function.attr) if owner else None
-        return self._method_of_value(file, function.value, function.attr)
 
     def _method_of_value(self, file: ProgramModule, value: ast.expr, name: str) -> ProgramDefinition | None:
         """The method of this name that the object has which an expression stands for."""
