@@ -34,9 +34,20 @@ def renamed(tree: Any, old: str, new: str, option: str) -> tuple[Any, int]:
     total = 0
     for path, node in list(model_parts(tree, torch.Tensor)):
         made, count = _renamed(node, old, new, option)
-        tree, total = _replaced(tree, path, made), total + count
+        total += count
+        if path:
+            at_path = tree
+            for key in path[:-1]:
+                at_path = at_path[key]
+            at_path[path[-1]] = made
+        else:
+            tree = made
     if not total:
-        raise InputError(f"{option}: no name of a weight begins with that; {_beginnings(tree)}")
+        names = [str(key) for _, node in model_parts(tree, torch.Tensor) for key in node]
+        first = f"the first is {names[0]}" if names else "there are none"
+        wrappers = "".join(wrappers_of(names))
+        hint = f"all begin with {wrappers}" if wrappers else first
+        raise InputError(f"{option}: no name of a weight begins with that; {hint}")
     return tree, total
 
 
@@ -54,33 +65,13 @@ def _renamed(node: Any, old: str, new: str, option: str) -> tuple[Any, int]:
     # PyTorch keeps the versions of modules beside a state dict, by their names.
     metadata = getattr(node, "_metadata", None)
     if isinstance(metadata, dict):
-        made._metadata = type(metadata)((_module(key, old, new), value) for key, value in metadata.items())
+        made._metadata = type(metadata)()
+        for key, value in metadata.items():
+            whole = f"{key}." if key else ""
+            if isinstance(key, str) and whole.startswith(old):
+                key = (new + whole.removeprefix(old)).removesuffix(".")
+            made._metadata[key] = value
     return made, count
-
-
-def _module(name: object, old: str, new: str) -> object:
-    if not isinstance(name, str):
-        return name
-    whole = f"{name}." if name else ""
-    return (new + whole.removeprefix(old)).removesuffix(".") if whole.startswith(old) else name
-
-
-def _replaced(tree: Any, path: tuple[Any, ...], part: Any) -> Any:
-    if not path:
-        return part
-    node = tree
-    for key in path[:-1]:
-        node = node[key]
-    node[path[-1]] = part
-    return tree
-
-
-def _beginnings(tree: Any) -> str:
-    names = [str(key) for _, node in model_parts(tree, torch.Tensor) for key in node]
-    wrappers = wrappers_of(names)
-    if wrappers:
-        return f"all begin with {''.join(wrappers)}"
-    return f"the first is {names[0]}" if names else "there are none"
 
 
 def cast(tree: Any, name: str, devices: dict[int, str]) -> tuple[Any, Cast]:

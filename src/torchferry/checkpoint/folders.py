@@ -80,7 +80,17 @@ def _read_metadata(folder: Path) -> Checkpoint:
             places.update({key: replace(place, path=value.path) for key, place in value.places.items()})
             leaves[name] = value.tree
     size = sum(file.stat().st_size for file in {piece.path for each in pieces.values() for piece in each})
-    tree = _nested(leaves, about.get("planner_data"))
+    # The tree of which the names are paths; what lay in a list has numbers in its path.
+    planned = about.get("planner_data")
+    known = planned if isinstance(planned, dict) else {}
+    nested: dict[object, Any] = {}
+    for name, leaf in leaves.items():
+        way = known.get(name, (name,))
+        node = nested
+        for step in way[:-1]:
+            node = node.setdefault(step, {})
+        node[way[-1]] = leaf
+    tree = _with_lists(nested, "")
     return Checkpoint(folder, FileFormat.DISTRIBUTED, size, tree, places, tuple(names))
 
 
@@ -125,19 +135,6 @@ def _tensor(
     if there != tensor.elements or len({piece.starts for piece in pieces}) < len(chunks):
         raise InputError(f"{path}: parts of {name} are missing; save it anew, from all ranks")
     return tensor, StoragePlace(tensor.nbytes, pieces=tuple(pieces))
-
-
-def _nested(leaves: Mapping[str, object], paths: object) -> object:
-    """The tree of which the names are paths; what lay in a list has numbers in its path."""
-    known = paths if isinstance(paths, dict) else {}
-    tree: dict[object, Any] = {}
-    for name, leaf in leaves.items():
-        way = known.get(name, (name,))
-        node = tree
-        for step in way[:-1]:
-            node = node.setdefault(step, {})
-        node[way[-1]] = leaf
-    return _with_lists(tree, "")
 
 
 def _with_lists(node: Any, name: object) -> Any:
@@ -233,21 +230,15 @@ def _single(folder: Path, inside: list[str]) -> Checkpoint:
     found = _checkpoints(folder)
     models = [folder / name for name in (*_MODEL_NAMES, *ranks) if folder / name in found]
     chosen = models[0] if models else found[0] if len(found) == 1 else None
-    if chosen is None:
-        raise _not_one(folder, found, inside)
-    return replace(read_file(chosen), others=tuple(path for path in found if path != chosen))
-
-
-def _not_one(folder: Path, found: list[Path], inside: list[str]) -> InputError:
-    if found:
+    if chosen is None and found:
         names = ", ".join(path.name for path in found[:_SHOWN])
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        return InputError(
-            f"{folder}: a folder with {len(found)} checkpoints: {names}{more}; give one of them"
-        )
-    below = [name for name in inside if (folder / name).is_dir()]
-    hint = f"; there are folders in it: {', '.join(below[:_SHOWN])}" if below else ""
-    return InputError(f"{folder}: a folder without a checkpoint{hint}")
+        raise InputError(f"{folder}: a folder with {len(found)} checkpoints: {names}{more}; give one of them")
+    if chosen is None:
+        below = [name for name in inside if (folder / name).is_dir()]
+        hint = f"; there are folders in it: {', '.join(below[:_SHOWN])}" if below else ""
+        raise InputError(f"{folder}: a folder without a checkpoint{hint}")
+    return replace(read_file(chosen), others=tuple(path for path in found if path != chosen))
 
 
 def read_index(path: Path) -> Checkpoint:
@@ -255,7 +246,15 @@ def read_index(path: Path) -> Checkpoint:
     with readable(path, "check the path"), open(path, encoding="utf-8") as stream:
         listed = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
         where = {str(name): str(file) for name, file in listed.items()}
-    shards = {name: _shard(path, name) for name in dict.fromkeys(where.values())}
+    shards: dict[str, Checkpoint] = {}
+    for name in dict.fromkeys(where.values()):
+        if not is_beside(name):
+            raise InputError(f"{path}: names {name}, which is not beside it; that is no index of shards")
+        if not (path.parent / name).exists():
+            raise InputError(f"{path}: the shard {name} is missing; fetch it")
+        shards[name] = read_file(path.parent / name)
+        if shards[name].is_big_endian:
+            raise InputError(f"{shards[name].path}: a shard that is stored big-endian; save it anew")
     tree, places = Ordered(), {}
     names: dict[Global, None] = {}
     for file, shard in shards.items():
@@ -271,17 +270,6 @@ def read_index(path: Path) -> Checkpoint:
     size = sum(shard.size for shard in shards.values())
     metadata = next((shard.metadata for shard in shards.values()), {})
     return Checkpoint(path, FileFormat.SHARDED, size, tree, places, tuple(names), metadata)
-
-
-def _shard(index: Path, name: str) -> Checkpoint:
-    if not is_beside(name):
-        raise InputError(f"{index}: names {name}, which is not beside it; that is no index of shards")
-    if not (index.parent / name).exists():
-        raise InputError(f"{index}: the shard {name} is missing; fetch it")
-    shard = read_file(index.parent / name)
-    if shard.is_big_endian:
-        raise InputError(f"{shard.path}: a shard that is stored big-endian; save it anew")
-    return shard
 
 
 # Reads a checkpoint, a file or a folder: what it says about its contents, and nothing of it is run.

@@ -28,7 +28,6 @@ from torchferry.checkpoint.model import (
     Known,
     Opaque,
     Ordered,
-    Piece,
     StoragePlace,
     TensorEntry,
 )
@@ -217,7 +216,11 @@ class Loaded:
             )
         made = torch.zeros(described.shape, dtype=getattr(torch, described.dtype))
         for piece in place.pieces:
-            part = _piece(piece, name)
+            with readable(piece.path, "fetch it anew"):
+                contents = read_piece(piece)
+            if not isinstance(contents.tree, TensorEntry):
+                raise InputError(f"{piece.path}: damaged: a part of {name} is no tensor; fetch it anew")
+            part = Loaded(contents).tensor(contents.tree, name).detach()
             target = made
             for dimension, (start, length) in enumerate(zip(piece.starts, part.shape, strict=False)):
                 if start + length > made.shape[dimension]:
@@ -229,14 +232,6 @@ class Loaded:
                 raise InputError(f"{piece.path}: damaged: a part of {name} has another form; fetch it anew")
             target.copy_(part)
         return made.untyped_storage()
-
-
-def _piece(piece: Piece, name: str) -> torch.Tensor:
-    with readable(piece.path, "fetch it anew"):
-        contents = read_piece(piece)
-    if not isinstance(contents.tree, TensorEntry):
-        raise InputError(f"{piece.path}: damaged: a part of {name} is no tensor; fetch it anew")
-    return Loaded(contents).tensor(contents.tree, name).detach()
 
 
 def _storage_of(data: bytearray) -> Any:

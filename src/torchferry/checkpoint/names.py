@@ -85,21 +85,16 @@ def _attributes(node: Opaque) -> dict[object, object]:
         state = state[0]
     inside: dict[object, object] = dict(node.entries)
     inside.update(enumerate(node.items))
-    if isinstance(state, dict):
-        inside.update(_module_parts(state) if "_modules" in state else state)
-    return inside
-
-
-def _module_parts(state: Mapping[object, object]) -> dict[object, object]:
-    """What a module's state dict has: no plain attributes, no buffers that are left out of it."""
-    inside: dict[object, object] = {}
-    for name in _MODULE_PARTS:
-        held = state.get(name)
-        inside.update(held if isinstance(held, dict) else {})
+    if not isinstance(state, dict) or "_modules" not in state:
+        inside.update(state if isinstance(state, dict) else {})
+        return inside
+    # Of a module what its state dict has: no plain attributes, no buffers that are left out of it.
+    held = [state.get(name) for name in _MODULE_PARTS]
+    of_module = {name: part for each in held if isinstance(each, dict) for name, part in each.items()}
     left_out = state.get("_non_persistent_buffers_set")
     for name in left_out if isinstance(left_out, set) else ():
-        inside.pop(name, None)
-    return inside
+        of_module.pop(name, None)
+    return inside | of_module
 
 
 def tensors_of(node: object) -> dict[str, TensorEntry]:
@@ -131,7 +126,10 @@ def _walk(root: object) -> Iterator[tuple[str, TensorEntry]]:
 def state_dicts(tree: object) -> list[StateDict]:
     """The dictionaries and modules that hold weights, the likeliest first."""
     found = list(model_parts(tree, TensorEntry, Opaque))
-    whole = _model_in_pieces(tree, [path for path, _ in found])
+    # The keys to a model in pieces: it is the whole tree, or lies where programs keep a model.
+    first = found[0][0][:1] if found else ()
+    places = [(), first] if first and key_name(first[0]).lower() in _MODEL_KEYS else [()]
+    whole = next((place for place in places if first and is_model_in_pieces(_node(tree, place))), None)
     if whole is not None:
         rest = [(path, node) for path, node in found if path[: len(whole)] != whole]
         found = [(whole, _node(tree, whole)), *rest]
@@ -152,15 +150,6 @@ def is_model_in_pieces(node: object) -> bool:
     paths = [path for path, _ in model_parts(node, TensorEntry, Opaque)]
     words = {key_name(key).lower() for path in paths for key in path}
     return len(paths) > 1 and max(map(len, paths)) > 1 and not words & {*_MODEL_KEYS, "ema"}
-
-
-def _model_in_pieces(tree: object, paths: list[tuple[object, ...]]) -> tuple[object, ...] | None:
-    """The keys to such a model: it is the whole tree, or lies where programs keep a model."""
-    if not paths or not paths[0]:
-        return None
-    first = (paths[0][0],)
-    places = [(), first] if key_name(first[0]).lower() in _MODEL_KEYS else [()]
-    return next((place for place in places if is_model_in_pieces(_node(tree, place))), None)
 
 
 def _node(tree: Any, path: tuple[object, ...]) -> Any:
@@ -187,8 +176,11 @@ def model_parts(
     called = key_name(path[-1]).lower() if path else ""
     if any(word in called for word in _NOT_A_MODEL) or set(_SPLIT.split(called)) & _NOT_A_MODELS_WORDS:
         return
-    if _is_other_state(tree, tensor):
-        return
+    if isinstance(tree, dict):  # not that of an optimizer, or of random number generators: rows of bytes
+        flat = [part for part in tree.values() if isinstance(part, tensor)]
+        are_bytes = [str(part.dtype).endswith("uint8") and len(part.shape) == 1 for part in flat]  # type: ignore[attr-defined]
+        if {"state", "param_groups"} <= tree.keys() or (0 < len(flat) == len(tree) and all(are_bytes)):
+            return
     if module is not None and isinstance(tree, module):
         held = tensors_of(tree).values()
         # arrays are what meters keep
@@ -199,15 +191,6 @@ def model_parts(
     elif isinstance(tree, (dict, list)) and len(path) < _DEEPEST_MODEL:
         for key, part in parts(tree).items():
             yield from model_parts(part, tensor, module, (*path, key))
-
-
-def _is_other_state(tree: object, tensor: type) -> bool:
-    """Whether it is that of an optimizer, or of random number generators: rows of bytes."""
-    if not isinstance(tree, dict):
-        return False
-    held = [part for part in tree.values() if isinstance(part, tensor)]
-    are_bytes = [str(part.dtype).endswith("uint8") and len(part.shape) == 1 for part in held]  # type: ignore[attr-defined]
-    return {"state", "param_groups"} <= tree.keys() or (0 < len(held) == len(tree) and all(are_bytes))
 
 
 def _holds_weights(node: Mapping[object, object], tensor: type, module: type | None) -> bool:

@@ -93,10 +93,12 @@ def page_of(contents: Checkpoint, options: Options) -> Page:
     )
     verdicts: list[tuple[Text, str]] = [(head, "bold")]
     if tensors:
-        devices, dtypes = (
-            _counted(getattr(each, name) for each in tensors.values()) for name in ("device", "dtype")
-        )
-        verdicts.append((_DEVICES.format(devices=devices, dtypes=dtypes), ""))
+        counted = []
+        for attribute in ("device", "dtype"):
+            counts = Counter(getattr(each, attribute) for each in tensors.values())
+            many = ", ".join(f"{value or '?'} ({count})" for value, count in counts.most_common())
+            counted.append(many if len(counts) > 1 else next(iter(counts)) or "?")
+        verdicts.append((_DEVICES.format(devices=counted[0], dtypes=counted[1]), ""))
     for state in states:
         prefix = "".join(wrappers_of(state.tensors))
         said = _PREFIX.format(prefix=prefix) if prefix else Text("", "")
@@ -205,13 +207,6 @@ def unique_bytes(tensors: Iterable[TensorEntry]) -> int:
 
 def _where(tensor: TensorEntry) -> tuple[object, ...]:
     return tensor.storage.key, tensor.offset, tensor.shape, tensor.strides
-
-
-def _counted(values: Iterable[str]) -> str:
-    counts = Counter(values)
-    if len(counts) == 1:
-        return next(iter(counts)) or "?"
-    return ", ".join(f"{value or '?'} ({count})" for value, count in counts.most_common())
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -88,19 +88,17 @@ def options_off_by_default(modules: Mapping[str, PythonModule]) -> dict[str, str
             names = [str(word.value) for word in call.args if isinstance(word, ast.Constant)]
             option = next((name for name in names if name.startswith("--")), "")  # as argparse chooses, too
             words = {word.arg: word.value for word in call.keywords}
-            if option and _is_off(words):
+            # What it is without the option: by its default, else by its action.
+            default, action = words.get("default"), words.get("action")
+            if default is not None:
+                is_off = isinstance(default, ast.Constant) and default.value is False
+            else:
+                is_off = isinstance(action, ast.Constant) and action.value == "store_true"
+            if option and is_off:
                 dest = words.get("dest")
                 plain = option.removeprefix("--").replace("-", "_")
                 found[str(dest.value) if isinstance(dest, ast.Constant) else plain] = option
     return found
-
-
-def _is_off(words: Mapping[str | None, ast.expr]) -> bool:
-    """Whether an option with these keywords switches something on that is off without it."""
-    default, action = words.get("default"), words.get("action")
-    if default is not None:
-        return isinstance(default, ast.Constant) and default.value is False
-    return isinstance(action, ast.Constant) and action.value == "store_true"
 
 
 # Libraries that do it for the program where its configuration asks for it.
@@ -127,6 +125,7 @@ ONE_PROCESS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
 _ARGUMENTS = {"amp": ("mixed_precision", "precision", "fp16", "bf16"), "distributed": ("strategy",)}
 _NO = frozenset((False, None, 0, 32, 64, "no", "fp32", "32", "32-true", "64", "64-true", "dp"))
 _CONFIGURES = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
+_COMPARING = (ast.Compare, ast.arg, ast.AnnAssign, ast.ExceptHandler)
 _ASKS_FOR_THE_TYPE = ("isinstance", "issubclass", "hasattr", "type")
 
 
@@ -193,24 +192,17 @@ def _names(module: PythonModule) -> list[tuple[str, ast.expr, WalkState]]:
     def visit(node: ast.AST, place: WalkState) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             resolved = module.resolve(node, place.scope, place.shadowed)
-            if resolved is not None and not _is_only_asked_for(place):
+            for above in place.upwards() if resolved is not None else ():
+                function = above.func if isinstance(above, ast.Call) else None
+                is_question = isinstance(function, ast.Name) and function.id in _ASKS_FOR_THE_TYPE
+                if is_question or isinstance(above, _COMPARING):
+                    return
+            if resolved is not None:
                 found.append((resolved.qualified, node, place))
 
     for unit in module.scopes.units:
         walk_all(unit, visit)
     return found
-
-
-def _is_only_asked_for(place: WalkState) -> bool:
-    return any(
-        isinstance(above, (ast.Compare, ast.arg, ast.AnnAssign, ast.ExceptHandler))
-        or (
-            isinstance(above, ast.Call)
-            and isinstance(above.func, ast.Name)
-            and above.func.id in _ASKS_FOR_THE_TYPE
-        )
-        for above in place.upwards()
-    )
 
 
 def _call(node: ast.expr, place: WalkState) -> ast.Call | None:

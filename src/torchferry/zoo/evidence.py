@@ -120,24 +120,25 @@ def compare(
         if golden is None or mine is None:
             yield FigureRow(name, golden, mine, math.nan, None)
             continue
-        share = _share(*_in_one_unit(name, golden, mine))
+        # An accuracy of 0.76 is one of 76 %.
+        is_share = _SHARES.search(name) is not None
+        ours_in_percent = is_share and 0 < golden <= 1 < mine <= 100
+        theirs_in_percent = is_share and 0 < mine <= 1 < golden <= 100
+        share = _share(golden * (100 if ours_in_percent else 1), mine * (100 if theirs_in_percent else 1))
         yield FigureRow(name, golden, mine, share, None if _SPEED_NAME.search(name) else _level(name, share))
 
 
 def _pairs(theirs: StepCurve, ours: StepCurve) -> list[tuple[float, float]]:
     """The values of the same steps: by their numbers where both runs number them, else by their order."""
-    if not theirs.steps or not ours.steps or _is_shifted(theirs.steps, ours.steps):
+    shifts = {(b[0] - a[0], b[1] - a[1]) for a, b in zip(theirs.steps, ours.steps, strict=False)}
+    # One run may count from 0 and the other from 1.
+    is_shifted = len(shifts) == 1 and max(map(abs, next(iter(shifts)))) == 1
+    if not theirs.steps or not ours.steps or is_shifted:
         return list(zip(theirs.values, ours.values, strict=False))
     mine = dict(zip(ours.steps, ours.values, strict=True))
     return [
         (value, mine[step]) for step, value in zip(theirs.steps, theirs.values, strict=True) if step in mine
     ]
-
-
-def _is_shifted(theirs: tuple[Step, ...], ours: tuple[Step, ...]) -> bool:
-    """Whether one run counts from 0 and the other from 1."""
-    shifts = {(b[0] - a[0], b[1] - a[1]) for a, b in zip(theirs, ours, strict=False)}
-    return len(shifts) == 1 and max(map(abs, next(iter(shifts)))) == 1
 
 
 def _share(golden: float, mine: float) -> float:
@@ -151,15 +152,6 @@ def _end(curve: StepCurve) -> float | None:
     """The mean of the last tenth: a single step is noise."""
     last = curve.values[-max(1, len(curve.values) // 10) :]
     return sum(last) / len(last) if last else None
-
-
-def _in_one_unit(name: str, golden: float, mine: float) -> tuple[float, float]:
-    """An accuracy of 0.76 is one of 76 %."""
-    if _SHARES.search(name) and 0 < golden <= 1 < mine <= 100:
-        return golden * 100, mine
-    if _SHARES.search(name) and 0 < mine <= 1 < golden <= 100:
-        return golden, mine * 100
-    return golden, mine
 
 
 def _level(name: str, share: float) -> bool:

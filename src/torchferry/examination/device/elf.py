@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -74,19 +75,27 @@ class _ElfReader:
         segments = [self._unpack("IIQQQQ", offset + number * size) for number in range(count)]
         self._loaded = [segment for segment in segments if segment[0] == _LOADED]
         dynamic = next((segment for segment in segments if segment[0] == _DYNAMIC), None)
-        self._entries = self._read_entries(dynamic[2], dynamic[5]) if dynamic else []
+        data = self._bytes(dynamic[2], min(dynamic[5], 16 * _MOST)) if dynamic else b""
+        entries = struct.iter_unpack(f"{order}qQ", data[: len(data) // 16 * 16])
+        self._entries = list(takewhile(lambda entry: entry[0] != _END, entries))
         self._values = dict(self._entries)
         self._strings = self._in_file(self._values.get(_STRINGS, 0))
 
     def read(self) -> SharedObject:
         run_path, path = self._texts(_RUNPATH), self._texts(_RPATH)
+        defined = []
+        place = self._in_file(self._values.get(_DEFINED, 0))
+        for _ in range(min(self._values.get(_DEFINED_COUNT, 0), _MOST)):
+            *_, first, following = self._unpack("HHHHIII", place)
+            defined.append(self._text(self._strings + self._unpack("II", place + first)[0]))
+            place += following
         return SharedObject(
             self._machine,
             tuple(self._texts(_NEEDED)),
             tuple(folder for text in run_path or path for folder in text.split(":") if folder),
             bool(path and not run_path),
             tuple(self._wanted()),
-            frozenset(self._defined()),
+            frozenset(defined),
         )
 
     def names(self) -> bytes:
@@ -106,13 +115,6 @@ class _ElfReader:
                 each += onward
             place += following
 
-    def _defined(self) -> Iterator[str]:
-        place = self._in_file(self._values.get(_DEFINED, 0))
-        for _ in range(min(self._values.get(_DEFINED_COUNT, 0), _MOST)):
-            *_, first, following = self._unpack("HHHHIII", place)
-            yield self._text(self._strings + self._unpack("II", place + first)[0])
-            place += following
-
     def _texts(self, tag: int) -> list[str]:
         return [self._text(self._strings + value) for kind, value in self._entries if kind == tag]
 
@@ -123,15 +125,6 @@ class _ElfReader:
     def _unpack(self, form: str, offset: int) -> tuple[int, ...]:
         form = self._order + form
         return struct.unpack(form, self._bytes(offset, struct.calcsize(form)))
-
-    def _read_entries(self, offset: int, size: int) -> list[tuple[int, int]]:
-        data = self._bytes(offset, min(size, 16 * _MOST))
-        found = []
-        for kind, value in struct.iter_unpack(f"{self._order}qQ", data[: len(data) // 16 * 16]):
-            if kind == _END:
-                break
-            found.append((kind, value))
-        return found
 
     def _text(self, offset: int) -> str:
         return self._bytes(offset, _LONGEST_NAME).partition(b"\0")[0].decode("utf-8", "replace")
@@ -168,7 +161,10 @@ class LibrarySearch:
         listed = station.machine.environment.get("LD_LIBRARY_PATH", "").split(":")
         # the same folder is often named a hundred times, once for each time that a script was sourced
         self._listed = [station.path(name) for name in dict.fromkeys(listed) if name]
-        self._system = list(dict.fromkeys(self._system_folders()))
+        root, processor = station.machine.root, station.machine.architecture
+        usual = [f"{folder}/{processor}-linux-gnu" for folder in ("lib", "usr/lib")] + [*_DEFAULT_FOLDERS]
+        configured = self._configured(root / _CONFIGURATION, depth=3)
+        self._system = list(dict.fromkeys([*configured, *(root / folder for folder in usual)]))
         # `import torch` comes first, so that its libraries are loaded already
         torch = station.package("torch")
         self._loaded = [torch / "lib"] if torch else []
@@ -227,13 +223,6 @@ class LibrarySearch:
     def _suits(self, file: Path) -> bool:
         library = read_shared_object(file)  # linker scripts do not say
         return library is None or library.machine == self._station.machine.architecture
-
-    def _system_folders(self) -> list[Path]:
-        root = self._station.machine.root
-        architecture = self._station.machine.architecture
-        configured = self._configured(root / _CONFIGURATION, depth=3)
-        multi = [root / folder / f"{architecture}-linux-gnu" for folder in ("lib", "usr/lib")]
-        return [*configured, *multi, *(root / folder for folder in _DEFAULT_FOLDERS)]
 
     def _configured(self, file: Path, depth: int) -> list[Path]:
         """The folders of ld.so.conf and of the files that it includes."""

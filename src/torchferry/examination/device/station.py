@@ -259,6 +259,13 @@ def this_station(
         path = find_program(command[0], environment)
         return run_command([path, *command[1:]], environment) if path else None
 
+    def version_set_up() -> str | None:
+        """None if programs could not run on the emulated device at once."""
+        from torchferry.emulate import build, plugins
+
+        plugin = plugins.found(vendor) if build.is_set_up(vendor) else None
+        return plugin.version if plugin is not None else None
+
     return Station(
         machine=machine,
         vendor=vendor,
@@ -274,16 +281,8 @@ def this_station(
         program=lambda name: find_program(name, environment),
         interpreter=Path(sys.executable) if sys.executable else None,
         trial=(lambda: run_command(program, environment, TRIAL_SECONDS)) if with_trial else None,
-        emulation=lambda: _version_set_up(vendor),
+        emulation=version_set_up,
     )
-
-
-def _version_set_up(vendor: Vendor) -> str | None:
-    """The version of the plugin that is set up; None if programs could not run on the emulated device at once."""
-    from torchferry.emulate import build, plugins
-
-    plugin = plugins.found(vendor) if build.is_set_up(vendor) else None
-    return plugin.version if plugin is not None else None
 
 
 def _package(name: str) -> Path | None:

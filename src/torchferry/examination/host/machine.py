@@ -69,20 +69,17 @@ class Machine:
         """How many processors the container may use at a time; None: no limit is set."""
         names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         version_1 = _quota([self.read(f"sys/fs/cgroup/cpu/{name}") or "" for name in names])
-        return min(filter(None, (*self._quotas_v2(), version_1)), default=None)
+        # In version 2: of the control group of this process and those above it.
+        lines = (self.read("proc/self/cgroup") or "").splitlines()
+        group = Path(next((line[3:] for line in lines if line.startswith("0::")), "/").lstrip("/"))
+        texts = [self.read(f"sys/fs/cgroup/{folder}/cpu.max") or "" for folder in (group, *group.parents)]
+        return min(filter(None, (*(_quota(text.split()) for text in texts), version_1)), default=None)
 
     @property
     def usable(self) -> float | None:
         """Processors that this process can really use."""
         counts = [count for count in (len(self.affinity or ()), self.quota) if count]
         return min(counts, default=None)
-
-    def _quotas_v2(self) -> list[float | None]:
-        """Of the control group of this process and those above it."""
-        lines = (self.read("proc/self/cgroup") or "").splitlines()
-        group = Path(next((line[3:] for line in lines if line.startswith("0::")), "/").lstrip("/"))
-        folders = [group, *group.parents]
-        return [_quota((self.read(f"sys/fs/cgroup/{folder}/cpu.max") or "").split()) for folder in folders]
 
 
 def _quota(words: list[str]) -> float | None:

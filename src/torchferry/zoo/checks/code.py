@@ -73,17 +73,14 @@ def _item(delivery: Delivery, feature: str, use: FeatureUse | None) -> CheckResu
         return CheckResult(ID, feature, Status.MISSING, _CUDA_ONLY.format(name=name), why, place=use.place)
     if use.strength is Certainty.LIBRARY:
         return CheckResult(ID, feature, Status.NOTE, _LIBRARY.format(name=name), place=use.place)
-    if use.strength is Certainty.SWITCHED and not _is_given(delivery, use.switch):
+    # The command lines that the delivery shows may give the option.
+    texts = (delivery.read(name) or "" for name in (delivery.table.test, *READMES.values()))
+    switch = re.compile(rf"(?<![\w-]){re.escape(use.switch)}(?![\w-])")
+    if use.strength is Certainty.SWITCHED and not any(map(switch.search, texts)):
         why = _SWITCH_WHY.format(script=delivery.table.test)
         found = _SWITCH.format(name=name, switch=use.switch)
         return CheckResult(ID, feature, Status.DOUBT, found, why, place=use.place)
     return CheckResult(ID, feature, Status.FINE, Text(name, name), place=use.place)
-
-
-def _is_given(delivery: Delivery, switch: str) -> bool:
-    """Whether a command line that the delivery shows has an option."""
-    texts = (delivery.read(name) or "" for name in (delivery.table.test, *READMES.values()))
-    return any(re.search(rf"(?<![\w-]){re.escape(switch)}(?![\w-])", text) for text in texts)
 
 
 def _plugin(delivery: Delivery) -> Iterator[CheckResult]:

@@ -47,7 +47,12 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     if not missing:
         yield CheckResult(ID, name, Status.FINE, _FINE)
     for each in (name, READMES["en"]):
-        yield from _left(each, delivery.read(each) or "")
+        lines = enumerate((delivery.read(each) or "").splitlines(), 1)
+        left = [(number, line[line.index(PLACEHOLDER) :]) for number, line in lines if PLACEHOLDER in line]
+        if left:
+            number, first = left[0]
+            found = _LEFT.format(count=len(left), first=first[:60])
+            yield CheckResult(ID, each, Status.MISSING, found, _LEFT_WHY, place=f"{each}:{number}")
 
 
 def _problem(text: str, pattern: str) -> Text | None:
@@ -72,12 +77,3 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
         below = (at for at, other in heads[place + 1 :] if len(other[1]) <= len(found[1]))
         body = lines[number + 1 : next(below, len(lines))]
         yield found[2], "\n".join(line for line in body if not _HEADING.match(line))
-
-
-def _left(name: str, text: str) -> Iterator[CheckResult]:
-    places = [(number, line) for number, line in enumerate(text.splitlines(), 1) if PLACEHOLDER in line]
-    if places:
-        number, line = places[0]
-        start = line.index(PLACEHOLDER)
-        found = _LEFT.format(count=len(places), first=line[start : start + 60])
-        yield CheckResult(ID, name, Status.MISSING, found, _LEFT_WHY, place=f"{name}:{number}")

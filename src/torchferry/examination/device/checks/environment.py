@@ -35,7 +35,13 @@ _VISIBLE = Text("programs see these devices only", "程序只能看到这些设�
 def check(station: Station) -> Iterator[CheckResult]:
     """A result for each variable that is needed, and for the list of visible devices if it is set."""
     facts = station.table.toolkit
-    script = _script(station)
+    folder, script = station.toolkit_folder, ""
+    if folder is not None:
+        # `..` of a link is not the folder in which the link lies
+        files = [
+            folder.parent / name[3:] if name.startswith("../") else folder / name for name in facts.scripts
+        ]
+        script = next((station.shown(file) for file in files if os.path.isfile(file)), "")
     for name in dict.fromkeys((*facts.sets, *facts.variables)):
         value = station.machine.environment.get(name)
         if value is None and name not in facts.sets:
@@ -50,16 +56,6 @@ def check(station: Station) -> Iterator[CheckResult]:
         else:
             yield CheckResult(ID, name, Status.FINE, Text(value, value), _FINE)
     yield from _visible_devices(station)
-
-
-def _script(station: Station) -> str:
-    folder = station.toolkit_folder
-    if folder is None:
-        return ""
-    # `..` of a link is not the folder in which the link lies
-    names = station.table.toolkit.scripts
-    files = (folder.parent / name[3:] if name.startswith("../") else folder / name for name in names)
-    return next((station.shown(file) for file in files if os.path.isfile(file)), "")
 
 
 def _commands(station: Station, name: str, script: str) -> tuple[Command, ...]:

@@ -52,7 +52,14 @@ def check(station: Station) -> Iterator[CheckResult]:
     """A result for what is missing, for what is too old, and for what is of another toolkit."""
     search = LibrarySearch(station)
     files = station.plugin_files
-    needs = search.needs(files) if files else _expected(station, search)
+    needs = search.needs(files)
+    # Without a plugin to ask: those that it is known to need.
+    for name in () if files else station.table.libraries:
+        place = search.find(name)
+        if place is not None:
+            needs.found[name] = place
+        else:
+            needs.missing[name] = Path()
     if not needs.found and not needs.missing:
         return
     if needs.missing:
@@ -63,18 +70,6 @@ def check(station: Station) -> Iterator[CheckResult]:
         yield CheckResult(ID, _SUBJECT, Status.FINE, _FINE.format(count=len(needs.found)), why)
     yield from _too_old(station, needs)
     yield from _mixed(station, needs)
-
-
-def _expected(station: Station, search: LibrarySearch) -> Needs:
-    """Without a plugin to ask: those that it is known to need."""
-    needs = Needs()
-    for name in station.table.libraries:
-        place = search.find(name)
-        if place is not None:
-            needs.found[name] = place
-        else:
-            needs.missing[name] = Path()
-    return needs
 
 
 def _list(station: Station, needs: Needs) -> Text:

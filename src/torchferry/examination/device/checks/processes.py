@@ -25,7 +25,15 @@ def check(station: Station) -> Iterator[CheckResult]:
     """One result; none where there is no device to hold."""
     if not station.nodes:
         return
-    pids = _by_files(station)
+    # The processes that have a device file open and belong to this user.
+    nodes = {station.shown(path) for path in station.nodes}
+    pids: set[int] = set()
+    for folder in station.machine.paths("proc/[0-9]*/fd"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            for entry in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    if os.readlink(entry) in nodes:
+                        pids.add(int(folder.parent.name))
     pattern = station.table.smi.process
     if pattern and station.smi is not None:
         pids |= {int(match["pid"]) for match in re.finditer(pattern, station.smi.text)}
@@ -39,16 +47,3 @@ def check(station: Station) -> Iterator[CheckResult]:
     command = Command("kill " + " ".join(map(str, sorted(holders))), Reach.PROCESSES)
     found = Text(listed + more, listed + more)
     yield CheckResult(ID, "processes", Status.DOUBT, found, _WHY, (command,))
-
-
-def _by_files(station: Station) -> set[int]:
-    """The processes that have a device file open and belong to this user."""
-    nodes = {station.shown(path) for path in station.nodes}
-    found: set[int] = set()
-    for folder in station.machine.paths("proc/[0-9]*/fd"):
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
-            for entry in folder.iterdir():
-                with contextlib.suppress(OSError):
-                    if os.readlink(entry) in nodes:
-                        found.add(int(folder.parent.name))
-    return found

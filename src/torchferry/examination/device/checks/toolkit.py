@@ -69,7 +69,11 @@ def check(station: Station) -> Iterator[CheckResult]:
         yield CheckResult(ID, facts.name, Status.BLOCKS, found, why)
     else:
         yield _judged(station)
-    yield from _operators(station)
+    patterns = facts.operators if folder is not None and not other else ()
+    if folder is not None and patterns and not any(map(os.path.exists, station.in_toolkit(patterns))):
+        found = _NO_OPERATORS.format(folder=station.shown(folder))
+        why = _NO_OPERATORS_WHY.format(get=station.table.get)
+        yield CheckResult(ID, f"{facts.name} operators", Status.DOUBT, found, why)
     missing = [name for name in facts.packages if station.machine.version(name) is None]
     if missing:
         command = Command(f"pip install {' '.join(missing)}", Reach.INSTALL)
@@ -99,14 +103,3 @@ def _fit(station: Station, row: Release, version: str) -> tuple[Status, Text]:
     if all(place(version) > place(each.removeprefix(">=")) for each in toolkits(station.table)):
         return Status.INFO, _NEWER
     return Status.DOUBT, _OTHER
-
-
-def _operators(station: Station) -> Iterator[CheckResult]:
-    patterns = station.table.toolkit.operators
-    folder = station.toolkit_folder
-    if not patterns or folder is None or station.toolkit_architecture:
-        return
-    if not any(map(os.path.exists, station.in_toolkit(patterns))):
-        found = _NO_OPERATORS.format(folder=station.shown(folder))
-        why = _NO_OPERATORS_WHY.format(get=station.table.get)
-        yield CheckResult(ID, f"{station.table.toolkit.name} operators", Status.DOUBT, found, why)

@@ -51,17 +51,12 @@ def check(station: Station) -> Iterator[CheckResult]:
         is_other = not wanted and build(version).startswith("cu")
         status, why = (Status.INFO, _CUDA) if is_other else (Status.FINE, _FINE)
         yield CheckResult(ID, "torch", status, Text(version, version), why)
-    yield from _numpy(station, version)
-    yield from _torchvision(station, version)
-
-
-def _numpy(station: Station, torch: str | None) -> Iterator[CheckResult]:
-    version = station.machine.version("numpy")
-    if torch and version and place(torch) < place(_FIRST_WITH_NUMPY_2) and place(version) >= place("2"):
+    numpy = station.machine.version("numpy")
+    if version and numpy and place(version) < place(_FIRST_WITH_NUMPY_2) and place(numpy) >= place("2"):
         command = Command("pip install 'numpy<2'", Reach.INSTALL)
-        yield CheckResult(
-            ID, "numpy", Status.DOUBT, Text(version, version), _NUMPY.format(torch=torch), (command,)
-        )
+        why = _NUMPY.format(torch=version)
+        yield CheckResult(ID, "numpy", Status.DOUBT, Text(numpy, numpy), why, (command,))
+    yield from _torchvision(station, version)
 
 
 def _torchvision(station: Station, torch: str | None) -> Iterator[CheckResult]:
