@@ -211,7 +211,17 @@ class UnsafeLosses:
                         self._followed.update(made)
                         self._names.update(filter(None, map(last_name, targets)))
         if not is_alone and self._neighbours.any_text(_WORD):
-            self._find_handed_over()
+            # What other modules of the project give to the functions and classes of this one.
+            path = self.program.context.path
+            for definition in self.program.module.tree.body:
+                if not isinstance(definition, DEFINITIONS):
+                    continue
+                for item in self._neighbours.importers(path, definition.name):
+                    module = self._neighbours.module(item.path)
+                    other = self._other(item.path) if module is not None and _WORD in module.data else None
+                    if other is not None:
+                        for name in other._hands_to(path, definition):
+                            self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
         if self._names or self._parameters or _WORD in program.module.data:
             for _ in range(_PASSES):
                 self._find_parameters()
@@ -293,19 +303,6 @@ class UnsafeLosses:
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
                 if (self.program.routine_of(statement), statement.value.id) in self._parameters:
                     self._names.update(filter(None, map(last_name, statement.targets)))
-
-    def _find_handed_over(self) -> None:
-        """What other modules of the project give to the functions and classes of this one."""
-        path = self.program.context.path
-        for definition in self.program.module.tree.body:
-            if not isinstance(definition, DEFINITIONS):
-                continue
-            for item in self._neighbours.importers(path, definition.name):
-                module = self._neighbours.module(item.path)
-                other = self._other(item.path) if module is not None and _WORD in module.data else None
-                if other is not None:
-                    for name in other._hands_to(path, definition):
-                        self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
 
     def _hands_to(
         self, path: str, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -75,17 +75,13 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
     if found is not None:
         yield context.propose(Kind.INFO, found, _THERE)
         return
-    if not any(_is_ignored(context, proposal) for proposal in proposals):
+    # Half of a training step is worse than none: one line that the user wants left leaves all.
+    changed = (context.module.line_of(item.start) for item in proposals if item.kind is Kind.CHANGE)
+    if not any(map(_IGNORED.search, map(context.module.line_text, changed))):
         yield from proposals
     for unclear in problems:
         recipe = _RECIPES[context.settings.amp or AmpForm.TORCH]
         yield context.propose(Kind.TODO, unclear.node, _LEFT.format(reason=unclear.reason, recipe=recipe))
-
-
-def _is_ignored(context: FileContext, proposal: Proposal) -> bool:
-    """Half of a training step is worse than none: one line that the user wants left leaves all."""
-    line = context.module.line_text(context.module.line_of(proposal.start))
-    return proposal.kind is Kind.CHANGE and _IGNORED.search(line) is not None
 
 
 # Checkpoints in a module that imports its training step: they keep the scaler of the module which trains.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from torchferry.conversion.rule import Proposal, Rule
-from torchferry.conversion.tokens import Token, tokens_of
+from torchferry.conversion.tokens import tokens_of
 from torchferry.finding import Kind
 from torchferry.source.decode import SourceText
 from torchferry.source.edits import Edit
@@ -26,21 +25,14 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _STATEMENTS = frozenset({"def", "for", "with"})
 
 
-@dataclass
-class _Uses:
-    """Where a text uses `async` as a name."""
-
-    places: list[int] = field(default_factory=list)
-    given: set[str] = field(default_factory=set)  # to these functions as an argument
-    own: set[str] = field(default_factory=set)  # functions of the text that have such a parameter
-    is_attribute: bool = False
-
-
-def _uses(tokens: list[Token]) -> _Uses:
-    found = _Uses()
-    around: list[
-        tuple[str, bool]
-    ] = []  # the brackets that are open: the function's name, and whether it is defined
+def _repair(source: SourceText) -> Iterator[Proposal]:
+    """All of them or none: a function of a library may have an argument of this name that is still called so."""
+    tokens = list(tokens_of(source))
+    places: list[int] = []  # where the text uses `async` as a name
+    given: set[str] = set()  # functions that get it as an argument
+    own: set[str] = set()  # functions of the text that have such a parameter
+    # The brackets that are open: the function's name, and whether it is defined.
+    around: list[tuple[str, bool]] = []
     for index, token in enumerate(tokens):
         if token.text in _OPENING:
             before = tokens[index - 1] if index else None
@@ -53,23 +45,17 @@ def _uses(tokens: list[Token]) -> _Uses:
             following = tokens[index + 1].text if index + 1 < len(tokens) else ""
             if following in _STATEMENTS:
                 continue
-            found.places.append(token.start)
-            found.is_attribute |= index > 0 and tokens[index - 1].text == "."
+            if index > 0 and tokens[index - 1].text == ".":
+                return
+            places.append(token.start)
             name, is_definition = around[-1] if around else ("", False)
             if is_definition:
-                found.own.add(name)
+                own.add(name)
             elif following == "=" and around:
-                found.given.add(name)
-    return found
-
-
-def _repair(source: SourceText) -> Iterator[Proposal]:
-    """All of them or none: a function of a library may have an argument of this name that is still called so."""
-    tokens = list(tokens_of(source))
-    uses = _uses(tokens)
-    if uses.is_attribute or not uses.given <= _COPIES | uses.own:
+                given.add(name)
+    if not given <= _COPIES | own:
         return
-    for start in uses.places:
+    for start in places:
         end = start + len(_NAME)
         yield Proposal(Kind.CHANGE, start, end, _RENAMED, (Edit(start, end, _NEW),))
 

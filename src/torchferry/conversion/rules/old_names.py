@@ -52,7 +52,12 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         elif old.argument and site.name == old.name:
             for item in call.keywords:
                 if item.arg == old.argument:
-                    edit = _argument(site, item, old.write)
+                    # The new argument; with a condition where the old one was none or not always on.
+                    value = item.value
+                    name, _, on = old.write.partition("=")
+                    if not (isinstance(value, ast.Constant) and value.value is True):
+                        on = f"{on} if {site.module.segment(value)} else None"
+                    edit = site.module.replacement(item, f"{name}={on}")
                     yield site.change(_OLD.format(why=old.why), edit, node=item, needs_prelude=True)
 
 
@@ -64,15 +69,6 @@ def _as_function(site: Site[ast.Call], func: ast.Attribute, new: str) -> list[Ed
     opening = module.data.index(b"(", module.end(func))
     joint = ", " if call.args or call.keywords else ""
     return [Edit(start, start, f"{new}("), Edit(dot, opening + 1, joint)]
-
-
-def _argument(site: Site[ast.Call], item: ast.keyword, write: str) -> Edit:
-    """The new argument; with a condition where the old one was none or not always on."""
-    value = item.value
-    name, _, on = write.partition("=")
-    if not (isinstance(value, ast.Constant) and value.value is True):
-        on = f"{on} if {site.module.segment(value)} else None"
-    return site.module.replacement(item, f"{name}={on}")
 
 
 def _prepare(target: Target) -> Rule:

@@ -70,7 +70,16 @@ def _gets_own_profiler(context: FileContext) -> bool:
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
     if isinstance(site.node, ast.Call):
-        yield from _check_call(site, site.node)
+        # profile(use_cuda=flag) as profile(use_device=...)
+        is_profiler = site.qualified(site.node.func) in _PROFILERS
+        written = site.target.device.code
+        for keyword in site.node.keywords if is_profiler else ():
+            if keyword.arg == "use_cuda":
+                new = f"{written} if {site.module.segment(keyword.value)} else None"
+                if isinstance(keyword.value, ast.Constant):
+                    new = written if keyword.value.value else "None"
+                edit = site.module.replacement(keyword, f"use_device={new}")
+                yield site.change(_USE_DEVICE, edit, node=keyword)
     elif isinstance(site.node, ast.Attribute) and site.node.attr == _TABLE:
         if _gets_own_profiler(site.context):
             yield site.remark(Kind.TODO, _NO_TABLE.format(company=site.target.vendor.company_name))
@@ -79,24 +88,6 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
         if _COLUMN.match(old):
             new = old.replace("cuda", "device")
             yield site.remark(Kind.TODO, _COLUMN_NAME.format(old=old, new=new))
-
-
-def _check_call(site: Site[ast.expr], call: ast.Call) -> Iterator[Proposal]:
-    """profile(use_cuda=flag) as profile(use_device=...)"""
-    if site.qualified(call.func) not in _PROFILERS:
-        return
-    written = site.target.device.code
-    for keyword in call.keywords:
-        if keyword.arg != "use_cuda":
-            continue
-        value = keyword.value
-        text = site.module.segment(value)
-        if isinstance(value, ast.Constant):
-            new = written if value.value else "None"
-        else:
-            new = f"{written} if {text} else None"
-        edit = site.module.replacement(keyword, f"use_device={new}")
-        yield site.change(_USE_DEVICE, edit, node=keyword)
 
 
 RULE = Rule(

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -162,15 +162,6 @@ class Remark(NamedTuple):
     finding: Finding
 
 
-@dataclass(frozen=True)
-class ConvertedCells:
-    """What became of the sources."""
-
-    sources: tuple[str, ...]
-    remarks: tuple[Remark, ...]
-    failure: str = ""
-
-
 class _NotebookCells:
     def __init__(self, sources: Sequence[str], path: str, job: FileJob) -> None:
         self.old = sources
@@ -180,7 +171,8 @@ class _NotebookCells:
         self.readings = [read_cell(source) for source in sources]
         self.remarks: list[Remark] = []
 
-    def convert(self) -> ConvertedCells:
+    def convert(self) -> tuple[list[str], list[Remark], str]:
+        """What became of the sources, what there is to say, and why nothing may be changed ("" if it may)."""
         for cell, reading in enumerate(self.readings):
             if reading.problem and SPEAKS_OF_CUDA.search(self.old[cell]):
                 message = _UNPARSED.format(reason=reading.problem)
@@ -193,9 +185,9 @@ class _NotebookCells:
                 self._convert_foreign(cell, foreign)
         failure = self._convert_module()
         if failure:
-            left = (remark._replace(finding=undone(remark.finding)) for remark in self.remarks)
-            return ConvertedCells(tuple(self.old), tuple(left), failure)
-        return ConvertedCells(tuple(self.new), tuple(sorted(self.remarks, key=lambda item: item[:2])))
+            left = [remark._replace(finding=undone(remark.finding)) for remark in self.remarks]
+            return list(self.old), left, failure
+        return self.new, sorted(self.remarks, key=lambda item: item[:2]), ""
 
     def _speaking_lines(self, cell: int, lines: Sequence[int]) -> Iterator[tuple[int, str, re.Match[str]]]:
         for number, line in enumerate(self.old[cell].split("\n")):
@@ -292,12 +284,12 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
         message = _OTHER_LANGUAGE.format(language=notebook.language)
         return Conversion((Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),))
     sources = [cell.source for cell in notebook.cells]
-    converted = _NotebookCells(sources, path, job).convert()
+    converted, remarks, failure = _NotebookCells(sources, path, job).convert()
     places = _FilePlaces(decoded.text, notebook.cells)
-    findings = tuple(map(places.finding, converted.remarks))
-    if converted.failure:
-        return Conversion(findings, failure=converted.failure)
-    written = list(zip(notebook.cells, converted.sources, strict=True))
+    findings = tuple(map(places.finding, remarks))
+    if failure:
+        return Conversion(findings, failure=failure)
+    written = list(zip(notebook.cells, converted, strict=True))
     changed = [(cell, source) for cell, source in written if source != cell.source]
     if not changed:
         return Conversion(findings)
@@ -305,7 +297,7 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
     new_text, hunks = _rewritten(decoded.text, changed, places)
     try:
         _check(decoded.text, new_text, numbered)
-        if _NotebookCells(converted.sources, path, job).convert().sources != converted.sources:
+        if _NotebookCells(converted, path, job).convert()[0] != converted:
             raise VerificationError("a second conversion would change a cell again")
     except VerificationError as error:
         return Conversion(tuple(map(undone, findings)), failure=str(error))
