@@ -188,7 +188,14 @@ class ArgumentEditor:
         replaced = [(slot, template) for slot, template in changes.replace if self._take(slot)]
         for old, new in changes.rename:
             if self._take(old):
-                self._rename(old, new)
+                argument = self.call.keyword(old)
+                there = self.call.keyword(new)
+                if argument is not None and there is not None:
+                    self._problem(_BOTH, old=old, new=new)
+                elif argument is not None:
+                    self._edit(argument.start, argument.start + len(old.encode()), new)
+                elif there is None and self.call.has_options:
+                    self._problem(_OPTIONS, slot=old)
         added = [(slot, text) for slot, text in changes.add if self._take(slot)]
         for slot, text in added:
             if isinstance(slot, int):
@@ -261,16 +268,6 @@ class ArgumentEditor:
         opening, closing = ("", "") if bare else ("(", ")")
         self._put_before(start, template.before + opening)
         self._edit(end, end, closing + template.after)
-
-    def _rename(self, old: str, new: str) -> None:
-        argument = self.call.keyword(old)
-        there = self.call.keyword(new)
-        if argument is not None and there is not None:
-            self._problem(_BOTH, old=old, new=new)
-        elif argument is not None:
-            self._edit(argument.start, argument.start + len(old.encode()), new)
-        elif there is None and self.call.has_options:
-            self._problem(_OPTIONS, slot=old)
 
     def _remove(self, slots: Sequence[Slot]) -> None:
         found = [(slot, self._find(slot)) for slot in slots]

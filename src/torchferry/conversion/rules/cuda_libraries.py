@@ -39,10 +39,8 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\Z")
 
 def library_of(qualified: str) -> str:
     """The CUDA-only library that a dotted name belongs to, "" if none."""
-    for library in (*_LIBRARIES, *_MONITORS):
-        if qualified == library or qualified.startswith(library + "."):
-            return library
-    return ""
+    libraries = (*_LIBRARIES, *_MONITORS)
+    return next((library for library in libraries if f"{qualified}.".startswith(f"{library}.")), "")
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:

@@ -13,7 +13,6 @@ from torchferry.conversion.program.blocks import add_imports, lines_below
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
-from torchferry.source.edits import Edit
 from torchferry.source.scopes import imported_modules
 from torchferry.text import Text
 from torchferry.vendors.calls import LibraryCalls, load_libraries
@@ -124,17 +123,16 @@ def _taught(site: Site[Any], library: LibraryCalls) -> Proposal:
     message = _TAUGHT.format(library=library.name, what=library.what, device=device)
     if added.NAME.encode() in site.module.data:
         return site.remark(Kind.INFO, message)
-    return site.change(message, *_below_import(site, library, line), needs_prelude=False)
-
-
-def _below_import(site: Site[Any], library: LibraryCalls, line: str) -> list[Edit]:
-    """Below the last import of the library at the top of the module, else below all imports there."""
+    # Below the last import of the library at the top of the module, else below all imports there.
     packages = {call.partition(".")[0] for call in library.calls}
-    last: ast.stmt | None = None
-    for node in site.module.tree.body:
-        if any(name.partition(".")[0] in packages for name in imported_modules(node)):
-            last = node
-    return lines_below(site.module, last, [line]) if last else add_imports(site.module, [line])
+    imports = [
+        node
+        for node in site.module.tree.body
+        if any(name.partition(".")[0] in packages for name in imported_modules(node))
+    ]
+    module = site.module
+    edits = lines_below(module, imports[-1], [line]) if imports else add_imports(module, [line])
+    return site.change(message, *edits, needs_prelude=False)
 
 
 def _give(site: Site[ast.Call], library: LibraryCalls) -> Iterator[Proposal]:

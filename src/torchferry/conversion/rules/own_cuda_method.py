@@ -43,11 +43,9 @@ def _finish(context: FileContext, said: list[Proposal]) -> Iterator[Proposal]:
 
 def _definition(scope: Scope, name: str) -> ast.FunctionDef | None:
     """The class's own method; a property called cuda is a flag, not a move, and nobody calls it."""
-    for binding in scope.bindings.get(name, ()):
-        node = binding.node
-        if isinstance(node, ast.FunctionDef) and (name == "is_cuda" or not node.decorator_list):
-            return node
-    return None
+    nodes = (binding.node for binding in scope.bindings.get(name, ()))
+    methods = (node for node in nodes if isinstance(node, ast.FunctionDef))
+    return next((node for node in methods if name == "is_cuda" or not node.decorator_list), None)
 
 
 def _at_name(
