@@ -103,6 +103,7 @@ _TITLE = Text(
     "{operators} 次算子调用在 {device} 上启动了 {kernels} 个内核；{without} 次未启动内核",
 )
 _CALL_FIELDS = ("number", "operator", "module", "place")
+_USE_FIELDS = ("operator", "shapes", "dtypes", "calls", "microseconds", "module", "place", "kernels")
 _NOTHING = Text("no operator launched a kernel", "没有算子启动内核")
 
 
@@ -115,24 +116,14 @@ def kernel_report(trace: Path, operator: str, format_: str, language: Language) 
     if format_ == "json":
         return json.dumps([_fields(use) for use in uses], indent=1, ensure_ascii=False) + "\n"
     if format_ == "csv":
-        heads: list[Cell] = [
-            "operator",
-            "shapes",
-            "dtypes",
-            "calls",
-            "microseconds",
-            "module",
-            "place",
-            "kernels",
-        ]
         rows: list[list[Cell]] = [
             [
-                *(use.operator, shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000),
+                *(use.operator, _shapes_text(use), " ".join(use.dtypes), use.calls, use.nanoseconds / 1000),
                 *(use.module, use.place, " | ".join(use.kernels)),
             ]
             for use in uses
         ]
-        return "".join(csv_lines(map(flat, [heads, *rows]), mark=False))
+        return _sheet([_USE_FIELDS, *rows])
     return _text(uses, launches, language)
 
 
@@ -156,17 +147,20 @@ def recorded_report(record: Path, trace: Path, operator: str, format_: str) -> s
         ]
         return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
     if format_ == "csv":
-        heads: list[Cell] = [*_CALL_FIELDS, "same_call", "kernels"]
         cells = [
             [*_call_fields(call).values(), launched.is_same_call, " | ".join(launched.kernels)]
             for call, launched in rows
         ]
-        return "".join(csv_lines(map(flat, [heads, *cells]), mark=False))
+        return _sheet([[*_CALL_FIELDS, "same_call", "kernels"], *cells])
     lines = []
     for call, launched in rows:
         lines.append(one_line("  ".join(map(str, _call_fields(call).values())).rstrip()))
         lines += [one_line(f"    {name}") for name in launched.kernels]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _sheet(rows: Sequence[Sequence[Cell]]) -> str:
+    return "".join(csv_lines(map(flat, rows), mark=False))
 
 
 def _call_fields(call: Call) -> dict[str, Cell]:
@@ -189,17 +183,15 @@ def _fields(use: KernelUse) -> dict[str, object]:
 def _text(uses: Sequence[KernelUse], launches: Launches, language: Language) -> str:
     if not uses:
         return f"{_NOTHING.in_language(language)}\n"
-    kernels = sum(len(use.kernels) * use.calls for use in uses)
-    working = sum(use.calls for use in uses)
     title = _TITLE.in_language(language).format(
-        operators=working,
-        kernels=kernels,
+        operators=sum(use.calls for use in uses),
+        kernels=sum(len(use.kernels) * use.calls for use in uses),
         device=launches.device,
         without=sum(not call.kernels for call in launches.calls),
     )
     lines = [title]
     for use in uses:
-        lines += ["", one_line(f"{use.operator}  {shapes_text(use)}  {' '.join(use.dtypes)}".rstrip())]
+        lines += ["", one_line(f"{use.operator}  {_shapes_text(use)}  {' '.join(use.dtypes)}".rstrip())]
         where = "  ".join(filter(None, (use.module, use.place)))
         lines += [one_line(f"  {use.calls}x  {use.nanoseconds / 1e6:.3f} ms  {where}".rstrip())]
         lines += [
@@ -209,6 +201,5 @@ def _text(uses: Sequence[KernelUse], launches: Launches, language: Language) -> 
     return "\n".join(lines) + "\n"
 
 
-def shapes_text(use: KernelUse) -> str:
-    """8x3x224x224 64x3x7x7."""
+def _shapes_text(use: KernelUse) -> str:
     return " ".join("x".join(map(str, shape)) or "()" for shape in use.shapes)

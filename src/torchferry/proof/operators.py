@@ -123,7 +123,12 @@ class _Reading:
     def calls(self, call: Call) -> Iterator[TracedCall]:
         """One for each tensor of the lists that an operator works on, else one."""
         arguments = [_plain(value) for name, value in call.arguments if _says_something(name, value)]
-        count = _list_length(call) if works_on_lists(call.operator) else 0
+        count = 0
+        if works_on_lists(call.operator):
+            first = call.arguments[0][0] if call.arguments else ""
+            count = 1 + max(
+                (_index(each) for each in call.inputs if each.name.split("/")[1] == first), default=-1
+            )
         if not count:
             yield self._traced(call, call.inputs, self._outputs(call), arguments)
         for index in range(count):
@@ -225,13 +230,6 @@ def _plain(value: Value) -> object:
     if isinstance(value, Special):
         return f"torch.{value.text}" if value.kind in _OF_TORCH else value.text or f"<{value.kind}>"
     return value
-
-
-def _list_length(call: Call) -> int:
-    """Of the first argument; 0 if it is no list of tensors."""
-    first = call.arguments[0][0] if call.arguments else ""
-    found = [_index(each) for each in call.inputs if each.name.split("/")[1] == first]
-    return 1 + max(found, default=-1)
 
 
 def _index(tensor: TensorRecord) -> int:

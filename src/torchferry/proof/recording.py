@@ -72,9 +72,8 @@ def _record_backward() -> None:
             original(tensors, *args, **kwargs)
             return
         given = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        losses = [
-            each for each in given if isinstance(each, torch.Tensor)
-        ]  # others are for PyTorch to refuse
+        # others are for PyTorch to refuse
+        losses = [each for each in given if isinstance(each, torch.Tensor)]
         recorder = _recorders[0]
         recorder.backward(losses)
         running.now = True
@@ -144,8 +143,6 @@ def _loss_scaled(scaler: Any, loss: Any, scaled: Any) -> None:
 
 # Gives the migrated run the weights of the reference: for programs that draw them on the device.
 
-_Tensors = dict[str, torch.Tensor]
-
 
 def share_weights(settings: ProofSettings) -> None:
     """From now on, save or load what an optimizer is given: its parameters, and all else that their modules hold.
@@ -166,24 +163,19 @@ def share_weights(settings: ProofSettings) -> None:
             if settings.weights is Weights.SAVE:
                 torch.save({name: each.detach().cpu() for name, each in here.items()}, file)
             elif file.exists():
-                _fill(here, torch.load(file, map_location="cpu", weights_only=True))
+                saved = torch.load(file, map_location="cpu", weights_only=True)
+                for name, tensor in here.items():  # what does not fit is left, and the comparison will say so
+                    if name in saved and saved[name].shape == tensor.shape:
+                        tensor.detach().copy_(saved[name])
 
     torch.optim.Optimizer.add_param_group = add_param_group  # type: ignore[method-assign]
 
 
-def _named_tensors(parameters: list[torch.Tensor]) -> _Tensors:
+def _named_tensors(parameters: list[torch.Tensor]) -> dict[str, torch.Tensor]:
     naming = Namer().name(parameters)
     own = {f"parameter {place}": parameter for place, parameter in enumerate(parameters)}
     others = {f"parameter {name}": each for name, each in naming.tensors("parameters")}
     return {**own, **others, **{f"buffer {name}": each for name, each in naming.tensors("buffers")}}
-
-
-def _fill(here: _Tensors, saved: _Tensors) -> None:
-    """Where the names and shapes are the same; what does not fit is left, and the comparison will say so."""
-    for name, tensor in here.items():
-        source = saved.get(name)
-        if source is not None and source.shape == tensor.shape:
-            tensor.detach().copy_(source)
 
 
 class _OperatorsOfStep:

@@ -104,7 +104,12 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     programs = Programs(mine.header, header)
     if mine.header.kept is Kept.TENSORS:
         measured = _measured(mine, golden, matches, work)
-        judged = _judged(measured, _judge_of(mine, golden), len(matches), work)
+        judge = judge_by_figures  # against golden
+        if importlib.util.find_spec("torch") is not None:
+            from torchferry.accuracy.judge.judging import Judge
+
+            judge = Judge(mine, golden).judge  # against what is right
+        judged = _judged(measured, judge, len(matches), work)
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
@@ -161,15 +166,6 @@ def _walked(record: Record) -> Iterator[Call]:
         yield record.calls[at]
 
 
-def _judge_of(mine: Record, golden: Record | None) -> Callable[[CallPair], Judgement]:
-    """With PyTorch, against what is right; without, against golden."""
-    if importlib.util.find_spec("torch") is None:
-        return judge_by_figures
-    from torchferry.accuracy.judge.judging import Judge
-
-    return Judge(mine, golden).judge
-
-
 def _called(
     mine: Record, golden: Record | None, matches: Iterable[CallMatch]
 ) -> Iterator[tuple[Call | None, Call | None, str]]:
@@ -202,7 +198,6 @@ def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], 
 
 
 def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> Iterator[CallPair]:
-
     def difference(ours: TensorRecord, theirs: TensorRecord) -> PairDifference:
         both = with_statistics(mine, ours), with_statistics(golden, theirs)
         return PairDifference(*both, None, reason=_STATISTICS)

@@ -277,7 +277,10 @@ class Programs:
         return replace(pair, judgement=replace(judgement, verdict=Verdict.INHERITED, why=why))
 
     def _judgement(self, pair: CallPair, mine: Call, golden: Call) -> Judgement:
-        judgement, given = pair.judgement, self._given(pair)
+        known = [each for each in map(_distance, pair.inputs) if each is not None]
+        # how far the inputs are apart; None: there are none, or nothing is known of some of them
+        is_known = known and len(known) >= sum(not is_scratch(each.mine) for each in pair.inputs)
+        judgement, given = pair.judgement, max(known) if is_known else None
         if mine.operator == golden.operator and not _have_equal_results(pair):
             found = different_arguments(mine, golden, is_complete=self._is_complete)
             if found:
@@ -285,13 +288,6 @@ class Programs:
         if given == 0.0 and len(pair.inputs) == len(mine.inputs) == len(golden.inputs):
             return _of_equal_inputs(judgement, pair, mine)
         return judgement
-
-    def _given(self, pair: CallPair) -> float | None:
-        """How far the inputs are apart; None: there are none, or nothing is known of them."""
-        known = [each for each in map(_distance, pair.inputs) if each is not None]
-        if not known or len(known) < sum(not is_scratch(each.mine) for each in pair.inputs):
-            return None
-        return max(known)
 
     def _keep_distances(self, pair: CallPair, mine: Call) -> None:
         reads = base_name(mine.operator) in _READING

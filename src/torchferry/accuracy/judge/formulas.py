@@ -251,6 +251,11 @@ def _updated_scale(given: Arguments) -> Any:
     return scale
 
 
+_BATCH_NORMS = ("aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::_batch_norm_with_update")
+_CONVOLUTIONS = (
+    "aten::cudnn_convolution", "aten::miopen_convolution", "aten::miopen_depthwise_convolution", "aten::mkldnn_convolution",
+    "aten::convolution_overrideable", "aten::_conv_depthwise2d", "aten::conv_depthwise3d",
+)  # fmt: skip
 _FORMULAS: dict[str, Formula] = {
     **dict.fromkeys(_ATTENTION, _forward),
     **dict.fromkeys((f"{name}_backward" for name in _ATTENTION), _backward),
@@ -261,18 +266,10 @@ _FORMULAS: dict[str, Formula] = {
     "aten::_cudnn_rnn_backward": _network_backward,
     "aten::mkldnn_rnn_layer": _one_layer,
     "aten::mkldnn_rnn_layer_backward": _one_layer_backward,
-    "aten::cudnn_batch_norm": _batch_norm,
-    "aten::miopen_batch_norm": _batch_norm,
-    "aten::_batch_norm_with_update": _batch_norm,
+    **dict.fromkeys(_BATCH_NORMS, _batch_norm),
     "aten::cudnn_batch_norm_backward": _batch_norm_backward,
     "aten::miopen_batch_norm_backward": _batch_norm_backward,
-    "aten::cudnn_convolution": _convolution,
-    "aten::miopen_convolution": _convolution,
-    "aten::miopen_depthwise_convolution": _convolution,
-    "aten::mkldnn_convolution": _convolution,
-    "aten::convolution_overrideable": _convolution,
-    "aten::_conv_depthwise2d": _convolution,
-    "aten::conv_depthwise3d": _convolution,
+    **dict.fromkeys(_CONVOLUTIONS, _convolution),
     "aten::cudnn_convolution_transpose": lambda given: _convolution({**given, "transposed": True}),
     "aten::miopen_convolution_transpose": lambda given: _convolution({**given, "transposed": True}),
     "aten::convolution_backward_overrideable": _convolution_backward,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -112,12 +113,23 @@ _RoleOf = Callable[[torch.Tensor], str]
 def save_call(path: Path, header: RecordHeader, call: CheckedCall, role_of: _RoleOf) -> None:
     """Inputs as they were before the call, outputs as they are."""
     writer = RecordWriter(path, header)
+    layouts, reader, numbers = Layouts(host_devices()), MemoryReader(), itertools.count(1)
+
+    def record(name: str, tensor: torch.Tensor, is_as_it_was: bool) -> TensorRecord:
+        layout, number = layouts.of_any(tensor), next(numbers)
+        unread = layout.unread or ("" if is_as_it_was else OVERWRITTEN)
+        found = layout.record(name, role_of(tensor), unread)
+        if unread:
+            return found
+        return replace(
+            found, content=number, offset=writer.append_memory(reader.address(tensor, layout), layout.nbytes)
+        )
+
     try:
         with unobserved():
-            tensors = _Tensors(writer, role_of)
             readable = {name for name, _ in call.read_inputs()}
-            inputs = [tensors.record(name, tensor, name in readable) for name, tensor in call.inputs]
-            outputs = [tensors.record(name, tensor, True) for name, tensor in call.outputs]
+            inputs = [record(name, tensor, name in readable) for name, tensor in call.inputs]
+            outputs = [record(name, tensor, True) for name, tensor in call.outputs]
         numbering = Numbering()
         arguments = tuple((name, numbering.value(value)) for name, value in call.arguments)
         refs = tuple(TensorRef(place) for place in range(call.answered))  # then comes what else it wrote to
@@ -129,25 +141,6 @@ def save_call(path: Path, header: RecordHeader, call: CheckedCall, role_of: _Rol
         writer.write(made)
     finally:
         writer.close()
-
-
-class _Tensors:
-    def __init__(self, writer: RecordWriter, role_of: _RoleOf) -> None:
-        self._writer = writer
-        self._role_of = role_of
-        self._layouts = Layouts(host_devices())
-        self._reader = MemoryReader()
-        self._contents = 0
-
-    def record(self, name: str, tensor: torch.Tensor, is_as_it_was: bool) -> TensorRecord:
-        layout = self._layouts.of_any(tensor)
-        unread = layout.unread or ("" if is_as_it_was else OVERWRITTEN)
-        offset = None
-        if not unread:
-            offset = self._writer.append_memory(self._reader.address(tensor, layout), layout.nbytes)
-        self._contents += 1
-        found = layout.record(name, self._role_of(tensor), unread)
-        return replace(found, content=0 if unread else self._contents, offset=offset)
 
 
 _FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever

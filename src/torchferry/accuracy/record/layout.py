@@ -302,11 +302,8 @@ class KnownStorage:
     def keep(self, tensor: torch.Tensor, layout: TensorLayout, number: int) -> Content:
         """From now on the tensor's memory is known under this number."""
         start = tensor.data_ptr()
-        try:
-            version = tensor._version
-        except RuntimeError:
-            version = _NO_VERSION
-        content = self.contents[(start, layout.region)] = Content(number, start, layout, version)
+        content = Content(number, start, layout, version_of(tensor))
+        self.contents[(start, layout.region)] = content
         return content
 
     def keep_offset(self, content: Content, offset: int) -> None:

@@ -75,9 +75,8 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         self._patches = Patches()
         self._is_on = False
         self._is_closed = False
-        self._is_at_work = (
-            True  # a mode can't be taken off the stacks of other threads: then it writes nothing more
-        )
+        # a mode can't be taken off the stacks of other threads: then it writes nothing more
+        self._is_at_work = True
         _recorders.add(self)
 
     @property

@@ -111,11 +111,6 @@ def process_title(process: ProcessSummary | None, number: int) -> Text:
     return words.PROCESS.format(number=number + 1) if rank is None else words.RANK.format(rank=rank)
 
 
-def several_processes(runs: Sequence[ProgramRun]) -> bool:
-    """Whether it must be said which process something is about."""
-    return any(len(run.processes) > 1 for run in runs)
-
-
 def _table(
     number: int, reference: ProcessSummary | None, migrated: ProcessSummary | None, count: int
 ) -> ProofSteps:

@@ -88,7 +88,10 @@ def _result(proof: Proof, result: VendorResult) -> str:
     name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
     said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
     operator = _operator(result.operator) if result.operator else ""
-    operator += _judgement(proof, result)
+    if result.judgement is not None:
+        commands = "\n".join(map(escaped, next_commands(proof.request, result)))
+        operator += "".join(both(sentence, "p") for sentence in sentences.judgement(result.judgement))
+        operator += f"{both(words.NEXT, 'p')}<pre>{commands}</pre>"
     steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))
     return (
         f'<section class="result {words.VERDICT[result.verdict].kind}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
@@ -103,14 +106,6 @@ def _operator(difference: OperatorDifference) -> str:
     heads += [words.ARGUMENTS, words.INPUTS, words.OUTPUTS]
     rows = [_call(name, call) for name, call in calls if call]
     return f'<div class="operator"><h3>{both(words.OPERATOR)}</h3>{said}{table(heads, rows) if rows else ""}</div>'
-
-
-def _judgement(proof: Proof, result: VendorResult) -> str:
-    if result.judgement is None:
-        return ""
-    said = "".join(both(sentence, "p") for sentence in sentences.judgement(result.judgement))
-    commands = "\n".join(map(escaped, next_commands(proof.request, result)))
-    return f"{said}{both(words.NEXT, 'p')}<pre>{commands}</pre>"
 
 
 def _call(name: Text, call: OperatorCall) -> str:
@@ -203,7 +198,8 @@ def charts(proof: Proof) -> list[Chart]:
     for number in range(max((len(run.processes) for run in runs), default=0)):
         processes = [run.processes[number] if number < len(run.processes) else None for run in runs]
         some = next(process for process in processes if process)
-        where = comparison.process_title(some, number) if comparison.several_processes(runs) else Text("", "")
+        has_several = any(len(run.processes) > 1 for run in runs)
+        where = comparison.process_title(some, number) if has_several else Text("", "")
         for optimizer in range(max(1, len(some.optimizers))):
             name = some.optimizers[optimizer] if len(some.optimizers) > 1 else ""
             which = _title(where, f"{optimizer} {sentences.shown(name)}" if name else "")
@@ -223,11 +219,8 @@ def charts(proof: Proof) -> list[Chart]:
 
 def run_name(run: ProgramRun) -> Text:
     """A vendor's name, or what the reference is."""
-    return (
-        words.REFERENCE
-        if run.name == REFERENCE
-        else Text(sentences.shown(run.name), sentences.shown(run.name))
-    )
+    name = sentences.shown(run.name)
+    return words.REFERENCE if run.name == REFERENCE else Text(name, name)
 
 
 def _title(one: Text, other: Text | str) -> Text:

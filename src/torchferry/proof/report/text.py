@@ -77,7 +77,9 @@ class _ProofText:
         for name, tail in self._logs.items():
             parts += ["", plain(f"{sentences.shown(name)}:", "bold"), plain(visible(tail))]
         for result in self._proof.results:
-            parts += self._steps(result)
+            for table in comparison.tables(self._proof, result):
+                title = " · ".join(filter(None, (sentences.shown(result.vendor), self._say(table.title))))
+                parts += ["", plain(title, "bold"), self._table(table, result)]
         return parts
 
     def _verdict(self, result: VendorResult) -> list[RenderableType]:
@@ -96,13 +98,6 @@ class _ProofText:
         if commands:
             lines.append(indented(self._words.plain(words.NEXT), 2))
         return lines + [whole_line(f"    {command}") for command in commands]
-
-    def _steps(self, result: VendorResult) -> list[RenderableType]:
-        parts: list[RenderableType] = []
-        for table in comparison.tables(self._proof, result):
-            title = " · ".join(filter(None, (sentences.shown(result.vendor), self._say(table.title))))
-            parts += ["", plain(title, "bold"), self._table(table, result)]
-        return parts
 
     def _table(self, steps: comparison.ProofSteps, result: VendorResult) -> Table:
         table = empty_table()
