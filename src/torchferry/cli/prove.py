@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the proof; 0 if it holds for every vendor, 1 if not."""
     from torchferry.building.build import silent
-    from torchferry.proof.prover import run_proof, unwatched
+    from torchferry.proof.prover import run_proof
     from torchferry.proof.report import REPORTS
     from torchferry.proof.runs import shown
 
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         show(REPORTS, proof, args)
 
     is_watched = sys.stderr.isatty() and not args.quiet
-    watch = partial(shown, stream=sys.stderr) if is_watched else unwatched
+    watch = partial(shown, stream=sys.stderr) if is_watched else None
     progress = silent if args.quiet else None
     language = options.language_of(args)
     earlier, proof = run_proof(_plan(args), args.output, language, watch, show_proof, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -318,19 +318,18 @@ def run_proof(
     _check_scripts(plan)
     if output:
         check_output(output)
-    build_devices(plan, progress)
+    # what the original on the CPU needs is the simulated device's library; a device that is not set up is said at once
+    for place in (*plan.places, plan.place_of(None)):
+        build_for(place, progress)
     with proof_folders(output) as folders:
-        runner = Runner(plan, folders.records, folders.kept, watch or unwatched)
+        runner = Runner(plan, folders.records, folders.kept, watch or (lambda *_: nullcontext()))
         proof = prove(plan.request, plan.vendors, runner)
-        write_reports(proof, folders.kept, language)
+        REPORTS.write(proof, folders.kept / _PROOF)
+        logs = log_tails(proof, folders.kept)
+        REPORTS.write(proof, folders.kept / "proof.html", Options(language, logs=logs))
         if on_end is not None:
             on_end(proof, folders.kept)
     return folders.earlier, proof
-
-
-def unwatched(name: str, folder: Path, steps: int | None) -> AbstractContextManager[None]:
-    """No progress of a run is shown."""
-    return nullcontext()
 
 
 def refuse_unprovable(vendor: Vendor, emulate: bool) -> None:
@@ -364,12 +363,6 @@ def _check_scripts(plan: ProofPlan) -> None:
     if plan.converted is not None:
         for vendor in plan.vendors:
             check_script(plan.converted.target.replace("{vendor}", vendor.name))
-
-
-def build_devices(plan: ProofPlan, progress: Progress | None = None) -> None:
-    """Compile what the places of all runs need; the original on the CPU needs the simulated device's library, too."""
-    for place in (*plan.places, plan.place_of(None)):  # a device that is not set up is said at once
-        build_for(place, progress)
 
 
 def check_output(folder: Path) -> None:
@@ -408,9 +401,3 @@ def proof_folders(output: Path | None) -> Iterator[ProofFolders]:
             proof = folders.kept / _PROOF
             proof.write_bytes(written.with_list(proof.read_bytes(), _PROOF, written.digests(folders.kept)))
             folders.earlier = aside.replace(folders.kept, place, lambda old: not written.foreign(old, _PROOF))
-
-
-def write_reports(proof: Proof, folder: Path, language: Language) -> None:
-    """Write proof.json and proof.html, which shows how the runs' logs end."""
-    REPORTS.write(proof, folder / _PROOF)
-    REPORTS.write(proof, folder / "proof.html", Options(language, logs=log_tails(proof, folder)))

@@ -30,6 +30,11 @@ def one_line(text: str) -> str:
     return _HIDDEN.sub(_escape, printable(text))
 
 
+def both_on_one_line(text: Text) -> Text:
+    """`one_line` of a text in both languages."""
+    return Text(one_line(text.en), one_line(text.zh))
+
+
 def visible(text: str) -> str:
     """The text with its lines and tabs, and every other invisible character written out."""
     return _HIDDEN_IN_LINES.sub(_escape, printable(text))

@@ -75,7 +75,10 @@ def network_differences(
 ) -> tuple[NetworkDifference, ...]:
     """Of each step: the last result inside the model, and the loss, before a GradScaler's factor."""
     scaling = scaling or Scaling()
-    model = main_model(pair.mine for pair in pairs if pair.mine is not None)
+    # the model in which most of the forward pass happens: a loss may be a module, too
+    calls = (pair.mine for pair in pairs if pair.mine is not None)
+    models = Counter(call.model for call in calls if call.phase == FORWARD and call.model)
+    model = models.most_common(1)[0][0] if models else ""
     found: dict[tuple[int, str], float] = {}
     ranks: dict[int, int] = {}
     for pair in pairs:
@@ -95,12 +98,6 @@ def network_differences(
             found[call.step, OUTPUT] = mean_abs
     keys = sorted(found, key=lambda key: (key[0], (OUTPUT, LOSS).index(key[1])))
     return tuple(NetworkDifference(what, step, found[step, what]) for step, what in keys)
-
-
-def main_model(calls: Iterable[Call]) -> str:
-    """The model in which most of the forward pass happens: a loss may be a module, too."""
-    counts = Counter(call.model for call in calls if call.phase == FORWARD and call.model)
-    return counts.most_common(1)[0][0] if counts else ""
 
 
 def _counts(call: Call) -> bool:

@@ -394,17 +394,15 @@ def _with_arguments(judgement: Judgement, found: Sequence[ArgumentDifference], r
     told += f" (+ {len(found) - _MOST_ARGUMENTS})" if len(several) > _MOST_ARGUMENTS else ""
     if judgement.verdict is Verdict.FAULT:  # the result is wrong from mine's own arguments
         return replace(judgement, why=_joined(judgement.why, _LISTED.format(arguments=told)))
-    is_certain = any(_is_unexplained(each, read) for each in found)
+    # whole numbers may be positions of what was read, and words decisions: no distance is too small for those
+    is_certain = any(
+        each.share > AMPLIFICATION * read if read and each.share < math.inf else not read for each in found
+    )
     if not is_certain and all(each.share <= AMPLIFICATION * min(read, _SMALL) for each in found):
         return judgement  # computed from what differs, and by as little
     verdict, said = (Verdict.PROGRAM, _LISTED) if is_certain else (Verdict.UNEXPLAINED, _MAYBE)
     why = said.format(arguments=told)
     return replace(judgement, verdict=verdict, sort=ErrorKind.ARGUMENTS, limit=None, why=why)
-
-
-def _is_unexplained(difference: ArgumentDifference, read: float) -> bool:
-    """Whole numbers may be positions of what was read, and words decisions: no distance is too small for those."""
-    return difference.share > AMPLIFICATION * read if read and difference.share < math.inf else not read
 
 
 def _of_equal_inputs(judgement: Judgement, pair: CallPair, mine: Call) -> Judgement:

@@ -169,19 +169,13 @@ def decoded_call(text: bytes | str) -> Call:
     made = json.loads(text)
     random = made.get("random")
     return Call(
-        made["number"],
-        made["operator"],
-        made["step"],
-        made["phase"],
-        made.get("model", ""),
-        made.get("module", ""),
-        made.get("place", ""),
-        made.get("node", ""),
-        tuple((name, decoded_value(value)) for name, value in made["arguments"]),
-        tuple(map(decoded_tensor, made["inputs"])),
-        tuple(map(decoded_tensor, made["outputs"])),
-        decoded_value(made["results"]),
-        RandomState(random["device"], random["offset"], random["nbytes"]) if random else None,
+        **{name: made[name] for name in ("number", "operator", "step", "phase")},
+        **{name: made[name] for name in ("model", "module", "place", "node") if name in made},
+        arguments=tuple((name, decoded_value(value)) for name, value in made["arguments"]),
+        inputs=tuple(map(decoded_tensor, made["inputs"])),
+        outputs=tuple(map(decoded_tensor, made["outputs"])),
+        results=decoded_value(made["results"]),
+        random=RandomState(random["device"], random["offset"], random["nbytes"]) if random else None,
     )
 
 

@@ -217,12 +217,6 @@ def group_pieces(links: Sequence[tuple[bytes, Address]]) -> list[bytes | Address
     return [_HEADER.pack(1, len(_group_start()) + len(links), 1, size), *pieces]
 
 
-def small_group(links: Sequence[tuple[bytes, int]]) -> bytes:
-    """A group that holds the names and addresses of its members in its header."""
-    pieces = group_pieces(links)
-    return b"".join(piece if isinstance(piece, bytes) else ADDRESS.pack(piece) for piece in pieces)
-
-
 def text_pieces(
     address: Address, length4: Address, length8: Address, type_number: int
 ) -> list[bytes | Address]:
@@ -363,7 +357,8 @@ def root(members: list[tuple[bytes, int]], header: RecordHeader, base: int) -> t
 def group(links: list[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
     """A group for this place in the file, and where its header will be."""
     if len(links) <= _SMALL:
-        return small_group(links), base
+        pieces = group_pieces(links)
+        return b"".join(each if isinstance(each, bytes) else ADDRESS.pack(each) for each in pieces), base
     names, tree = name_tree(links, base)
     return names + large_group(tree, base), base + len(names)
 

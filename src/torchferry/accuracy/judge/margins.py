@@ -203,8 +203,10 @@ def compare(
     if moved is not None and right.is_complex():
         moved = moved.unsqueeze(-1).expand(*moved.shape, 2)
     digits = digits_of(dtype)
-    if digits is None:
-        return _compare_whole_numbers(result, right)
+    if digits is None:  # every bit counts; double precision would not hold all of those of 64
+        wrong = int((result != right).sum())
+        errors = Errors(largest=math.inf if wrong else 0.0, relative=wrong / max(1, result.numel()))
+        return Compared(flat(result), flat(right), torch.zeros_like(flat(right)), errors)
     half = _half_unit(flat(right), dtype, digits.digits) * margins.rounding
     before = torch.zeros_like(half)
     if terms.addend is not None and digits.digits < digits.compute:
@@ -251,13 +253,6 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
     """In double precision, in one dimension; of complex numbers both parts, one after the other."""
     tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
     return tensor.to(torch.float64).reshape(-1)
-
-
-def _compare_whole_numbers(mine: torch.Tensor, right: torch.Tensor) -> Compared:
-    """Every bit counts; double precision would not hold all of those of 64."""
-    wrong = int((mine != right).sum())
-    errors = Errors(largest=math.inf if wrong else 0.0, relative=wrong / max(1, mine.numel()))
-    return Compared(flat(mine), flat(right), torch.zeros_like(flat(right)), errors)
 
 
 def _real(dtype: str) -> torch.dtype:

@@ -185,11 +185,6 @@ def _share(numbers: torch.Tensor, chance: float | torch.Tensor) -> Text | None:
     return _moments(values, chance, variance, variance * (1 - 3 * variance))
 
 
-def _heads(given: Arguments, results: list[torch.Tensor]) -> Text | None:
-    """The argument of bernoulli holds the chances unless there is one for all."""
-    return _share(results[0], given["self"] if given.get("p") is None else given["p"])
-
-
 def _dropped(given: Arguments, results: list[torch.Tensor]) -> Text | None:
     """The result is the input where the mask is set, over the chance to stay, exactly rounded."""
     chance = 0.0 if given.get("train") is False else given["p"]
@@ -261,7 +256,9 @@ _JUDGES: dict[str, Callable[[Arguments, list[torch.Tensor]], Text | None]] = {
     "aten::normal_": _normal, "aten::normal": _normal, "aten::randn": _normal, "aten::randn_like": _normal,
     "aten::normal_functional": _normal,
     "aten::randint": _whole, "aten::randint_like": _whole, "aten::random_": _whole, "aten::random": _whole,
-    "aten::randperm": _permuted, "aten::bernoulli": _heads,
+    "aten::randperm": _permuted,
+    # the argument holds the chances unless there is one for all
+    "aten::bernoulli": lambda given, results: _share(results[0], given["self" if given.get("p") is None else "p"]),
     "aten::bernoulli_": lambda given, results: _share(results[0], given.get("p", 0.5)),
     "aten::native_dropout": _dropped, "aten::_fused_dropout": _dropped, "aten::exponential_": _positive,
     "aten::exponential": _positive, "aten::cauchy_": _heavy, "aten::cauchy": _heavy,

@@ -160,8 +160,8 @@ def _lines(checked: Checked, vendor: str, case: str) -> Iterator[Text | str]:
 def _found(
     checked: Checked, findings: OverflowFindings, event: OverflowEvent, vendor: str, case: str
 ) -> Iterator[Text | str]:
-    verdict, place = headline(event), where(event.call)
-    yield Text(f"{verdict.en} ({place.en})", f"{verdict.zh}（{place.zh}）")
+    verdict, here = headline(event), where(event.call)
+    yield Text(f"{verdict.en} ({here.en})", f"{verdict.zh}（{here.zh}）")
     if findings.world > 1:
         yield _RANK.format(rank=findings.rank, world=findings.world)
     for figures in (*event.call.inputs[:_MOST_TENSORS], *event.call.outputs[:_MOST_TENSORS]):
@@ -172,7 +172,9 @@ def _found(
     if event.before:
         yield _BEFORE.format(count=len(event.before))
         for seen in event.before:
-            yield f"  {_call(seen)}"
+            place = " ".join(filter(None, (seen.phase, seen.module, seen.place)))
+            ranges = f"{_range_of(seen.inputs)} -> {_range_of(seen.outputs)}"
+            yield f"  #{seen.number} {seen.operator}  {place}  {ranges}"
     if event.record:
         yield _SAVED.format(file=os.path.relpath(event.record))
         if event.unsaved:
@@ -230,11 +232,6 @@ def where(call: CallFigures) -> Text:
     if call.place:
         parts.append(Text(call.place, call.place))
     return Text(", ".join(part.en for part in parts), "，".join(part.zh for part in parts))
-
-
-def _call(seen: CallFigures) -> str:
-    place = " ".join(filter(None, (seen.phase, seen.module, seen.place)))
-    return f"#{seen.number} {seen.operator}  {place}  {_range_of(seen.inputs)} -> {_range_of(seen.outputs)}"
 
 
 def _range_of(tensors: Sequence[TensorFigures]) -> str:

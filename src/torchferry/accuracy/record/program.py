@@ -167,7 +167,8 @@ def header_of(
 ) -> RecordHeader:
     """What a record of this process is of. Without settings, the program has asked for it itself."""
     if settings is None:
-        vendor = simulated_vendor()
+        now = simulated()
+        vendor = "" if now is None else now.vendor.name
         settings = RecordSettings("", program=" ".join(sys.argv), vendor=vendor, simulated=bool(vendor))
     device = settings.device or device_in_use()
     return RecordHeader(
@@ -188,9 +189,3 @@ def shares_randomness() -> bool:
     """Whether simulated devices draw from the CPU's generator."""
     now = simulated()
     return now is not None and now.settings.shared_randomness
-
-
-def simulated_vendor() -> str:
-    """Whose device is simulated here; "" if none is."""
-    now = simulated()
-    return "" if now is None else now.vendor.name

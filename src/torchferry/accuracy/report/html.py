@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from torchferry import units
 from torchferry.accuracy.compare.model import NetworkCurve, Numbered, RankComparison
 from torchferry.accuracy.judge.model import CallPair, PairDifference, Verdict
-from torchferry.accuracy.model import RecordHeader
+from torchferry.accuracy.model import Call, RecordHeader
 from torchferry.accuracy.report import sentences, words
 from torchferry.report.formats import Options
 from torchferry.report.html import (
@@ -139,8 +139,6 @@ def _row(
     call, judgement = sentences.call_of(pair), pair.judgement
     has_other = pair.mine and pair.golden and pair.golden.operator != call.operator
     golden = pair.golden.operator if pair.golden and has_other else ""
-    names = [f"rank {rank}"] if rank is not None else []
-    names += [each for each in (call.model, *sentences.path_in_model(call).split(".")) if each]
     return [
         call.number,
         texts(one_line(call.operator)),
@@ -149,7 +147,7 @@ def _row(
         list(map(_figure, judgement.errors)),
         call.step,
         texts(one_line(call.phase)),
-        texts(one_line("/".join(names))),
+        texts(one_line("/".join(_branch(call, rank)))),
         texts(sentences.module_of(call)),
         texts(one_line(call.place)),
         texts(sentences.picture(pair)),
@@ -162,6 +160,12 @@ def _row(
             if judgement.verdict in sentences.BAD or next(budget, None) is not None
         ],
     ]
+
+
+def _branch(call: Call, rank: int | None) -> list[str]:
+    """Where a call stands in the tree of modules: rank if there are several, model, path."""
+    names = [f"rank {rank}"] if rank is not None else []
+    return names + [each for each in (call.model, *sentences.path_in_model(call).split(".")) if each]
 
 
 def _tensor(difference: PairDifference, texts: Numbered) -> list[Any]:
@@ -239,13 +243,9 @@ def module_tree(comparisons: Sequence[RankComparison]) -> ModuleBranch:
         for pair in comparison.pairs:
             if pair.mine is None:
                 continue
-            names = [f"rank {comparison.mine.rank}"] if several else []
-            names += [pair.mine.model] if pair.mine.model else []
-            path = sentences.path_in_model(pair.mine)
-            names += path.split(".") if path else []
             node = root
             node.counts[pair.judgement.verdict] += 1
-            for name in names:
+            for name in _branch(pair.mine, comparison.mine.rank if several else None):
                 place = f"{node.path}/{name}" if node.path else name
                 node = node.children.setdefault(name, ModuleBranch(name, place))
                 node.counts[pair.judgement.verdict] += 1

@@ -14,7 +14,7 @@ from torchferry.accuracy.compare.statistics import growth
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
-from torchferry.report.safe import one_line
+from torchferry.report.safe import both_on_one_line, one_line
 from torchferry.text import Text
 
 BAD = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
@@ -46,7 +46,7 @@ def headline(comparison: RankComparison) -> Text:
 
 def _difference_of_programs(comparison: RankComparison, pair: CallPair) -> Text:
     judgement, operator = pair.judgement, one_line(call_of(pair).operator)
-    why = _one_line(judgement.why or words.VERDICT[judgement.verdict].meaning)
+    why = both_on_one_line(judgement.why or words.VERDICT[judgement.verdict].meaning)
     known = judgement.verdict is Verdict.PROGRAM
     if judgement.sort is ErrorKind.ARGUMENTS:
         said = words.ARGUMENTS_DIFFER if known else words.ARGUMENTS_UNEXPLAINED
@@ -97,7 +97,7 @@ def details(comparison: RankComparison) -> list[tuple[Text, Text]]:
     if pair.golden is not None and pair.mine is not None and pair.golden.operator != pair.mine.operator:
         matched = words.MATCHED_AS.format(operator=one_line(pair.golden.operator), how=words.HOW[pair.how])
         lines.append((words.HOW_COLUMN, matched))
-    return [(name, _one_line(text)) for name, text in lines if text.en]
+    return [(name, both_on_one_line(text)) for name, text in lines if text.en]
 
 
 def _other_differences(comparison: RankComparison) -> Iterator[Text]:
@@ -298,10 +298,6 @@ def _joined(parts: Iterable[Text], english: str, chinese: str) -> Text:
 
 def _plain(text: str) -> Text:
     return Text(text, text)
-
-
-def _one_line(text: Text) -> Text:
-    return Text(one_line(text.en), one_line(text.zh))
 
 
 def attention(comparison: RankComparison) -> list[CallPair]:

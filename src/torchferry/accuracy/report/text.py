@@ -97,7 +97,9 @@ class _RankRows:
         verdict = self._words.plain(words.VERDICT[judgement.verdict].name, _style(pair))
         if sort.en:
             verdict.append(f"\n{self._say(sort)}", "dim")
-        named = plain(_named(pair))
+        named = plain(one_line(call.operator))
+        if pair.mine and pair.golden and pair.mine.operator != pair.golden.operator:
+            named.append(f"\n= {one_line(pair.golden.operator)}")
         if count > 1:
             named.append(f"\n× {count}", "bold")
         return [
@@ -121,10 +123,3 @@ class _RankRows:
 
 def _style(pair: CallPair) -> str:
     return words.VERDICT[pair.judgement.verdict].style
-
-
-def _named(pair: CallPair) -> str:
-    """The operator; golden's too, where it has another name."""
-    if pair.mine and pair.golden and pair.mine.operator != pair.golden.operator:
-        return f"{one_line(pair.mine.operator)}\n= {one_line(pair.golden.operator)}"
-    return one_line(sentences.call_of(pair).operator)

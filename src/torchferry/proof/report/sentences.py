@@ -21,7 +21,7 @@ from torchferry.proof.model import (
 from torchferry.proof.recordings import last_words
 from torchferry.proof.report import words
 from torchferry.proof.report.comparison import all_runs
-from torchferry.report.safe import one_line, shortened
+from torchferry.report.safe import both_on_one_line, one_line, shortened
 from torchferry.text import Text
 
 MAX_NAME = 160
@@ -56,14 +56,14 @@ def scope(proof: Proof) -> Text | None:
 
 def explanations(result: VendorResult) -> list[Text]:
     """The sentences below a verdict: where the runs parted, the largest difference, why nothing was compared."""
-    said = [_visible(result.reason)] if result.reason else []
+    said = [both_on_one_line(result.reason)] if result.reason else []
     if result.parting:
         said.append(parting(result.parting))
     elif result.largest:
         said.append(_in_rank(result.largest, _sentence(words.LARGEST, result.largest)))
     if result.verdict is ProofVerdict.CRASHED and result.run and result.run.exit_code:
         said.append(words.EXIT_CODE.format(code=result.run.exit_code))
-    return said + [_visible(note) for note in result.notes]
+    return said + [both_on_one_line(note) for note in result.notes]
 
 
 def parting(difference: RunDifference) -> Text:
@@ -169,10 +169,6 @@ def _kind(facts: TensorFacts) -> str:
 
 def _arguments(made: OperatorCall | None) -> str:
     return shown(made.arguments) if made else ""
-
-
-def _visible(text: Text) -> Text:
-    return Text(one_line(text.en), one_line(text.zh))
 
 
 # The last words of runs that failed, for the reports.
