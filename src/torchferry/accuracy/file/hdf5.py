@@ -181,13 +181,11 @@ def small_dataset(
     )
 
 
-def chunked_dataset(
-    kind: bytes, rows: int, rows_a_chunk: int, row_size: int, tree: int, attributes: Sequence[bytes] = ()
-) -> bytes:
+def chunked_dataset(kind: bytes, rows: int, rows_a_chunk: int, row_size: int, tree: int) -> bytes:
     """A dataset of one dimension whose chunks are found by a tree."""
     layout = struct.pack("<BBBQII", 3, 2, 2, tree, rows_a_chunk, row_size)
     messages = [message(_DATATYPE, kind, _CONSTANT), message(_DATASPACE, dataspace((rows,)))]
-    return header([*messages, message(_LAYOUT, layout), *attributes])
+    return header([*messages, message(_LAYOUT, layout)])
 
 
 @cache

@@ -59,13 +59,11 @@ def pieces(mine: Array, golden: Array, mine_dtype: str, golden_dtype: str) -> It
 
 
 class Measuring:
-    """What is done with the pieces of two tensors. `limit`: how far off an element may be before it is called wrong,
-    relative to the larger of its golden value and the root mean square of all."""
+    """What is done with the pieces of two tensors."""
 
-    def __init__(self, mine_dtype: str, golden_dtype: str, limit: float | None = None) -> None:
+    def __init__(self, mine_dtype: str, golden_dtype: str) -> None:
         self._numbers = NUMBERS[mine_dtype], NUMBERS[golden_dtype]
-        default = ROUNDING.get(COMPONENTS.get(golden_dtype, golden_dtype), 0.0)
-        self._limit = default if limit is None else limit
+        self._limit = ROUNDING.get(COMPONENTS.get(golden_dtype, golden_dtype), 0.0)
 
     def sums(self, both: Pieces) -> Sums:
         """The sums over all pieces, in their order."""

@@ -139,6 +139,8 @@ def _run(compiler: tuple[str, ...], *arguments: str) -> None:
 #
 # Complex numbers are taken as pairs of real ones: `count` is then twice the number of elements.
 
+CHECKSUM_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_WORD = (1 << 64) - 1
 SHORT = 1 << 14  # elements that are done before another thread of Python could have started
 
 Kernel = Callable[[int, int, int, int], object]  # address, number of the dtype, count, row
@@ -158,6 +160,14 @@ def statistics_of(address: int, dtype: str, count: int) -> Statistics:
     row = ctypes.create_string_buffer(ROW.size)
     statistics_into(address, dtype, count, ctypes.addressof(row))
     return decode(row)
+
+
+def mixed_checksum(products: int, words: int, nbytes: int) -> int:
+    """The checksum of so many bytes, of the two sums over their words, as csrc/statistics.cpp mixes it."""
+    products, words = products & _WORD, words & _WORD
+    mixed = ((products ^ products >> 29) * _FIRST + words * _SECOND + nbytes * CHECKSUM_STEP) & _WORD
+    mixed = ((mixed ^ mixed >> 30) * _FIRST) & _WORD
+    return mixed ^ mixed >> 31
 
 
 def decode(row: Buffer) -> Statistics:

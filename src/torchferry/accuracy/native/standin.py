@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.accuracy.model import Metrics
-from torchferry.accuracy.native.library import COMPONENTS, DTYPES
+from torchferry.accuracy.native.library import CHECKSUM_STEP, COMPONENTS, DTYPES, mixed_checksum
 
 # Sums over pairs of elements, as both implementations gather them, and the figures that follow from
 # them.
@@ -200,8 +200,6 @@ def _ldexp(value: float, exponent: int) -> float:
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 14
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_WORD = (1 << 64) - 1
 # How the elements of a dtype lie in memory; those that numpy does not know lie as integers.
 _LYING: dict[str, Any] = {
     "bool": np.uint8, "bfloat16": np.uint16, "float8_e4m3fn": np.uint8, "float8_e5m2": np.uint8,
@@ -297,13 +295,10 @@ def checksum(raw: Array) -> int:
                 piece = np.concatenate([piece, np.zeros(-piece.size % 8, np.uint8)])
             block = np.frombuffer(piece.tobytes(), np.uint64)
             places = np.arange(start // 8 + 1, start // 8 + 1 + block.size, dtype=np.uint64)
-            keyed = block ^ (places * np.uint64(_STEP))
+            keyed = block ^ (places * np.uint64(CHECKSUM_STEP))
             products += int(((keyed & np.uint64(0xFFFFFFFF)) * (keyed >> np.uint64(32))).sum(dtype=np.uint64))
             words += int(block.sum(dtype=np.uint64))
-    products, words = products & _WORD, words & _WORD
-    mixed = ((products ^ products >> 29) * _FIRST + words * _SECOND + raw.size * _STEP) & _WORD
-    mixed = ((mixed ^ mixed >> 30) * _FIRST) & _WORD
-    return mixed ^ mixed >> 31
+    return mixed_checksum(products, words, raw.size)
 
 
 def _scaled(values: Array) -> tuple[Array, int]:

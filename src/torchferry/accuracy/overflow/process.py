@@ -42,9 +42,9 @@ _FAKE = "FakeTensor"  # it computes with shapes alone
 class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
     """Hands every call to a check."""
 
-    def __init__(self, check: OverflowCheck, step: int = 1) -> None:
+    def __init__(self, check: OverflowCheck) -> None:
         super().__init__()
-        self.step = step
+        self.step = 1
         self.notes: set[str] = set()
         self._check = check
         self._plans: dict[Any, OperatorPlan | None] = {}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torchferry.accuracy.model import ROW
+from torchferry.accuracy.native.library import CHECKSUM_STEP, mixed_checksum
 from torchferry.accuracy.record.layout import TensorLayout, flat, pieces, synchronize
 from torchferry.observe.modes import unobserved
 from torchferry.readiness.cases.model import contiguous
@@ -21,7 +22,7 @@ from torchferry.readiness.cases.model import contiguous
 # Figures of many pieces of memory at once, one to a row, by operators that every device has.
 
 _HALF = 0xFFFFFFFF
-_SIGNED_STEP = 0x9E3779B97F4A7C15 - (1 << 64)  # as in csrc/statistics.cpp
+_SIGNED_STEP = CHECKSUM_STEP - (1 << 64)
 
 
 def row_figures(
@@ -35,10 +36,8 @@ def row_figures(
     """
     numbers = torch.view_as_real(elements).flatten(1) if elements.is_complex() else elements
     size = numbers.element_size()
-    if numbers.dtype not in (
-        torch.float32,
-        torch.float64,
-    ):  # a type that holds these, and that operators take
+    # a type that holds these, and that operators take
+    if numbers.dtype not in (torch.float32, torch.float64):
         is_small = numbers.is_floating_point() or size == 1
         numbers = numbers.float() if is_small else numbers.double()
     is_filled = torch.arange(numbers.shape[1], device=numbers.device) < (lengths // size)[:, None]
@@ -68,9 +67,6 @@ def _checksums(
 _STAGING = 1 << 24  # bytes of one place; there is one for each dtype
 _SMALL_ROW, _LARGE_ROW = 1 << 10, 1 << 16  # bytes: little is left empty, and few rows are fetched
 _BLOCK = 1 << 22  # elements that are looked at together: intermediate results take several times as much
-_MASK = (1 << 64) - 1
-# as in csrc/statistics.cpp
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class DeviceStatistics:
@@ -213,12 +209,9 @@ def _packed(tensor: _Tensor, counts: list[list[int]], floats: list[list[float]])
         finite, nans, zeros, products, words = (sum(column) for column in zip(*counts, strict=True))
         lows, highs, totals, all_squares = zip(*floats, strict=True)
         least, greatest, total, squares = min(lows), max(highs), sum(totals), sum(all_squares)
+    extremes = (0.0, 0.0, 0.0, 0.0)
     if finite:
         extremes = (least, greatest, total / finite, math.sqrt(squares / finite))
-    else:
-        extremes = (0.0, 0.0, 0.0, 0.0)
-    products, words = products & _MASK, words & _MASK
-    mixed = ((products ^ products >> 29) * _FIRST + words * _SECOND + tensor.nbytes * _STEP) & _MASK
-    mixed = ((mixed ^ mixed >> 30) * _FIRST) & _MASK
     infinities = tensor.numbers - finite - nans
-    return ROW.pack(tensor.numbers, nans, infinities, zeros, *extremes, mixed ^ mixed >> 31)
+    checksum = mixed_checksum(products, words, tensor.nbytes)
+    return ROW.pack(tensor.numbers, nans, infinities, zeros, *extremes, checksum)

@@ -161,14 +161,13 @@ class StepRows:
             records.append(layout.record(f"output/{name}", role))
         self._calls.append((where, (), records, contents))
 
-    def add_number(self, where: Where, value: float, name: str = "value") -> None:
+    def add_number(self, where: Where, value: float) -> None:
         """Add a call with a number as its result."""
         is_nan, is_infinite = math.isnan(value), math.isinf(value)
         shown = 0.0 if is_nan or is_infinite else value
         figures = (shown, shown, shown, abs(shown))
-        self.add_statistics(
-            where, name, Statistics(1, is_nan, is_infinite, value == 0, *figures, checksum=_bits(value))
-        )
+        found = Statistics(1, is_nan, is_infinite, value == 0, *figures, checksum=_bits(value))
+        self.add_statistics(where, "value", found)
 
     def add_statistics(self, where: Where, name: str, statistics: Statistics) -> None:
         """Add a call whose result is known by its figures alone."""
