@@ -6,7 +6,6 @@ import os
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from torchferry.errors import RunError
@@ -73,9 +72,7 @@ class Dumper:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.enabled:
             Dumper._is_one_at_work = False
             self._stack.close()

@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from torchferry.accuracy.file.call_json import decoded_call, decoded_header, encoded_header
@@ -82,9 +81,7 @@ class Record(ABC):
     def __enter__(self) -> Record:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @abstractmethod

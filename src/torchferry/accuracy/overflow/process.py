@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -274,9 +273,7 @@ class CheckedBlock:
         self._mode.switch_on()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._mode.switch_off()
         unwatch_scalers(self._check.scaled)
         self._check.leave()

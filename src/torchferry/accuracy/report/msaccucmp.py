@@ -191,10 +191,10 @@ class _Sums:
         relative = np.where(np.abs(golden) > _EPSILON, np.abs(mine / golden - 1), 0)
         self.count += mine.size
         self.absolute += float(errors.sum())
-        self.max_abs = _largest(self.max_abs, float(errors.max()))
+        self.max_abs = float(np.maximum(self.max_abs, errors.max()))  # nan if one is
         self.squares += float((errors**2).sum())
         self.relative += float(relative.sum())
-        self.max_relative = _largest(self.max_relative, float(relative.max()))
+        self.max_relative = float(np.maximum(self.max_relative, relative.max()))
         self.products += float(mine @ golden)
         self.mine_squares += float(mine @ mine)
         self.golden_squares += float(golden @ golden)
@@ -205,12 +205,7 @@ class _Sums:
 
 
 def _range(known: tuple[float, float], values: Array) -> tuple[float, float]:
-    return -_largest(-known[0], -float(values.min())), _largest(known[1], float(values.max()))
-
-
-def _largest(one: float, other: float) -> float:
-    """As numpy has it: nan if one is."""
-    return math.nan if math.isnan(one) or math.isnan(other) else max(one, other)
+    return float(np.minimum(known[0], values.min())), float(np.maximum(known[1], values.max()))
 
 
 def _cosine(sums: _Sums, is_scalar: bool, paths: Sequence[str]) -> tuple[str, list[str]]:
