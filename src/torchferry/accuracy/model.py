@@ -19,6 +19,7 @@ from torchferry.units import ITEM_SIZES
 _NOT_RECORDED = {"float8_e8m0fnu", "qint8", "quint8", "qint32"}
 SIZES = {dtype: size for dtype, size in ITEM_SIZES.items() if dtype not in _NOT_RECORDED}
 INPUT, OUTPUT = "input", "output"
+Slices = tuple[slice, ...]  # a part of a tensor
 Item = TypeVar("Item")
 
 

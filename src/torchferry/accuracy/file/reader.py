@@ -40,6 +40,7 @@ from torchferry.accuracy.model import (
     LazySequence,
     RandomState,
     RecordHeader,
+    Slices,
     TensorRecord,
     group_name,
 )
@@ -113,9 +114,7 @@ class Record(ABC):
 
         return as_tensor(self.raw(tensor), tensor)
 
-    def part(
-        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def part(self, tensor: TensorRecord, where: Slices, rows: torch.Tensor | None = None) -> torch.Tensor:
         """What lies there, of some rows only; contiguous, and the rest is not read."""
         from torchferry.accuracy.file.contents import as_contiguous, shaped
 

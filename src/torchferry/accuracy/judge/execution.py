@@ -11,7 +11,7 @@ import torch
 
 from torchferry.accuracy.judge.formulas import formula_of
 from torchferry.accuracy.judge.model import CannotExecuteError
-from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
+from torchferry.accuracy.model import Call, Slices, TensorRecord, TensorRef, Value
 from torchferry.observe import operators as observed
 from torchferry.observe.operators import find_overload
 from torchferry.operators.names import without_overload
@@ -34,9 +34,7 @@ class TensorSource(Protocol):
         """On the CPU, with its own shape and strides; may be written to."""
         ...
 
-    def part(
-        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def part(self, tensor: TensorRecord, where: Slices, rows: torch.Tensor | None = None) -> torch.Tensor:
         """What lies there, of some rows only; without reading the rest."""
         ...
 

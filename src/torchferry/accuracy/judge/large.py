@@ -21,7 +21,7 @@ from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judge
 from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, Ranges, items_of
 from torchferry.accuracy.judge.references import Reference, attempt, results_if_any
 from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
-from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.accuracy.model import Call, Slices, TensorRecord
 from torchferry.operators.names import without_overload
 from torchferry.text import Text
 
@@ -117,7 +117,7 @@ def judge_flag(mine: Call, source: TensorSource, normal: Verdict) -> Judgement |
     return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
-def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+def _blocks(shape: tuple[int, ...]) -> Iterator[Slices]:
     place, inner = len(shape), 1
     while place > 0 and inner * shape[place - 1] <= pieces.BLOCK:
         place -= 1

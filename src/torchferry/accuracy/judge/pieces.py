@@ -11,7 +11,7 @@ import torch
 
 from torchferry.accuracy.judge.divisions import DividedAxis, Division
 from torchferry.accuracy.judge.execution import TensorSource
-from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
+from torchferry.accuracy.model import Call, Slices, TensorRecord, TensorRef, Value
 
 LARGE = 1 << 20  # elements of all tensors of a call; smaller ones are judged as a whole
 BLOCK = 1 << 21  # of a part that is computed in its own precision
@@ -112,7 +112,7 @@ class CallPart:
 
     def __init__(self, whole: Call, source: TensorSource, division: Division, ranges: Ranges) -> None:
         self._source, self._whole, self._division = source, whole, division
-        self._slices: dict[str, tuple[TensorRecord, tuple[slice, ...]]] = {}
+        self._slices: dict[str, tuple[TensorRecord, Slices]] = {}
         self._rows: torch.Tensor | None = None  # of a table, that the part reads
         self._places = torch.empty(0)  # in those rows
         self.ranges = ranges
@@ -150,7 +150,7 @@ class CallPart:
                     found[name] = (*value[:item], stop - start, *value[item + 1 :])
         return found
 
-    def place(self, output: int) -> tuple[slice, ...]:
+    def place(self, output: int) -> Slices:
         """Where an output of the part lies in that of the whole."""
         return self._slices[self._whole.outputs[output].name][1]
 
@@ -164,9 +164,7 @@ class CallPart:
             return self._places.to(getattr(torch, tensor.dtype))
         return self._source.part(record, slices, self._rows if tensor.name == table else None)
 
-    def part(
-        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def part(self, tensor: TensorRecord, where: Slices, rows: torch.Tensor | None = None) -> torch.Tensor:
         """A copy of what lies there in the part, of some rows only."""
         found = self.tensor(tensor)
         chosen: torch.Tensor = (found if rows is None else found.index_select(0, rows))[where]
@@ -217,9 +215,7 @@ class Item:
         """The tensor of the whole call that this one is."""
         return self._source.tensor(self._records[tensor.name])
 
-    def part(
-        self, tensor: TensorRecord, where: tuple[slice, ...], rows: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def part(self, tensor: TensorRecord, where: Slices, rows: torch.Tensor | None = None) -> torch.Tensor:
         """A part of the tensor of the whole call that this one is."""
         return self._source.part(self._records[tensor.name], where, rows)
 
