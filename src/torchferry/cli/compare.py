@@ -87,7 +87,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _records(args: argparse.Namespace) -> tuple[Path, Path | None]:
-    """By their places, or by -m and -g."""
     places = [each for each in (args.mine, args.golden) if each is not None]
     mine = args.named_mine if args.named_mine is not None else next(iter(places), None)
     rest = places if args.named_mine is not None else places[1:]

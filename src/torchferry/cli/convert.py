@@ -135,7 +135,6 @@ def project_diff(outcome: ProjectOutcome) -> bytes:
 def _show(
     args: argparse.Namespace, outcome: ProjectOutcome, plan: Plan, diff: bytes, is_single: bool
 ) -> None:
-    """The report or the diff; where the copy is, and what to do with it."""
     with reader_may_leave():
         if args.diff:
             sys.stdout.buffer.write(diff)

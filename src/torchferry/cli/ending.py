@@ -42,8 +42,6 @@ def stoppable() -> Iterator[None]:
 
 
 class _Asking:
-    """Signals that ask this process to end."""
-
     def __init__(self) -> None:
         self._process = os.getpid()
         self._first = math.inf

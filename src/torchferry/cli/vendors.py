@@ -249,7 +249,6 @@ def _rows(limit: Sparse | Saturation, language: Language) -> list[tuple[str, str
 
 
 def _facts_of(card: Card) -> Iterator[str]:
-    """What is known of a card, in the words of vendor.toml."""
     if card.memory:
         yield card.memory
     if card.count:

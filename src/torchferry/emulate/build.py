@@ -78,8 +78,6 @@ def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]
 
 
 class _Headers:
-    """The headers that a plugin carries."""
-
     def __init__(self, toolkit: Toolkit, plugin: Path, module: str) -> None:
         self.folders = [plugin / name for name in toolkit.headers]
         missing = [folder for folder in self.folders if not folder.is_dir()]

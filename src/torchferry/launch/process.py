@@ -113,7 +113,13 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
 def _put_to_work(role: Role) -> None:
     device = role.sim or role.emulate
     if device is not None:
-        _activate(device)
+        if isinstance(device, SimSettings):
+            activation, summary = "torchferry.sim.activation", "torchferry.sim.summary"
+        else:
+            activation, summary = "torchferry.emulate.activation", "torchferry.emulate.activation"
+        importlib.import_module(activation).activate_settings(device)
+        if device.summary_folder:
+            importlib.import_module(summary).report_at_exit(Path(device.summary_folder))
     if role.layer is not None:
         _lay_over(role)
     elif device is not None:
@@ -132,16 +138,6 @@ def _nothing_collected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _activate(settings: SimSettings | EmulationSettings) -> None:
-    if isinstance(settings, SimSettings):
-        activation, summary = "torchferry.sim.activation", "torchferry.sim.summary"
-    else:
-        activation, summary = "torchferry.emulate.activation", "torchferry.emulate.activation"
-    importlib.import_module(activation).activate_settings(settings)
-    if settings.summary_folder:
-        importlib.import_module(summary).report_at_exit(Path(settings.summary_folder))
 
 
 def _lay_over(role: Role) -> None:

@@ -70,7 +70,6 @@ def _of_backend(
 
 
 def _meshes(target: LayerTarget) -> Iterator[Change]:
-    """Device meshes are made for a device type, in two ways."""
     mesh = getattr(dist, "device_mesh", None)
     if mesh is None or not hasattr(mesh, "init_device_mesh"):
         return

@@ -161,7 +161,13 @@ def write_entries(folder: Path) -> list[Path]:
         target.write_text(_TableWriter(table, interfaces, limits, builtins, helpers).source(tree), "utf-8")
         written.append(target)
     native = folder / "entries_native.cpp"
-    native.write_text(_native_entries(interfaces, limits), "utf-8")
+    names = _names_in_cpp()
+    lacking = [name for name in names if name not in interfaces]
+    if lacking:
+        raise BuildError(f"interfaces.tsv lacks {', '.join(lacking)}")
+    declared = [f"void compute_{name}(Arguments& a);\n" for name in names]
+    entries = [_entry(name, interfaces[name], limits.get(name, ()), f"compute_{name}") for name in names]
+    native.write_text("".join([_HEAD, *declared, *entries]), "utf-8")
     return [*written, native]
 
 
@@ -196,16 +202,6 @@ def _definitions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 
 def _is_function(definition: ast.FunctionDef) -> bool:
     return definition.name.startswith("acl")
-
-
-def _native_entries(interfaces: Mapping[str, Interface], limits: Mapping[str, Limits]) -> str:
-    names = _names_in_cpp()
-    lacking = [name for name in names if name not in interfaces]
-    if lacking:
-        raise BuildError(f"interfaces.tsv lacks {', '.join(lacking)}")
-    declared = [f"void compute_{name}(Arguments& a);\n" for name in names]
-    entries = [_entry(name, interfaces[name], limits.get(name, ()), f"compute_{name}") for name in names]
-    return "".join([_HEAD, *declared, *entries])
 
 
 def _entry(name: str, interface: Interface, limits: Limits, compute: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from torchferry import __version__
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, RuleCount, in_order, summarize
+from torchferry.report.findings.summary import WORST_FIRST, in_order, summarize
 from torchferry.report.formats import Options
 from torchferry.report.html import asset, embed, enclosed, escaped, fill, head
 from torchferry.report.json import picked
@@ -61,7 +61,15 @@ def page_data(report: Report, options: Options) -> dict[str, Any]:
             *("sites", "automatic", "percent", "todo", "unsupported", "unknown", "by_kind"),
             *("files_seen", "files_changed", "files_failed"),
         ),
-        "rules": [_rule(rule, options) for rule in summary.by_rule],
+        "rules": [
+            {
+                "id": visible(rule.rule),
+                "about": options.rule_docs.get(rule.rule),
+                "example": [visible(rule.example.before), visible(rule.example.after)],
+                "counts": [rule.counts.get(kind, 0) for kind in WORST_FIRST],
+            }
+            for rule in summary.by_rule
+        ],
         "messages": [[visible(message.en), visible(message.zh)] for message in messages],
         "files": [_file(record) for record in files],
         "findings": [
@@ -91,15 +99,6 @@ def _all_files(report: Report) -> list[FileRecord]:
     for finding in report.findings:
         known.setdefault(finding.path, FileRecord(finding.path, FileStatus.UNCHANGED))
     return [known[path] for path in sorted(known)]
-
-
-def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
-    return {
-        "id": visible(rule.rule),
-        "about": options.rule_docs.get(rule.rule),
-        "example": [visible(rule.example.before), visible(rule.example.after)],
-        "counts": [rule.counts.get(kind, 0) for kind in WORST_FIRST],
-    }
 
 
 def _file(record: FileRecord) -> list[Any]:

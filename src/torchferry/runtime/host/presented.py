@@ -174,8 +174,6 @@ class _Moving(threading.local):
 
 
 class _Where:
-    """Where tensors are, and how they get elsewhere."""
-
     def __init__(self, placement: Placement, target: LayerTarget) -> None:
         self._placement = placement
         self._current: Callable[[], int] = target.module.current_device

@@ -209,5 +209,4 @@ class FusedLAMBAMP(FusedLAMB):
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    """A tensor in at least single precision."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor

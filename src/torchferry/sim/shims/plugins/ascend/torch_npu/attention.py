@@ -38,8 +38,6 @@ def npu_apply_rotary_pos_emb(
 
 @dataclass(frozen=True)
 class _Rule:
-    """How scores become weights."""
-
     pse: Tensor | None
     atten_mask: Tensor | None
     scale: float
