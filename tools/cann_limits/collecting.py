@@ -34,6 +34,10 @@ class Read:
             self.checked.update(dict.fromkeys(found, of_source))
 
 
+# Arguments that their documents call reserved, null or without elements: the plugin hands a tensor of any dtype over.
+_RESERVED = {("aclnnQuantMatmulV5", "yOffset")}
+
+
 def limits(read: Read, interfaces: Mapping[str, Interface], counts: Counter[str]) -> Limits:
     """Function -> limits of its arguments, for those that have any."""
     found = {}
@@ -53,7 +57,8 @@ def _of_function(
     stated = _by_argument(described[0], interface)
     checked = read.checked.get(function)
     for argument in interface:
-        if argument.kind in _TENSORS and argument.name in stated:
+        is_reserved = (function, argument.name) in _RESERVED
+        if argument.kind in _TENSORS and argument.name in stated and not is_reserved:
             limit = _limit(argument.name, stated[argument.name], checked, counts)
             if limit.dtypes or limit.dims:
                 yield limit
