@@ -67,7 +67,7 @@ def short_number(value: float | None) -> str:
 
 
 def signal_name(number: int) -> str:
-    """SIGSEGV of 11."""
+    """The name of a signal: SIGSEGV of 11."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -27,7 +27,7 @@ _SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
 
 
 class Stage(Enum):
-    """What is going on."""
+    """The stage that a build has reached."""
 
     WAITING = "another process compiles"
     COMPILING = "compiling"
@@ -71,7 +71,7 @@ class ProgressLine:
 
 
 def silent(state: BuildState) -> None:
-    """Show nothing."""
+    """Progress of a build that is not shown."""
 
 
 _MOST_PROCESSES = 2

@@ -117,7 +117,7 @@ def _dtype(node: object) -> str:
 
 
 def number(arguments: tuple[Any, ...]) -> Known | None:
-    """What `scalar` makes."""
+    """The number that numpy's `scalar` makes."""
     if len(arguments) != 2 or not isinstance(arguments[1], bytes):
         return None
     dtype = _dtype(arguments[0])
@@ -162,7 +162,7 @@ def array(shape: tuple[int, ...], dtype: str, is_fortran: bool, key: str) -> Ten
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row after row."""
+    """The strides of a contiguous tensor."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -212,7 +212,7 @@ _DANGEROUS = frozenset({
 
 
 def meaning(name: Global) -> LoadingNeed:
-    """What one name means."""
+    """What it takes to load a name."""
     if name.dotted in _PLAIN or _PLAIN_PATTERN.fullmatch(name.dotted):
         return LoadingNeed.PLAIN
     if name.dotted in NAMES or name.dotted in ARRAY_NAMES:

@@ -43,7 +43,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """A tensor, described."""
+    """A tensor of a checkpoint, without its elements."""
 
     storage: Storage
     dtype: str
@@ -174,7 +174,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What was done."""
+    """What was done to repair a checkpoint."""
 
     output: Path
     size: int

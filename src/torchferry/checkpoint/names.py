@@ -233,7 +233,7 @@ _LARGE = Text("a number of {count:,} bits", "{count:,} 位的整数")
 
 
 def described(part: object) -> Text:
-    """What it is."""
+    """A part of a checkpoint in words."""
     if isinstance(part, dict):
         return _ENTRIES.format(count=len(part))
     if isinstance(part, (list, tuple)):

@@ -215,7 +215,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def to_json(contents: Checkpoint, options: Options) -> str:
-    """Everything, for programs."""
+    """The description of a checkpoint as JSON."""
     tensors = tensors_of(contents.tree)
     data: dict[str, Any] = {
         "path": str(contents.path),

@@ -19,7 +19,7 @@ Options = argparse._ActionsContainer  # a parser, or a group of its options
 
 
 def add_to(options: Options, text: str = "a name that `ferry vendors` lists", required: bool = False) -> None:
-    """The vendor."""
+    """Add --to, which names a vendor."""
     options.add_argument("--to", required=required, metavar="VENDOR", help=text)
 
 
@@ -79,7 +79,7 @@ def add_devices(options: Options, text: str) -> None:
 
 
 def add_memory(options: Options, text: str) -> None:
-    """How large each is."""
+    """Add --memory, the size of each device."""
     from torchferry.sim.environment import parse_memory
 
     options.add_argument("--memory", type=parse_memory, metavar="SIZE", help=text)
@@ -170,7 +170,7 @@ def add_json(options: Options, text: str = "print everything as JSON") -> None:
 
 
 def add_outputs(options: Options, suffixes: str = ".txt, .json, .md, .csv, .xlsx, .html") -> None:
-    """Reports as files."""
+    """Add -o, which writes reports as files."""
     options.add_argument(
         "-o",
         "--output",
@@ -199,7 +199,7 @@ def add_all(options: Options, text: str) -> None:
 
 
 def add_quiet(options: Options, text: str = "no progress on stderr") -> None:
-    """Say less."""
+    """Add --quiet."""
     options.add_argument("-q", "--quiet", action="store_true", help=text)
 
 

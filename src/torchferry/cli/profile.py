@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def steps(text: str) -> tuple[int, int]:
-    """10:12, or 10 alone."""
+    """Steps that are written as 10:12, or 10 alone."""
     found = _RANGE.fullmatch(text)
     first = int(found[1]) if found else 0
     last = int(found[2] or first) if found else 0

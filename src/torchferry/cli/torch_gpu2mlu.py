@@ -91,7 +91,7 @@ _NUMBER = Text("No.", "序号")
 
 
 def render(report: Report, language: Language) -> bytes:
-    """The whole report.md."""
+    """The contents of report.md."""
     changes = ((file, change) for file in report.files for change in _changed_lines(file))
     lines = [
         # The words of the vendor's tool, which are English in its Chinese guide too.

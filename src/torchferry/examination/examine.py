@@ -126,7 +126,7 @@ class HostExamination(Examination):
 
 
 def examine_host(machine: Machine, vendor: Vendor | None, *, is_guess: bool = False) -> HostExamination:
-    """All checks in turn."""
+    """Run all checks of a host."""
     results = list(run_checks(host_checks, machine))
     if vendor is not None:
         results += check_variables(vendor, load_host(Path(vendor.folder)).tuning, machine.environment)
@@ -163,7 +163,7 @@ class DeviceExamination(Examination):
 
 
 def examine_device(station: Station) -> DeviceExamination:
-    """All checks in turn."""
+    """Run all checks of a machine with a vendor's device."""
 
     def importance(result: CheckResult) -> tuple[int, int]:
         rank = _CAUSES.index(result.id) if result.id in _CAUSES else len(_CAUSES)

@@ -177,7 +177,7 @@ def _host_notes(found: HostExamination) -> Iterator[Text]:
 
 
 def host_to_json(found: HostExamination, options: Options) -> str:
-    """Everything, for programs."""
+    """The report as JSON."""
     return json.dumps(_host_content(found), indent=2) + "\n"
 
 
@@ -295,7 +295,7 @@ def _notes(found: MachineReport, everything: bool) -> Iterator[Text]:
 
 
 def to_json(found: MachineReport, options: Options) -> str:
-    """Everything, for programs."""
+    """The report as JSON."""
     device = found.device
     content = {
         "format": "torchferry-doctor",

@@ -124,7 +124,7 @@ def codes_to_json(findings: Sequence[FoundMessage], options: Options) -> str:
 
 
 def rules_to_json(patterns: Sequence[ErrorPattern], options: Options) -> str:
-    """All rules, for programs."""
+    """All rules as JSON."""
     wanted = ("id", "kind", "effect", "regex", "codes", "cause", "remedy", "source")
     rules = [picked(pattern, *wanted) for pattern in sorted(patterns, key=lambda pattern: pattern.id)]
     return _written({"format": FORMAT, "version": VERSION, "rules": rules})

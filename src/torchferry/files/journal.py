@@ -64,7 +64,7 @@ class JournalEntry:
     descriptor: int = -1
 
     def made(self, status: os.stat_result) -> None:
-        """It exists now."""
+        """Note that the file or folder exists now."""
         self._add({"identity": identity(status)})
 
     def replaces(self, name: str, status: os.stat_result) -> None:

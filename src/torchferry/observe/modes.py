@@ -51,7 +51,7 @@ class ObservingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.__enter__()  # type: ignore[no-untyped-call]
 
     def switch_off(self) -> None:
-        """See no more operators."""
+        """Stop watching operators."""
         self.take_off()
 
     @contextmanager
@@ -101,7 +101,7 @@ class LocatingMode(ObservingMode):  # type: ignore[no-untyped-call]
         super().switch_on()
 
     def switch_off(self) -> None:
-        """See no more operators."""
+        """Stop watching operators."""
         super().switch_off()
         self.where.unwatch()
 

@@ -105,7 +105,7 @@ class Whereabouts:
         _watching.append(self)
 
     def unwatch(self) -> None:
-        """Leave no hook behind."""
+        """Take all hooks back."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -36,7 +36,7 @@ _TOO_MUCH_ROUNDING = 1e-2  # of the scale: where PyTorch itself is that far off,
 
 
 def run(called: TensorForward, tensors: Tensors) -> Tensors:
-    """PyTorch's outputs."""
+    """The outputs that PyTorch computes."""
     with torch.no_grad():
         made: Tensors = called(*tensors)
         return made

@@ -61,7 +61,7 @@ class Check:
 
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
-    """As batch=4, length=3."""
+    """Sizes in words: batch=4, length=3."""
     return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
 
 
@@ -133,7 +133,7 @@ def checked_request(request: ExportRequest) -> ExportRequest:
 
 
 def parse_dynamic(texts: Sequence[str]) -> tuple[DynamicAxis, ...]:
-    """`batch`, or `ids:1=length`."""
+    """Free axes that are written as `batch` or `ids:1=length`."""
     axes: list[DynamicAxis] = []
     for text in texts:
         match = _NAMED_AXIS.fullmatch(text)

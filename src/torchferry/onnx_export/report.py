@@ -228,7 +228,7 @@ def _operators(exported: Exported, table: OfflineTable) -> Table:
 
 
 def to_json(report: ExportReport, options: Options) -> str:
-    """Everything, for programs."""
+    """The export as JSON."""
     exported, vendor = report.exported, report.vendor
     data: dict[str, Any] = asdict(exported)
     data["notes"] = [note.en for note in exported.notes]

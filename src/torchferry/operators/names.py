@@ -62,7 +62,7 @@ def base_name(operator: str) -> str:
 
 
 def without_overload(operator: str) -> str:
-    """aten::add for aten::add.Tensor."""
+    """The name without its overload: aten::add for aten::add.Tensor."""
     return operator.partition(".")[0]
 
 

@@ -40,7 +40,7 @@ class NamedFacts:
 
 @dataclass(frozen=True)
 class LossRecord:
-    """One call of backward."""
+    """The loss of one call of backward."""
 
     value: float  # the loss, as the program knows it: without a GradScaler's factor; of several elements, their sum
     facts: TensorFacts  # of the tensor that backward was called on, without that factor as well
@@ -119,7 +119,7 @@ class ProgramRun:
 
 
 class ProofVerdict(str, Enum):
-    """What a comparison found."""
+    """The verdict on a vendor's run."""
 
     EQUAL = "equal"  # bit for bit
     CLOSE = "close"  # within the tolerance

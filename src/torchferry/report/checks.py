@@ -111,7 +111,7 @@ def worst_first(results: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
 
 
 def severity(result: CheckResult) -> int:
-    """0 for the worst."""
+    """The place of a result by its status; 0 is the worst."""
     return _ORDER.index(result.status)
 
 

@@ -161,7 +161,7 @@ def quiet(text: Text) -> str:
 
 
 def code(text: str) -> str:
-    """Code on one line."""
+    """A text as code, on one line."""
     return f"<code>{escaped(one_line(text))}</code>"
 
 

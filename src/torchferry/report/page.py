@@ -67,7 +67,7 @@ class Column:
 
     @property
     def is_right(self) -> bool:
-        """Whether it holds numbers."""
+        """Whether the column holds numbers."""
         return self.is_number or self.kind in FIGURES
 
     @property
@@ -263,7 +263,7 @@ def to_html(page: Page, options: Options) -> str:
 
 
 def html_table(table: Table, kind: str = "rules") -> str:
-    """The table alone."""
+    """The HTML of a table."""
     from torchferry.report import html
 
     numbers = {at for at, column in enumerate(table.columns) if column.is_right}

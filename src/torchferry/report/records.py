@@ -46,12 +46,12 @@ class Grade:
 
     @property
     def kind(self) -> str:
-        """The class on pages."""
+        """The CSS class of the grade."""
         return self.tone.kind
 
     @property
     def style(self) -> str:
-        """On a terminal."""
+        """The style on a terminal."""
         return self.own_style or self.tone.style
 
 

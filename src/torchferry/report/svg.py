@@ -111,7 +111,7 @@ def _data(chart: Chart) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Axis:
-    """How values become positions."""
+    """A scale: how values become positions."""
 
     low: float
     high: float
@@ -151,7 +151,7 @@ class Axis:
 
 
 def x_axis(chart: Chart) -> Axis:
-    """Over the steps."""
+    """The axis of steps."""
     low, high = chart.steps[0], chart.steps[-1]
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -173,7 +173,7 @@ def y_axis(chart: Chart) -> Axis | None:
 
 
 def draw(chart: Chart) -> str:
-    """The whole picture."""
+    """The SVG of a chart."""
     across, up = x_axis(chart), y_axis(chart)
     parts = [f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
     parts.append(f"<title>{escaped(chart.title.en)}</title>")

@@ -46,7 +46,7 @@ class Screen:
             self._console.print(part, crop=self._is_terminal, soft_wrap=is_whole)
 
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "\n".join(line.rstrip() for line in self._output.getvalue().split("\n"))
 
 
@@ -58,11 +58,11 @@ class Words:
         self.limit = limit  # rows of a table
 
     def say(self, text: Text | str) -> str:
-        """On one line."""
+        """Write a text on one line."""
         return one_line(text if isinstance(text, str) else text.in_language(self.language))
 
     def plain(self, text: Text | str, style: str = "") -> Styled:
-        """Words as they are."""
+        """Words without markup."""
         return plain(text if isinstance(text, str) else text.in_language(self.language), style)
 
     def width(self, text: Text) -> int:

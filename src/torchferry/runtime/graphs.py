@@ -231,7 +231,7 @@ class Graph:
         return graph_pool_handle()
 
     def enable_debug_mode(self) -> None:
-        """Nothing more is recorded."""
+        """Accept the debug mode, which records nothing more here."""
 
     def debug_dump(self, debug_path: str) -> None:
         """Write the names of the captured operators."""

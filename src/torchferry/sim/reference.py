@@ -46,7 +46,7 @@ class NativePlacement:
         native.watch_places(True)
 
     def end(self) -> None:
-        """Keep account no longer."""
+        """Stop keeping account of tensors."""
         native.watch_places(False)
 
     def of(self, tensor: torch.Tensor) -> tuple[bool, int | None]:

@@ -122,7 +122,7 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A whole run."""
+    """What a run used of its devices."""
 
     outcome: RunOutcome
     parts: tuple[SimulatedProcess, ...]

@@ -64,7 +64,7 @@ class Columns:
 
     @property
     def end(self) -> Ints:
-        """When each was over."""
+        """The times at which events end."""
         return self.start + self.duration
 
     def take(self, rows: Any) -> Columns:
@@ -77,7 +77,7 @@ class Columns:
 
     @classmethod
     def joined(cls, parts: list[Columns]) -> Columns:
-        """All rows of several."""
+        """The rows of several columns, one after the other."""
         if not parts:
             return cls(*(np.empty(0, np.int64) for _ in fields(cls)))
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))

@@ -59,7 +59,7 @@ def text_of(value: Any) -> str:
 
 
 class TraceEvent(msgspec.Struct, gc=False):
-    """One event."""
+    """One event of a trace."""
 
     ph: str = ""
     name: str = ""

@@ -51,7 +51,7 @@ class OldName:
 
 @dataclass(frozen=True)
 class OldNamesFile:
-    """old_names.toml."""
+    """What old_names.toml says."""
 
     old: tuple[OldName, ...] = keys.rows(
         OldName, '[[old]] with name = "torch.acme.old", new = "torch_acme.today", why = "...", source = "..."'

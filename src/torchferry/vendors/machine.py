@@ -42,7 +42,7 @@ class ToolkitFacts:
 
 @dataclass(frozen=True)
 class DriverFacts:
-    """The kernel's part."""
+    """What is known of the kernel's driver."""
 
     name: str = keys.text('"Acme driver"', r".+", "", required=True)
     version_files: tuple[str, ...] = keys.texts('["/usr/local/acme/driver/version"]', keys.PATHS)

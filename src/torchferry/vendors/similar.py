@@ -50,7 +50,7 @@ class Similar:
 
 @dataclass(frozen=True)
 class SimilarFile:
-    """similar.toml."""
+    """What similar.toml says."""
 
     similar: tuple[Similar, ...] = keys.rows(
         Similar, '[[similar]] with cuda = "...", use = "...", why = "...", source = "..."'

@@ -256,7 +256,7 @@ class PairRows(LazySequence[CallPair]):
 
 
 def packed(pairs: Iterable[CallPair]) -> PairRows:
-    """These pairs as rows."""
+    """The pairs, packed into rows."""
     rows = PairRows()
     for pair in pairs:
         rows.append(pair)

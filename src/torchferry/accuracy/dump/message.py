@@ -37,7 +37,7 @@ class DumpedTensor:
 def dump_file(
     name: str, microseconds: int, inputs: Sequence[DumpedTensor], outputs: Sequence[DumpedTensor]
 ) -> bytes:
-    """The whole file."""
+    """The bytes of a dump file."""
     fields = [_bytes(1, _VERSION.encode()), _number(2, microseconds)]
     fields += [_bytes(_OUTPUTS, _described(tensor, _OUTPUT_SIZE)) for tensor in outputs]
     fields += [_bytes(_INPUTS, _described(tensor, _INPUT_SIZE)) for tensor in inputs]

@@ -217,7 +217,7 @@ class CallForm:
         self.structure: CallStructure | None = None  # once it has a place in the file
 
     def builder(self) -> StructureBuilder:
-        """The groups and scalars."""
+        """A builder of a call's groups and scalars."""
         return _structure_of(self._call, self._kept)
 
 

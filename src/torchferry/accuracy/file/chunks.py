@@ -38,7 +38,7 @@ _ZEROS = [bytes(count) for count in range(ALIGNMENT + 1)]
 
 
 class ChunkKind(IntEnum):
-    """What a chunk holds."""
+    """The kind of a chunk's contents."""
 
     HEADER = 1  # JSON: what the record is of
     DATA = 2  # bytes of a tensor, or a generator's state

@@ -28,7 +28,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9_.\-]")
 
 
 class Form(str, Enum):
-    """How tensors are written."""
+    """The form in which tensors are written."""
 
     NPY = "npy"
     TXT = "txt"

@@ -215,7 +215,7 @@ class _MappedTable:
 
     @property
     def count(self) -> int:
-        """Rows in all blocks."""
+        """The number of rows in all blocks."""
         return self.first + self.used if self.places else 0
 
     def extend(self) -> None:

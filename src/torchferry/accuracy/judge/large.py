@@ -244,7 +244,7 @@ class LargeCall:
     normal: Verdict  # what is said of it if nothing is wrong
 
     def part(self, division: Division, ranges: Ranges) -> tuple[CallPart, CallPart | None]:
-        """A part of both."""
+        """The same part of the call and of golden's."""
         mine = CallPart(self.mine, self.source, division, ranges)
         if self.golden is None or self.golden_source is None:
             return mine, None

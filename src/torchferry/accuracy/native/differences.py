@@ -130,7 +130,7 @@ class Parts:
                 self._nonfinite[part] |= bool((inside == NONFINITE).any())
 
     def signs(self) -> str:
-        """The picture."""
+        """The picture as text."""
         sizes = [high - low for low, high in zip(self._edges, self._edges[1:], strict=False)]
         return "".join(
             DIFFERS_IN_KIND if nonfinite else _sign(wrong / size)

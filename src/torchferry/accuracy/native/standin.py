@@ -28,7 +28,7 @@ _NAN = math.nan
 
 
 class CSums(ctypes.Structure):
-    """As csrc/differences.cpp has it."""
+    """The struct Sums of csrc/differences.cpp."""
 
     _fields_ = [
         *((name, ctypes.c_uint64) for name in _COUNTS),

@@ -164,7 +164,7 @@ _SMALLEST_SCALE = 1.0  # where a scale of 1 overflows, the scale is not the reas
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What is looked for."""
+    """What the check of a process looks for."""
 
     last: int = 20  # calls before the event that are told of
     half: bool = False  # also what would overflow in float16
@@ -228,7 +228,7 @@ class OverflowCheck:
                 self._pending.flush()
 
     def scaled(self, scaler: Any, _given: Any, _answered: Any) -> None:
-        """A loss was scaled."""
+        """Note that a GradScaler has scaled a loss."""
         self._scaler = scaler
 
     def settle(self) -> None:

@@ -27,7 +27,7 @@ class OverflowKind(str, Enum):
 
 
 class Standing(str, Enum):
-    """What an event means."""
+    """What an overflow means for the training."""
 
     FOUND = "found"
     SKIPPED = "skipped"  # in scaled gradients; the GradScaler skipped the step and lowered its scale

@@ -52,7 +52,7 @@ class CheckingMode(LocatingMode):  # type: ignore[no-untyped-call]
         self._has_cuda = torch.cuda.is_available()
 
     def switch_off(self) -> None:
-        """Check no more."""
+        """Stop checking."""
         super().switch_off()
         self._process = -1  # threads that still have the mode on their stack
         if has_compiled():
@@ -265,7 +265,7 @@ class CheckedBlock:
 
     @property
     def events(self) -> tuple[OverflowEvent, ...]:
-        """All overflows so far."""
+        """All overflows that were found so far."""
         return tuple(event for event in self._check.events if event.standing is Standing.FOUND)
 
     def __enter__(self) -> CheckedBlock:

@@ -28,7 +28,7 @@ class ConfigEntry:
 
 @dataclass
 class ConfigContents:
-    """Everything that was read."""
+    """What a configuration holds."""
 
     entries: list[ConfigEntry] = field(default_factory=list)
     comments: list[tuple[int, int]] = field(default_factory=list)

@@ -113,7 +113,7 @@ class ShownLine:
 
 @dataclass(frozen=True)
 class CellReading:
-    """What a cell holds."""
+    """A notebook's cell, taken apart."""
 
     lines: tuple[ShownLine, ...] = ()  # none: nothing here is code of the notebook
     foreign: tuple[Foreign, ...] = ()

@@ -239,7 +239,7 @@ class Station:
 
     @cached_property
     def nodes(self) -> list[Path]:
-        """The files of devices."""
+        """The device files that are there."""
         return self.machine.files(self.table.devices.nodes)
 
 

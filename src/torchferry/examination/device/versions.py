@@ -31,17 +31,17 @@ def base(version: str) -> str:
 
 
 def minor(version: str) -> str:
-    """2.4.0+cpu as 2.4."""
+    """The first two numbers of a version: 2.4 of 2.4.0+cpu."""
     return ".".join(base(version).split(".")[:2])
 
 
 def release(version: str) -> tuple[int, ...]:
-    """2.4.0+cpu as (2, 4)."""
+    """The first two numbers of a version: (2, 4) of 2.4.0+cpu."""
     return (*place(version)[0], 0, 0)[:2]
 
 
 def build(version: str) -> str:
-    """2.4.0+cpu as cpu."""
+    """The build of a version: cpu of 2.4.0+cpu."""
     return version.partition("+")[2]
 
 

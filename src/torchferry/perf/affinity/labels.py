@@ -36,7 +36,7 @@ class CrossEntropyLoss(nn.CrossEntropyLoss):
     """torch.nn.CrossEntropyLoss for labels of any integer type."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002
-        """The loss."""
+        """The loss of a batch."""
         return cross_entropy(
             input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing
         )

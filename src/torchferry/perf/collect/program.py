@@ -120,7 +120,7 @@ class StepObserver:
         return None if has_compiled() else False
 
     def begin(self) -> None:
-        """Watch from now on."""
+        """Begin to watch the program."""
         self._uses_autocast = _is_autocast_on(self._device)
         gc.callbacks.append(self._collects)
         self._undo.append(lambda: gc.callbacks.remove(self._collects))

@@ -48,7 +48,7 @@ class ProfileSettings(PartSettings):
 
     @property
     def steps(self) -> int:
-        """How many are profiled."""
+        """The number of steps that are profiled."""
         return self.last_step - self.first_step + 1
 
     @property

@@ -77,7 +77,7 @@ class TorchTracer:
         self._unfinished = 0  # the step that was broken off; 0: none
 
     def prepare(self, step: int) -> None:
-        """Warm up."""
+        """Warm the profiler up."""
         self._profile.prepare_trace()
         self._is_prepared = True
 
@@ -104,7 +104,7 @@ class TorchTracer:
         self.abandon()
 
     def write(self, folder: Path, name: str) -> str:
-        """As one compressed file."""
+        """Write the trace as one compressed file."""
         plain, packed = folder / f"{name}.json", folder / f"{name}.json.gz"
         try:
             self._profile.export_chrome_trace(str(plain))
@@ -178,7 +178,7 @@ class VendorTracer:
         self.abandon()
 
     def write(self, folder: Path, name: str) -> str:
-        """It has written already."""
+        """The name of the folder that the profiler has written."""
         return next((path.name for path in folder.glob(f"{self._worker}*")), "")
 
     def abandon(self) -> None:

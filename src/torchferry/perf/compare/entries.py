@@ -52,7 +52,7 @@ class RunWork:
 
     @property
     def time(self) -> int:
-        """Nanoseconds of all entries."""
+        """The nanoseconds of all entries together."""
         return sum(entry.time for entry in self.entries)
 
 

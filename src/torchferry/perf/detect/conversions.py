@@ -129,7 +129,7 @@ def is_part_of_operator(trace: Trace, callers_of_copies: Ints) -> Flags:
 
 
 class Change(Enum):
-    """What a kernel changes."""
+    """What a kernel that converts changes."""
 
     FORMAT = "format"
     TYPE = "type"

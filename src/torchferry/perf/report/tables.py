@@ -54,7 +54,7 @@ def parts(analysis: Analysis) -> Table:
 
 
 def evidence(diagnosis: Diagnosis) -> Table:
-    """What a detector saw."""
+    """A table of what a detector saw."""
     columns = (Column(words.WHAT, kind="code"), Column(Text("Detail", "详情")), _PLACE, _COUNT, _TIME, _SHARE)
     rows = [
         (

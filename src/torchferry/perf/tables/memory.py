@@ -29,7 +29,7 @@ _COMPONENTS = ("PTA+GE", "PTA", "GE", "APP", "")
 
 
 class OperatorMemory(NamedTuple):
-    """What one operator took."""
+    """The memory that one operator took."""
 
     operator: str
     calls: int
@@ -70,7 +70,7 @@ class MemoryTable:
 
     @property
     def first(self) -> int:
-        """When the tables begin."""
+        """The time at which the tables begin."""
         known = [self.start, *(curve.start for curve in self.curves.values())]
         return min(int(times.min()) for times in known if len(times))
 

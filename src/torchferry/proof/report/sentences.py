@@ -67,7 +67,7 @@ def explanations(result: VendorResult) -> list[Text]:
 
 
 def parting(difference: RunDifference) -> Text:
-    """Where the runs parted."""
+    """A sentence that says where the runs parted."""
     if difference.reference is None or difference.migrated is None:
         said = words.NO_GRADIENT.format(step=difference.step, what=_what(difference))
     else:

@@ -26,7 +26,7 @@ class Draw(str, Enum):
 
 @dataclass(frozen=True)
 class TensorContents:
-    """What a tensor holds."""
+    """The kind of numbers that a tensor holds."""
 
     draw: Draw
     low: float = 0.0
@@ -82,7 +82,7 @@ class CalleeKind(str, Enum):
 
 @dataclass(frozen=True)
 class Callee:
-    """What is called."""
+    """The function or operator that a case calls."""
 
     kind: CalleeKind
     name: str  # as a user writes it: aten::max.dim, torch.max, package.module:Class

@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def reasons(self) -> list[Text]:
-        """Each reason once."""
+        """All reasons, each once."""
         return list(dict.fromkeys(judgement.reason for judgement in self.judgements))
 
     @property

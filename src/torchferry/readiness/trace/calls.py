@@ -180,7 +180,7 @@ _CAST = "aten::to"
 
 
 class CountLevel(Enum):
-    """How an operator counts."""
+    """How an operator of a trace counts."""
 
     THROUGH = "through"  # it only calls others, above autograd: they count
     EXPANDED = "expanded"  # a formula below autograd: it is listed, and those that it calls

@@ -23,7 +23,7 @@ def to_csv(report: Report, options: Options) -> Iterator[str]:
 
 
 def to_xlsx(report: Report, options: Options) -> bytes:
-    """Three sheets."""
+    """A workbook of three sheets."""
     summary = summarize(report)
     return workbook(
         [

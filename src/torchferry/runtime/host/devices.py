@@ -47,7 +47,7 @@ class Placement(Protocol):
         """Keep account from now on: what is computed from a tensor on a device is on it as well."""
 
     def end(self) -> None:
-        """Keep account no longer."""
+        """Stop keeping account of tensors."""
 
     def of(self, tensor: torch.Tensor) -> tuple[bool, int | None]:
         """Whether it has a memory of its own, and the number of the device it is on; None: the host."""

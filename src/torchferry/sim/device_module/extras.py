@@ -177,7 +177,7 @@ def profile_config(fields: Mapping[str, Any]) -> type:
     values of which the first is the default."""
 
     class profileConfig:  # noqa: N801  as classes of such modules are named
-        """What is collected."""
+        """The settings of the vendor's profiler."""
 
         def __init__(self, *args: Any, **given: Any) -> None:
             if len(args) > len(fields):

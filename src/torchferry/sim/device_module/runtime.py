@@ -87,7 +87,7 @@ class PlanCache:
         self.size = 0
 
     def clear(self) -> None:
-        """Nothing is kept."""
+        """Clear nothing: there are no caches."""
 
 
 API = {"CudaError": RuntimeLibraryError, "check_error": check_error, "cudart": runtime}

@@ -285,7 +285,7 @@ def collective_of(task: StreamTask) -> Collective:
 
 @cache
 def type_of(function: str) -> str:
-    """hcom_allReduce_ for HcclAllReduce."""
+    """The type of a collective: hcom_allReduce_ for HcclAllReduce."""
     plain = function.removeprefix("Hccl")
     plain = {
         "Recv": "Receive",

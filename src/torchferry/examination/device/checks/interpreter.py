@@ -26,7 +26,7 @@ _OTHER_PROCESSOR = Text("{name} is published for {listed}", "{name} 只为 {list
 
 
 def check(station: Station) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     found = _FOUND.format(python=station.python, architecture=station.machine.architecture)
     row = release_of(station.table, station.plugin) if station.plugin else None
     rows = (row,) if row else station.table.releases  # all where there is no plugin

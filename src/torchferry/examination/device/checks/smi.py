@@ -42,7 +42,7 @@ _FINE = Text("they answer", "设备有响应")
 
 
 def check(station: Station) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     name = " ".join(station.smi_command)
     if not name:
         return

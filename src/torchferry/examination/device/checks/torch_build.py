@@ -38,7 +38,7 @@ _TORCHVISION = Text(
 
 
 def check(station: Station) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     version, wanted = station.torch, station.table.plugin.torch_build
     if version is None:
         yield CheckResult(ID, "torch", Status.BLOCKS, _ABSENT, _NEEDED, _commands(station))

@@ -26,7 +26,7 @@ _WHY = Text(
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     preloaded = machine.environment.get("LD_PRELOAD", "")
     name = next((name for name in _NAMES if name in preloaded), None)
     if name is not None:

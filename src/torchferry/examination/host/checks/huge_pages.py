@@ -19,7 +19,7 @@ _WHY = Text(
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     chosen = re.search(r"\[(\w+)\]", machine.read(_FILE) or "")
     if chosen is None:
         yield CheckResult(ID, "transparent huge pages", Status.UNSEEN, _UNSEEN, _WHY)

@@ -31,7 +31,7 @@ _SWAP = Text(
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     rows = re.findall(r"^(\w+):\s+(\d+) kB", machine.read("proc/meminfo") or "", re.MULTILINE)
     sizes = {name: int(count) << 10 for name, count in rows}
     total, available = sizes.get("MemTotal", 0), sizes.get("MemAvailable", sizes.get("MemFree", 0))

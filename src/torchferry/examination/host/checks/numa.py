@@ -25,7 +25,7 @@ _BIND = "numactl --cpunodebind=0 --membind=0 python train.py"
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     nodes = [
         cpu_numbers(machine.read(f"{path.relative_to(machine.root)}/cpulist") or "")
         for path in machine.paths("sys/devices/system/node/node[0-9]*")

@@ -25,7 +25,7 @@ _SEVERAL = Text(
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     found = {name: version for name in _PACKAGES if (version := machine.version(name)) is not None}
     if not found:
         yield CheckResult(ID, "OpenCV", Status.INFO, _ABSENT, _ABSENT_WHY)

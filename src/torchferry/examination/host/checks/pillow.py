@@ -35,7 +35,7 @@ _ARM = Text(
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     version, simd = machine.version("Pillow"), machine.version("pillow-simd")
     if version is None and simd is None:
         yield CheckResult(ID, "Pillow", Status.INFO, _ABSENT, _ABSENT_WHY)

@@ -27,7 +27,7 @@ def flags(machine: Machine) -> frozenset[str]:
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     known = flags(machine)
     if not known:
         yield CheckResult(ID, "CPU instructions", Status.UNSEEN, _UNSEEN, _WHY)

@@ -33,7 +33,7 @@ _TOO_FEW = Text(
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """Two results."""
+    """Yield the two results of the check."""
     mask, quota, usable = len(machine.affinity or ()), machine.quota, machine.usable
     if not mask or usable is None:
         yield CheckResult(ID, "processors", Status.UNSEEN, _UNSEEN, _WORKERS_WHY)

@@ -22,7 +22,7 @@ _FINE = Text("room for batches of loader workers", "足够数据加载进程传�
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:
-    """One result."""
+    """Yield the result of the check."""
     space = machine.space(machine.root / "dev/shm")
     if space is None or not space.total:
         yield CheckResult(ID, "/dev/shm", Status.UNSEEN, _UNSEEN, _WHY)
