@@ -13,7 +13,7 @@ from tests.accuracy.record.recording import call_of, inputs_of, recorded
 from tests.forking import run_forked
 from torchferry.accuracy.model import ROW, Kept
 from torchferry.accuracy.native.library import decode, statistics_of
-from torchferry.accuracy.record import device_statistics
+from torchferry.accuracy.record import staged_statistics
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import Layouts, flat
@@ -49,7 +49,7 @@ ODD = torch.tensor([1.5, -3.0, 0.0, float("nan"), float("inf"), -float("inf"), 2
 def test_a_device_finds_what_the_host_finds(
     monkeypatch: pytest.MonkeyPatch, tensor: torch.Tensor, staging: int
 ) -> None:
-    monkeypatch.setattr(device_statistics, "_STAGING", staging)
+    monkeypatch.setattr(staged_statistics, "_STAGING", staging)
     layout = Layouts(frozenset()).of(tensor)
     before, row, after = (ctypes.create_string_buffer(ROW.size) for _ in range(3))
     devices = DeviceStatistics()
@@ -71,7 +71,7 @@ def test_a_device_finds_what_the_host_finds(
 
 
 def test_more_than_can_be_staged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_statistics, "_STAGING", 256)
+    monkeypatch.setattr(staged_statistics, "_STAGING", 256)
     devices, layouts = DeviceStatistics(), Layouts(frozenset())
     rows = [ctypes.create_string_buffer(ROW.size) for _ in range(20)]
     for number, row in enumerate(rows):

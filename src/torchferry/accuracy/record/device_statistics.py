@@ -1,217 +1,71 @@
-"""Statistics of tensors on a device, the same figures as the host's, worked out together.
-
-A tensor is copied on the device, to a place beside others of its dtype: that is one launch, and nobody waits. When the
-place is full, or when the figures are wanted, all that lies there is summed up at once, row by row, by some thirty
-operators; the host adds up the rows of each tensor.
-"""
+"""Statistics of tensors on devices, the same figures as the host's, in their places some time later."""
 
 from __future__ import annotations
 
-import ctypes
-import math
-from typing import Any, NamedTuple
-
 import torch
 
-from torchferry.accuracy.model import ROW
-from torchferry.accuracy.native.library import CHECKSUM_STEP, mixed_checksum
-from torchferry.accuracy.record.layout import TensorLayout, flat, pieces, synchronize
-from torchferry.observe.modes import unobserved
-from torchferry.readiness.cases.model import contiguous
-
-# Figures of many pieces of memory at once, one to a row, by operators that every device has.
-
-_HALF = 0xFFFFFFFF
-_SIGNED_STEP = CHECKSUM_STEP - (1 << 64)
-
-
-def row_figures(
-    elements: torch.Tensor, words: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor
-) -> torch.Tensor:
-    """Nine words for each row: finite, nan and zero elements, the two parts of the checksum; as floats: minimum,
-    maximum, sum, sum of squares.
-
-    `elements` and `words` are the same memory. `starts`: where in its tensor a row begins, `lengths`: how much of the
-    row is filled, both in bytes.
-    """
-    numbers = torch.view_as_real(elements).flatten(1) if elements.is_complex() else elements
-    size = numbers.element_size()
-    # a type that holds these, and that operators take
-    if numbers.dtype not in (torch.float32, torch.float64):
-        is_small = numbers.is_floating_point() or size == 1
-        numbers = numbers.float() if is_small else numbers.double()
-    is_filled = torch.arange(numbers.shape[1], device=numbers.device) < (lengths // size)[:, None]
-    finite = torch.isfinite(numbers) & is_filled
-    nans = (torch.isnan(numbers) & is_filled).sum(1)
-    zeros = ((numbers == 0) & is_filled).sum(1)
-    least, greatest = (torch.where(finite, numbers, limit) for limit in (math.inf, -math.inf))
-    exact = torch.where(finite, numbers, 0.0).to(torch.float64)
-    floats = [least.amin(1).double(), greatest.amax(1).double(), exact.sum(1), exact.square().sum(1)]
-    counts = [finite.sum(1), nans, zeros, *_checksums(words, starts // 8, lengths)]
-    return torch.cat([torch.stack(counts, 1), torch.stack(floats, 1).view(torch.int64)], 1)
-
-
-def _checksums(
-    words: torch.Tensor, starts: torch.Tensor, lengths: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums over words of eight bytes, modulo 2 ** 64. What is not filled of the last word counts as zeros."""
-    place = torch.arange(words.shape[1], device=words.device)
-    whole, last = (lengths // 8)[:, None], ((lengths + 7) // 8)[:, None]
-    filled = ((1 << (lengths % 8 * 8)) - 1)[:, None]
-    kept = torch.where(place < whole, words, torch.where(place < last, words & filled, 0))
-    keyed = kept ^ ((starts[:, None] + place + 1) * _SIGNED_STEP)
-    products = (keyed & _HALF) * ((keyed >> 32) & _HALF)
-    return torch.where(place < last, products, 0).sum(1), kept.sum(1)
-
-
-_STAGING = 1 << 24  # bytes of one place; there is one for each dtype
-_SMALL_ROW, _LARGE_ROW = 1 << 10, 1 << 16  # bytes: little is left empty, and few rows are fetched
-_BLOCK = 1 << 22  # elements that are looked at together: intermediate results take several times as much
+from torchferry.accuracy.record.fused_statistics import FusedFigures
+from torchferry.accuracy.record.layout import TensorLayout
+from torchferry.accuracy.record.staged_statistics import StagedFigures
 
 
 class DeviceStatistics:
-    """Leaves its figures on the device until they are fetched."""
+    """Of all devices. Where a device has no kernels of ours, or none for some elements, operators do it."""
 
     def __init__(self) -> None:
-        self._stagings: dict[tuple[str, str, int], _Staging] = {}
-        self._streams: dict[str, Any] = {}  # where the last of a device's work was put
-        self._waiting = 0
+        self._fused: dict[str, FusedFigures | None] = {}  # by the device; None: there can't be any
+        self._staged: dict[str, StagedFigures] = {}
+        self._is_waiting = False  # for a launch
+        self._problems: dict[str, str] = {}  # by the device
 
-    def __len__(self) -> int:
-        return self._waiting
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why kernels of ours could not do it all, for each such device."""
+        return tuple(f"{device}: {problem}" for device, problem in self._problems.items())
 
     def put(self, tensor: torch.Tensor, layout: TensorLayout, row: int) -> None:
-        """Put the figures of this tensor into the row when they are fetched."""
-        self._waiting += 1
-        with unobserved():
-            self._follow(tensor.device, layout.device)
-            row_size = _LARGE_ROW if layout.nbytes >= _LARGE_ROW else _SMALL_ROW
-            key = (layout.device, layout.dtype, row_size)
-            staging = self._stagings.get(key)
-            if staging is None:
-                staging = self._stagings[key] = _Staging(tensor.device, tensor.dtype, row_size)
-            staging.put(tensor, layout, row)
-
-    def _follow(self, device: torch.device, name: str) -> None:
-        """What one stream has copied, another one may sum up only when it is there."""
-        find = getattr(getattr(torch, device.type, None), "current_stream", None)
-        if find is None or device.type == "cpu":
+        """Read the tensor at the next launch at the latest, and put its figures into the row some time later."""
+        device = layout.device
+        fused = self._fused[device] if device in self._fused else self._new(tensor.device, device)
+        if fused is not None and fused.takes(layout):
+            fused.put(tensor, layout, row)
+            self._is_waiting = True
             return
-        stream = find(device)
-        if self._streams.get(name, stream) != stream:
-            synchronize(device.type)
-        self._streams[name] = stream
+        if fused is not None and fused.problem:
+            self._problems.setdefault(device, fused.problem)
+        staged = self._staged.get(device)
+        if staged is None:
+            staged = self._staged[device] = StagedFigures(tensor.device)
+        staged.put(tensor, layout, row)
+
+    def _new(self, device: torch.device, name: str) -> FusedFigures | None:
+        try:
+            self._fused[name] = FusedFigures(device)
+        except Exception as error:  # Triton is not there, or not for this device; it may say so in any way
+            self._fused[name] = None
+            self._problems[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return self._fused[name]
+
+    def launch(self) -> None:
+        """Read all that was put, before its memory may be written to again."""
+        if self._is_waiting:
+            self._is_waiting = False
+            for fused in self._fused.values():
+                if fused is not None:
+                    fused.launch()
+
+    def settle(self) -> None:
+        """A step has ended: let the figures come over, without waiting for them where that can be."""
+        for fused in self._fused.values():
+            if fused is not None:
+                fused.settle()
+        for staged in self._staged.values():
+            staged.fetch()
 
     def fetch(self) -> None:
-        """Fill the rows of all tensors that were put."""
-        if not self._waiting:
-            return
-        self._waiting = 0
-        with unobserved():
-            for staging in self._stagings.values():
-                self._follow(staging.device, str(staging.device))
-                staging.fetch()
-
-
-class _Tensor(NamedTuple):
-    address: int  # where they go
-    numbers: int  # of which it consists
-    nbytes: int
-    first: int  # of its rows
-    rows: int
-
-
-class _Staging:
-    """Memory of a device for tensors of one dtype, each from the beginning of a row."""
-
-    def __init__(self, device: torch.device, dtype: torch.dtype, row_size: int) -> None:
-        self.device = device
-        self._row_size = row_size
-        self._rows = max(1, _STAGING // row_size)
-        memory = torch.empty(self._rows * row_size, dtype=torch.uint8, device=device)
-        self._words = memory.view(torch.int64).view(self._rows, -1)
-        self._elements = memory.view(dtype)
-        self._size = self._elements.element_size()
-        self._used = 0  # rows
-        self._pieces: list[tuple[int, int]] = []  # in these: where in its tensor each begins, and its bytes
-        self._summed = 0  # rows before these
-        self._figures: list[torch.Tensor] = []
-        self._waiting: list[_Tensor] = []
-
-    def put(self, tensor: torch.Tensor, layout: TensorLayout, address: int) -> None:
-        """Copy a tensor; a large one may take several turns."""
-        rows = -(-layout.nbytes // self._row_size)
-        if rows > self._rows - self._used:
-            self._sum_up()
-        first = self._summed + self._used
-        self._waiting.append(_Tensor(address, layout.numbers, layout.nbytes, first, rows))
-        if rows <= self._rows:
-            source = pieces(tensor, layout)
-            stride = source.stride() if layout.is_dense else contiguous(source.shape)
-            offset = self._used * self._row_size // self._size
-            self._elements.as_strided(source.shape, stride, offset).copy_(source)
-            self._add(0, layout.nbytes, rows)
-            return
-        elements = flat(tensor, layout)
-        at_once = self._rows * self._row_size
-        for start in range(0, layout.nbytes, at_once):
-            self._sum_up()
-            nbytes = min(at_once, layout.nbytes - start)
-            part = elements[start // self._size : (start + nbytes) // self._size]
-            self._elements[: part.numel()].copy_(part)
-            self._add(start, nbytes, -(-nbytes // self._row_size))
-
-    def _add(self, start: int, nbytes: int, rows: int) -> None:
-        self._pieces.append((start, nbytes))
-        self._used += rows
-
-    def _sum_up(self) -> None:
-        if not self._used:
-            return
-        starts, lengths = _rows_of(self._pieces, self._row_size)
-        a_block = max(1, _BLOCK * self._size // self._row_size)
-        elements = self._elements.view(self._rows, -1)
-        for first in range(0, self._used, a_block):
-            rows = slice(first, min(first + a_block, self._used))
-            places = (starts[rows].to(self.device), lengths[rows].to(self.device))
-            self._figures.append(row_figures(elements[rows], self._words[rows], *places))
-        self._summed += self._used
-        self._used, self._pieces = 0, []
-
-    def fetch(self) -> None:
-        """Fill the rows of all that were put here."""
-        self._sum_up()
-        waiting, self._waiting, self._summed = self._waiting, [], 0
-        if not waiting:
-            return
-        figures = torch.cat(self._figures).cpu()
-        self._figures = []
-        counts = figures[:, :5].tolist()
-        floats = figures[:, 5:].contiguous().view(torch.float64).tolist()
-        for tensor in waiting:
-            rows = slice(tensor.first, tensor.first + tensor.rows)
-            ctypes.memmove(tensor.address, _packed(tensor, counts[rows], floats[rows]), ROW.size)
-
-
-def _rows_of(parts: list[tuple[int, int]], row_size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each row of these pieces: where in its tensor it begins, and how much of it is filled, in bytes."""
-    whole = torch.tensor(parts, dtype=torch.int64)
-    rows = (whole[:, 1] + row_size - 1) // row_size
-    piece = torch.repeat_interleave(rows)  # 0 0 0 1 2 2 for 3, 1 and 2 rows
-    before = (torch.arange(piece.numel()) - (rows.cumsum(0) - rows)[piece]) * row_size
-    return whole[piece, 0] + before, (whole[piece, 1] - before).clamp(max=row_size)
-
-
-def _packed(tensor: _Tensor, counts: list[list[int]], floats: list[list[float]]) -> bytes:
-    if len(counts) == 1:
-        (finite, nans, zeros, products, words), (least, greatest, total, squares) = counts[0], floats[0]
-    else:
-        finite, nans, zeros, products, words = (sum(column) for column in zip(*counts, strict=True))
-        lows, highs, totals, all_squares = zip(*floats, strict=True)
-        least, greatest, total, squares = min(lows), max(highs), sum(totals), sum(all_squares)
-    extremes = (0.0, 0.0, 0.0, 0.0)
-    if finite:
-        extremes = (least, greatest, total / finite, math.sqrt(squares / finite))
-    infinities = tensor.numbers - finite - nans
-    checksum = mixed_checksum(products, words, tensor.nbytes)
-    return ROW.pack(tensor.numbers, nans, infinities, zeros, *extremes, checksum)
+        """Fill the rows of all that was read. Waits for the devices."""
+        for fused in self._fused.values():
+            if fused is not None:
+                fused.fetch()
+        for staged in self._staged.values():
+            staged.fetch()

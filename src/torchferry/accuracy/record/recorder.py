@@ -121,7 +121,7 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         if os.getpid() == self._process:
             if has_compiled():
                 self._note(COMPILED)
-            self._sink.settle()
+            self._sink.fetch()
             self._writer.close(self.notes)
 
     def abandon(self) -> None:
@@ -216,12 +216,14 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
                 self._contents.forget_all()
                 self._contents.is_anything_shifting = True
         call: OngoingCall = _without_overrides(self._observer.before, plan, site, args, kwargs)
+        self._sink.read()
         if plan.is_random:
             self._sink.before(call)
         return call
 
     def _take(self, call: OngoingCall, result: Any) -> None:
         self._observer.after(call, result)
+        self._sink.read()
         self._sink.write(call, self._step)
         self.calls += 1
 

@@ -67,7 +67,6 @@ def _device_of(call: OngoingCall) -> torch.device:
 
 _MOST_SIGNATURES = 100_000  # programs whose numbers change all the time have one for each call
 _MOST_FORMS = 20_000  # each takes a few kilobytes
-_MOST_WAITING = 4096  # figures that may stay on a device
 
 
 class Sink(ABC):
@@ -93,12 +92,18 @@ class Sink(ABC):
     def before(self, call: OngoingCall) -> None:  # noqa: B027 - not all sinks need what is lost with the call
         """A random operator is about to be called."""
 
+    def read(self) -> None:  # noqa: B027 - not all sinks leave reading to devices
+        """The contents of this call's tensors that were asked for are there now, and may not be afterwards."""
+
     @abstractmethod
     def write(self, call: OngoingCall, step: int) -> None:
         """Take a complete call."""
 
-    def settle(self) -> None:  # noqa: B027 - not all sinks leave work to devices
-        """Fetch what is still on devices."""
+    def settle(self) -> None:  # noqa: B027
+        """A step has ended: let what is on devices come over."""
+
+    def fetch(self) -> None:  # noqa: B027
+        """Wait for what is on devices."""
 
     def _templates_of(self, key: tuple[Any, ...], call: OngoingCall) -> TensorTemplates:
         found = self._templates.get(key)
@@ -132,8 +137,6 @@ class StatisticsSink(Sink):
             refuse_capturing(layout)
             number, row = self._writer.row()
             self._devices.put(tensor, layout, row)
-            if len(self._devices) >= _MOST_WAITING:
-                self._devices.fetch()
             return storage.keep(tensor, layout, number)
         address = address_of(tensor) if layout.is_plain else self._reader.address(tensor, layout)
         if storage.is_shifting:
@@ -185,7 +188,13 @@ class StatisticsSink(Sink):
             made.encoded = encoded_tensors(made.inputs, made.outputs)
         return number, self._writer.signature(arguments_of(call), made.encoded, results_of(call))
 
+    def read(self) -> None:
+        self._devices.launch()
+
     def settle(self) -> None:
+        self._devices.settle()
+
+    def fetch(self) -> None:
         self._devices.fetch()
 
 

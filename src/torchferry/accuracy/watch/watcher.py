@@ -159,6 +159,7 @@ class StepRows:
             layout = self._layouts.of_any(tensor)
             contents.append(0 if layout.unread else self._content(tensor))
             records.append(layout.record(f"output/{name}", role))
+        self._device.launch()
         self._calls.append((where, (), records, contents))
 
     def add_number(self, where: Where, value: float) -> None:
