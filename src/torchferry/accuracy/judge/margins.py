@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 
 from torchferry.accuracy.judge.execution import is_floating
 from torchferry.accuracy.model import Call
+from torchferry.accuracy.native.errors import CErrorSums, CLimits, different_values, error_sums
 from torchferry.operators.names import without_overload
 from torchferry.vendors.schema import toml_module
 
@@ -165,13 +166,43 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Compared:
+class _Elements:
     """A result, flat and in double precision, beside the right one and the limit of each element."""
 
     mine: torch.Tensor
     right: torch.Tensor
     limit: torch.Tensor
-    errors: Errors
+
+
+class Compared:
+    """How far a result is off; what is said of its single elements is made when it is asked for."""
+
+    def __init__(self, errors: Errors, elements: Callable[[], _Elements]) -> None:
+        self.errors = errors
+        self._make = elements
+
+    @cached_property
+    def _elements(self) -> _Elements:
+        return self._make()
+
+    @property
+    def mine(self) -> torch.Tensor:
+        """The result, flat and in double precision."""
+        return self._elements.mine
+
+    @property
+    def right(self) -> torch.Tensor:
+        """What it should be."""
+        return self._elements.right
+
+    @property
+    def limit(self) -> torch.Tensor:
+        """How far each element may be off."""
+        return self._elements.limit
+
+    def with_limit(self, limit: torch.Tensor) -> Compared:
+        """The same beside another limit."""
+        return Compared(self.errors, lambda: _Elements(self.mine, self.right, limit))
 
     @property
     def wrong(self) -> torch.Tensor:
@@ -189,6 +220,8 @@ class Terms:
     addend: torch.Tensor | None = None  # what is added to a product
     input_digits: int = 24  # the fewest of an input's dtype
     tiny: float = 0.0  # what is lost where intermediate results are too small for the dtype
+    least: float = 0.0  # what moved inputs do to any element, at least
+    trust: float = 1.0  # the share of what may be computed wrongly that is left: the rest is what is held against
 
 
 def compare(
@@ -200,27 +233,147 @@ def compare(
     terms: Terms,
 ) -> Compared:
     """`moved` is the sensitivity of each element; None: it is not known yet, and taken for as small as it can be."""
-    if moved is not None and right.is_complex():
-        moved = moved.unsqueeze(-1).expand(*moved.shape, 2)
     digits = digits_of(dtype)
     if digits is None:  # every bit counts; double precision would not hold all of those of 64
         wrong = int((result != right).sum())
         errors = Errors(largest=math.inf if wrong else 0.0, relative=wrong / max(1, result.numel()))
-        return Compared(flat(result), flat(right), torch.zeros_like(flat(right)), errors)
+        return Compared(errors, lambda: _Elements(flat(result), flat(right), torch.zeros_like(flat(right))))
+    share = _share(margins, terms, digits, right.is_complex())
+
+    def elements() -> tuple[_Elements, torch.Tensor, _Limits]:
+        return _by_element(result, right, moved, dtype, share, margins, terms)
+
+    errors = _errors_in_one_pass(result, right, moved, dtype, share, margins, terms)
+    if errors is not None:
+        return Compared(errors, lambda: elements()[0])
+    found, rounded, limits = elements()
+    return Compared(_errors(found.mine, found.right, rounded, limits, dtype), lambda: found)
+
+
+def _by_element(
+    result: torch.Tensor,
+    right: torch.Tensor,
+    moved: torch.Tensor | None,
+    dtype: str,
+    share: float,
+    margins: Margins,
+    terms: Terms,
+) -> tuple[_Elements, torch.Tensor, _Limits]:
+    """Also what is right, rounded, and the parts of the limits."""
+    digits = digits_of(dtype)
+    assert digits is not None
+    if moved is not None and right.is_complex():
+        moved = moved.unsqueeze(-1).expand(*moved.shape, 2)
     half = _half_unit(flat(right), dtype, digits.digits) * margins.rounding
     before = torch.zeros_like(half)
     if terms.addend is not None and digits.digits < digits.compute:
         before = _half_unit(flat(right - terms.addend), dtype, digits.digits)
     # the parts of a complex number err in shares of the whole: each of them is a difference of products
     magnitude = right.abs().unsqueeze(-1).expand(*right.shape, 2) if right.is_complex() else right.abs()
-    mine, least = flat(result), flat(magnitude) * UNIT
-    share = _share(margins, terms, digits, right.is_complex())
+    mine, least = flat(result), (flat(magnitude) * UNIT).clamp_min_(terms.least)
     right = flat(right)
     own = least if moved is None else torch.maximum(flat(moved), least)
     computed = own.mul(share).add_(terms.tiny).nan_to_num_(0.0, 0.0, 0.0)
     limits = _Limits(half, before, computed, (half + before) * _EXACTLY + computed)
     rounded = right.to(_real(dtype)).to(torch.float64)
-    return Compared(mine, right, limits.whole, _errors(mine, right, rounded, limits, dtype))
+    return _Elements(mine, right, limits.whole), rounded, limits
+
+
+_NATIVE = ("float32", "float16", "bfloat16")
+_REAL = {torch.float32: "float32", torch.float64: "float64"}
+
+
+def _errors_in_one_pass(
+    result: torch.Tensor,
+    right: torch.Tensor,
+    moved: torch.Tensor | None,
+    dtype: str,
+    share: float,
+    margins: Margins,
+    terms: Terms,
+) -> Errors | None:
+    """By a compiled kernel; None where it can't be done so: no compiler, another dtype, numbers that are not finite."""
+    digits = digits_of(dtype)
+    is_for_it = dtype in _NATIVE and right.dtype in _REAL and str(result.dtype) == f"torch.{dtype}"
+    if not is_for_it or digits is None or not result.numel() or result.shape != right.shape:
+        return None
+    before = right - terms.addend if terms.addend is not None and digits.digits < digits.compute else None
+    mine, right, moved, before = _in_one_order(result, right, moved, before)
+    assert mine is not None and right is not None
+    kind, count = _REAL[right.dtype], mine.numel()
+    sums = error_sums(
+        (mine.data_ptr(), dtype),
+        (right.data_ptr(), kind),
+        0 if moved is None else moved.data_ptr(),
+        0 if before is None else before.data_ptr(),
+        count,
+        _c_limits(dtype, share, margins, terms),
+    )
+    if sums is None or sums.nonfinite:
+        return None
+    step = -(-count // _COUNTED)
+    different = different_values(right.data_ptr(), kind, count, step) * min(step, count)
+    return _errors_of(sums, different)
+
+
+def _in_one_order(first: torch.Tensor, *others: torch.Tensor | None) -> list[torch.Tensor | None]:
+    """Tensors of one shape, so that what belongs together lies at the same place of dense memory."""
+    tensors = [first, *(each.expand(first.shape) if each is not None else None for each in others)]
+    if _is_dense(first) and all(each is None or each.stride() == first.stride() for each in tensors):
+        return tensors
+    return [each.contiguous() if each is not None else None for each in tensors]
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether its elements fill memory without gaps, in any order of dimensions."""
+    expected = 1
+    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if step != expected:
+                return False
+            expected *= size
+    return True
+
+
+def _c_limits(dtype: str, share: float, margins: Margins, terms: Terms) -> CLimits:
+    digits, view = digits_of(dtype), views()
+    assert digits is not None
+    return CLimits(
+        digits=digits.digits,
+        least_half=SMALLEST[dtype] / 2 if dtype in SMALLEST else smallest_normal(dtype),
+        half_of_zero=2.0 ** (-digits.digits - 1),
+        rounding=margins.rounding,
+        share=share,
+        tiny=terms.tiny,
+        unit=UNIT,
+        floor=terms.least,
+        exactly=_EXACTLY,
+        smallest_normal=smallest_normal(dtype),
+        largest_finite=torch.finfo(_real(dtype)).max,
+        rms_compute=view.rms_compute,
+        rms_rounding=view.rms_rounding,
+        bias_rounding=view.bias_rounding,
+        bias_compute=view.bias_compute,
+    )
+
+
+def _errors_of(sums: CErrorSums, different: float) -> Errors:
+    """The views on the sums of a kernel, as `_errors` has them."""
+    view, count = views(), sums.counted
+    relative = (
+        math.sqrt(sums.error_squares / sums.right_squares)
+        if sums.right_squares
+        else (math.inf if sums.error_squares else 0.0)
+    )
+    if different < view.least or not count:
+        return Errors(sums.largest, 0.0, 0.0, relative)
+    allowed = (view.rms + view.deviations / 2 / math.sqrt(different)) * math.sqrt(sums.expected / count)
+    mean_square = math.sqrt(sums.found / count) / allowed if allowed else 0.0
+    normal, bias = sums.allowed / count, 0.0
+    for total, squares in ((sums.away, sums.away_squares), (sums.along, sums.along_squares)):
+        spread = math.sqrt(max(0.0, squares - total * total / count) / max(1.0, count - 1))
+        bias = max(bias, abs(total / count) / (normal + view.deviations * spread / math.sqrt(different)))
+    return Errors(sums.largest, mean_square, bias, relative)
 
 
 def _share(margins: Margins, terms: Terms, digits: Digits, is_complex: bool) -> float:
@@ -233,7 +386,7 @@ def _share(margins: Margins, terms: Terms, digits: Digits, is_complex: bool) -> 
         share += margins.inner * 2.0 ** (24 - digits.digits)
     if terms.is_sum and terms.input_digits < digits.compute:
         share += margins.inner_sums * 2.0 ** (24 - terms.input_digits)
-    return share
+    return share * terms.trust
 
 
 @dataclass(frozen=True)

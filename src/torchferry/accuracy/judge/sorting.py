@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ def _places_exchanged(compared: Compared, shape: tuple[int, ...]) -> Iterator[So
 
     def fits(move: Callable[[torch.Tensor], torch.Tensor], share: float = _EXPLAINED) -> bool:
         right, limit = (move(each.reshape(shape)).reshape(-1) for each in (compared.right, compared.limit))
-        return _fits(replace(compared, limit=torch.maximum(compared.limit, limit)), right, share)
+        return _fits(compared.with_limit(torch.maximum(compared.limit, limit)), right, share)
 
     if len(shape) >= 2 and min(shape[-2:]) > 1 and fits(lambda tensor: tensor.transpose(-1, -2)):
         yield ErrorKind.TRANSPOSED, _TRANSPOSED
