@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,12 @@ from torchferry.cli.ending import computing
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import progress_bar
+from torchferry.report.safe import one_line
+from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
+    from torchferry.accuracy.judge.model import CallPair
 
 _EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
 gpu.rank0.h5, gpu.rank1.h5 ..., gpu.h5 means all of them, and ranks are compared with their like.
@@ -62,6 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_check(
         parser, "a call is suspicious, unexplained or has no counterpart, too, not only if one is wrong"
     )
+    parser.add_argument(
+        "--thorough",
+        action="store_true",
+        help="hold every call against double precision, also those that a cheaper test clears; takes several times as "
+        "long",
+    )
     options.add_jobs(parser, "threads (default: one for each processor)", 0, 1024)
     options.add_quiet(parser)
     options.add_language(parser)
@@ -80,10 +90,26 @@ def run(args: argparse.Namespace) -> int:
     if args.format in REPORTS.only_files and sys.stdout.isatty():
         raise ReportError(f"{args.format} is not for a terminal; name a file: -o compare.{args.format}")
     check_reports(REPORTS, args.output)
-    with computing(), progress_bar(args.quiet) as show:
-        comparisons = compare_files(mine, golden, ComparingPlan(args.jobs, show))
+    with computing(), progress_bar(args.quiet, "MB", 1_000_000, has_rest=True) as show:
+        first = None if args.quiet else partial(_tell_first, options.language_of(args))
+        comparisons = compare_files(mine, golden, ComparingPlan(args.jobs, show, first, args.thorough))
     deliver(REPORTS, comparisons, args)
     return exit_code(comparisons, check=args.check)
+
+
+_FIRST = Text("first wrong: {said}", "首个错误：{said}")
+
+
+def _tell_first(language: Language, pair: CallPair) -> None:
+    """On stderr at once, while the rest is compared."""
+    from torchferry.accuracy.report.sentences import where_of
+
+    operator = pair.mine.operator if pair.mine is not None else ""
+    why = pair.judgement.why or Text("", "")
+    parts = [operator, where_of(pair).in_language(language), why.in_language(language)]
+    said = ": ".join(one_line(part) for part in parts if part)
+    cleared = "\r\x1b[K" if sys.stderr.isatty() else ""
+    print(f"{cleared}{_FIRST.format(said=said).in_language(language)}", file=sys.stderr, flush=True)
 
 
 def _records(args: argparse.Namespace) -> tuple[Path, Path | None]:

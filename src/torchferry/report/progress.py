@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 from torchferry.report.safe import one_line
+from torchferry.units import duration
 
 
 class Show(Protocol):
@@ -18,6 +19,8 @@ class Show(Protocol):
 
 
 _SECONDS_BETWEEN_CHANGES = 0.2
+_SECONDS_UNTIL_TOLD = 3.0  # before that, nobody can say how long it takes
+_LEFT = "{} left"
 _WIDTH = 30
 
 
@@ -66,17 +69,29 @@ def status_line(is_quiet: bool = False, stream: TextIO | None = None) -> Iterato
 
 @contextmanager
 def progress_bar(
-    is_quiet: bool = False, unit: str = "", size: int = 1, stream: TextIO | None = None
+    is_quiet: bool = False,
+    unit: str = "",
+    size: int = 1,
+    stream: TextIO | None = None,
+    has_rest: bool = False,
 ) -> Iterator[Show | None]:
-    """What shows a bar on a terminal, in units of so much; None elsewhere."""
+    """What shows a bar on a terminal, in units of so much, with the time that is left if that is asked for; None
+    elsewhere."""
     with status_line(is_quiet, stream) as line:
         if line is None:
             yield None
             return
 
+        start = time.monotonic()
+
+        def left(done: int, count: int) -> str:
+            taken = time.monotonic() - start
+            is_known = has_rest and taken > _SECONDS_UNTIL_TOLD and done
+            return _LEFT.format(duration(taken * (count - done) / done)) if is_known else ""
+
         def show(done: int, count: int, what: str = "") -> None:
             filled = min(_WIDTH * done // max(count, 1), _WIDTH)
-            figures = f"{done // size:,}/{count // size:,} {unit}".rstrip()
+            figures = f"{done // size:,}/{count // size:,} {unit} {left(done, count)}".rstrip()
             line.show(f"{'━' * filled:<{_WIDTH}} {figures} {what}".rstrip(), is_last=done >= count)
 
         yield show

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -46,8 +47,8 @@ from torchferry.errors import InputError
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
 
-Progress = Callable[[int, int], None]  # calls done, calls in all
-_LARGE = 1 << 18  # elements of a call that are worth a thread
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+_LARGE = 1 << 14  # elements of a call that are worth a thread
 _RELEASE = 4096  # calls after which what was read of the files is given back
 _READ = 1 << 26  # bytes, or these
 _STATISTICS = Kept.STATISTICS.value  # why there are no figures
@@ -64,6 +65,8 @@ class ComparingPlan:
 
     jobs: int = 0  # threads; 0: as many as there are processors
     progress: Progress | None = None
+    first: Callable[[CallPair], None] | None = None  # is told the first call that is wrong, as soon as that is certain
+    is_thorough: bool = False  # everything in double precision
 
 
 def compare_files(mine: Path, golden: Path | None, work: ComparingPlan | None = None) -> list[RankComparison]:
@@ -99,21 +102,17 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
         held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
         raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
-    matches = _matches(seen)
+    total = _Total()
+    matches = _matches(seen, total)
     keeper, header = Keeper(), golden.header if golden else None
     programs = Programs(mine.header, header)
+    bases: Counter[str] = Counter()
     if mine.header.kept is Kept.TENSORS:
-        measured = _measured(mine, golden, matches, work)
-        judge = judge_by_figures  # against golden
-        if importlib.util.find_spec("torch") is not None:
-            from torchferry.accuracy.judge.judging import Judge
-
-            judge = Judge(mine, golden).judge  # against what is right
-        judged = _judged(measured, judge, len(matches), work)
+        judged = _reported(_judged(mine, golden, matches, work), total, work)
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
-    pairs = keeper.keep(programs.look(judged))
+    pairs = keeper.keep(_told(_counted(programs.look(judged), bases), work))
     for at, judgement in programs.later.items():
         pairs.rejudge(at, judgement)
     culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
@@ -126,7 +125,7 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
-        notes_of_comparison(mine.header, header, pairs, keeper.left_out),
+        notes_of_comparison(mine.header, header, pairs, keeper.left_out, bases),
         curves(seen),
         network_differences(pairs, seen[0][0].scaling),
     )
@@ -142,9 +141,30 @@ def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | 
     return next((min(each) for each in found if each), None)
 
 
-def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[CallMatch]:
+class _Total:
+    """Bytes of the tensors of all calls of mine."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+    def passing(self, calls: Iterable[Call]) -> Iterator[Call]:
+        """The calls, counted on their way."""
+        for call in calls:
+            self.nbytes += _nbytes(call)
+            yield call
+
+
+def _nbytes(call: Call) -> int:
+    return sum(each.nbytes for each in _tensors_of(call))
+
+
+def _matches(seen: Sequence[tuple[Gathering, Record]], total: _Total) -> Sequence[CallMatch]:
     """The calls that belong together. This is the one look at all calls before the work begins."""
-    sites = [CallSequence(gathering.passing(_walked(record))) for gathering, record in seen]
+    walked = [_walked(record) for _, record in seen]
+    walked[0] = total.passing(walked[0])
+    sites = [
+        CallSequence(gathering.passing(calls)) for (gathering, _), calls in zip(seen, walked, strict=True)
+    ]
     if len(sites) == 1:
         return Matches(CallMatch(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen
@@ -207,40 +227,55 @@ def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> I
         yield CallPair(one, other, how, inputs, outputs)
 
 
-def _measured(
+class _Working:
+    """Measures a pair of calls, and judges it; any number of threads may ask."""
+
+    def __init__(self, mine: Record, golden: Record | None, work: ComparingPlan) -> None:
+        self._figures = Figures(mine, golden) if golden is not None else None
+        self._judge: Callable[[CallPair], Judgement] = judge_by_figures  # against golden
+        self.expect: Callable[[CallPair], None] = lambda _pair: None
+        if importlib.util.find_spec("torch") is not None:
+            from torchferry.accuracy.judge.judging import Judge
+
+            judge = Judge(mine, golden, is_thorough=work.is_thorough)
+            self._judge, self.expect = judge.judge, judge.expect  # against what is right
+
+    def measure_and_judge(self, pair: CallPair) -> CallPair:
+        """The same pair with the differences of its tensors, and what is said of it."""
+        figures = self._figures
+        if figures is not None:
+            inputs, outputs = (
+                tuple(starmap(figures.difference, tensors)) for tensors in _tensors(pair.mine, pair.golden)
+            )
+            pair = replace(pair, inputs=inputs, outputs=outputs)
+        if pair.mine is None:
+            return pair
+        judgement = self._judge(pair)
+        differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
+        # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads
+        if judgement.verdict is Verdict.INHERITED and not differing:
+            judgement = replace(judgement, verdict=Verdict.NORMAL)
+        return replace(pair, judgement=judgement)
+
+
+def _judged(
     mine: Record, golden: Record | None, matches: Iterable[CallMatch], work: ComparingPlan
 ) -> Iterator[CallPair]:
-    called = _called(mine, golden, matches)
-    if golden is None:
-        yield from (CallPair(*each) for each in called)
-        return
-    figures = Figures(mine, golden)
+    """The pairs in order; no more wait than a few for each thread, so that memory does not depend on the length.
 
-    def measure(one: Call | None, other: Call | None, how: str) -> CallPair:
-        inputs, outputs = (tuple(starmap(figures.difference, tensors)) for tensors in _tensors(one, other))
-        return CallPair(one, other, how, inputs, outputs)
-
-    has_affinity = hasattr(os, "sched_getaffinity")
-    processors = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
-    yield from _ahead(measure, called, work.jobs or processors or 1)
-
-
-def _ahead(
-    measure: Callable[[Call | None, Call | None, str], CallPair],
-    called: Iterable[tuple[Call | None, Call | None, str]],
-    threads: int,
-) -> Iterator[CallPair]:
-    """The results in order; no more wait than a few for each thread, so that memory does not depend on the length.
-
-    Small tensors are measured when their turn comes: to hand them to another thread takes longer than the work.
+    Small ones are looked at when their turn comes: to hand them to another thread takes longer than the work.
     """
+    working, threads = _Working(mine, golden, work), work.jobs or available_cores()
     waiting: deque[Callable[[], CallPair]] = deque()
-    with ThreadPoolExecutor(threads) as executor:
+    with ThreadPoolExecutor(threads, initializer=_keep_to_one_core) as executor, _on_one_core():
         try:
-            for each in called:
-                is_large = sum(tensor.elements for tensor in _tensors_of(each[0])) > _LARGE
+            for pair in starmap(CallPair, _called(mine, golden, matches)):
+                working.expect(pair)
+                is_large = sum(tensor.elements for tensor in _tensors_of(pair.mine)) > _LARGE
                 waiting.append(
-                    executor.submit(measure, *each).result if is_large else partial(measure, *each)
+                    executor.submit(working.measure_and_judge, pair).result
+                    if is_large
+                    else partial(working.measure_and_judge, pair)
                 )
                 if len(waiting) >= _AHEAD * threads:
                     yield waiting.popleft()()
@@ -250,20 +285,63 @@ def _ahead(
             executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _judged(
-    pairs: Iterable[CallPair], judge: Callable[[CallPair], Judgement], count: int, work: ComparingPlan
-) -> Iterator[CallPair]:
-    for done, pair in enumerate(pairs, 1):
-        if pair.mine is not None:
-            judgement = judge(pair)
-            differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
-            # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads
-            if judgement.verdict is Verdict.INHERITED and not differing:
-                judgement = replace(judgement, verdict=Verdict.NORMAL)
-            pair = replace(pair, judgement=judgement)
+def available_cores() -> int:
+    """As many as this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()) or 1
+
+
+def _keep_to_one_core() -> None:
+    """Calls are shared out among threads: PyTorch's own threads would stand in their way."""
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(1)
+
+
+@contextmanager
+def _on_one_core() -> Iterator[None]:
+    """The same for this thread, as long as it lasts."""
+    if "torch" not in sys.modules:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _reported(pairs: Iterable[CallPair], total: _Total, work: ComparingPlan) -> Iterator[CallPair]:
+    done = 0
+    for pair in pairs:
         yield pair
+        done += _nbytes(pair.mine) if pair.mine is not None else 0
         if work.progress is not None:
-            work.progress(done, count)
+            work.progress(done, max(total.nbytes, 1))
+
+
+def _counted(pairs: Iterable[CallPair], bases: Counter[str]) -> Iterator[CallPair]:
+    """What the judgements of mine's calls are based on."""
+    for pair in pairs:
+        if pair.mine is not None:
+            is_equal = pair.judgement.verdict is Verdict.EQUAL
+            bases["equal" if is_equal else pair.judgement.basis] += 1
+        yield pair
+
+
+def _told(pairs: Iterable[CallPair], work: ComparingPlan) -> Iterator[CallPair]:
+    """All calls before the one that is told have been judged."""
+    is_told = work.first is None
+    for pair in pairs:
+        if not is_told and pair.judgement.verdict in (Verdict.PROGRAM, Verdict.FAULT):
+            assert work.first is not None
+            work.first(pair)
+            is_told = True
+        yield pair
 
 
 def _listed(ranks: Iterable[int]) -> str:

@@ -22,6 +22,15 @@ from torchferry.text import Text
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
 
+_HOW = Text("how calls were judged: {parts}", "各调用的判定方式：{parts}")
+_JUDGED_BY = {
+    "equal": Text("{count} equal to golden in every bit", "{count} 个与标杆逐位相同"),
+    "golden": Text("{count} against golden", "{count} 个与标杆比对"),
+    "bits": Text("{count} have the bits of the CPU's kernel", "{count} 个与 CPU 算子逐位相同"),
+    "float32": Text("{count} against single precision", "{count} 个与单精度比对"),
+    "float64": Text("{count} against double precision", "{count} 个与双精度比对"),
+    "distribution": Text("{count} by their distribution", "{count} 个按分布判定"),
+}
 NORMAL = 1e-4  # of the vendors' guide: a mean absolute difference up to here is normal
 LOSS, GRADIENT_NORM, OUTPUT = "loss", "gradient norm", "output"
 _WATCHED = {watched_rows.LOSS: LOSS, watched_rows.GRADIENT_NORM: GRADIENT_NORM}
@@ -271,7 +280,11 @@ _LEFT_OUT = Text(
 
 
 def notes_of_comparison(
-    mine: RecordHeader, golden: RecordHeader | None, pairs: PairRows, left_out: int = 0
+    mine: RecordHeader,
+    golden: RecordHeader | None,
+    pairs: PairRows,
+    left_out: int = 0,
+    bases: Counter[str] | None = None,
 ) -> tuple[Text, ...]:
     """All that is to be said about two records and the calls that have no counterpart."""
     found = [*_of_header(mine, "mine"), *(_of_header(golden, "golden") if golden else ())]
@@ -279,6 +292,10 @@ def notes_of_comparison(
         found.append(_NO_TORCH)
     if golden is not None:
         found += [*_of_both(mine, golden), *_of_unmatched(pairs)]
+    parts = [text.format(count=bases[basis]) for basis, text in _JUDGED_BY.items() if bases and bases[basis]]
+    if parts:
+        joined = Text(", ".join(each.en for each in parts), "，".join(each.zh for each in parts))
+        found.append(_HOW.format(parts=joined))
     if left_out:
         found.append(_LEFT_OUT.format(count=left_out))
     return tuple(found)

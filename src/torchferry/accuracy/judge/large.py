@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 import torch
 
 from torchferry.accuracy.judge import pieces
+from torchferry.accuracy.judge.clearing import FLOAT64, clear, is_held_against_single
 from torchferry.accuracy.judge.divisions import Division, by_element, divisions_of
 from torchferry.accuracy.judge.execution import TensorSource, execute, read_inputs
 from torchferry.accuracy.judge.margins import UNIT, Compared, Terms, compare, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, Ranges, items_of
+from torchferry.accuracy.judge.products import work_of
 from torchferry.accuracy.judge.references import Reference, attempt, results_if_any
 from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
 from torchferry.accuracy.model import Call, Slices, TensorRecord
@@ -28,7 +30,6 @@ from torchferry.text import Text
 # Results that depend on all elements of tensors which are too large to be computed with as a whole: sums, norms, losses,
 # largest elements. They are added up block by block, in double precision.
 
-FLOAT64 = "float64"
 _MEAN, _SUM = 1, 2  # values of `reduction`
 SAID = Text("{output}: {what}", "{output}：{what}")
 _NOT_THE = Text("it is {mine:.9g}, not {right:.9g}", "结果为 {mine:.9g}，应为 {right:.9g}")
@@ -203,6 +204,9 @@ def _judge_exact(mine: Call, source: TensorSource, normal: Verdict) -> Judgement
     return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
+_HELD_ELEMENTS = 1 << 23  # that are read before the files' memory is given back
+_MUCH = 1 << 30  # products of numbers that are too many to be made anew in double precision, and so a few times
+_IN_VAIN = 1  # parts that were not cleared, after which no others are tried
 _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
 _OFTEN = 32.0  # times that the same elements may be read, for all parts to be looked at
 _ORDER = list(Verdict)
@@ -242,6 +246,7 @@ class LargeCall:
     golden_source: TensorSource | None
     is_same_job: bool  # golden's has the same inputs
     normal: Verdict  # what is said of it if nothing is wrong
+    is_thorough: bool = False  # all parts in double precision
 
     def part(self, division: Division, ranges: Ranges) -> tuple[CallPart, CallPart | None]:
         """The same part of the call and of golden's."""
@@ -307,7 +312,8 @@ def _judge_item(task: LargeCall, number: int, count: int, judge: Judge) -> Judge
     other = golden.call if golden else None
     if not pieces.is_large(mine.call):
         return judge(mine, golden, mine.call, other)
-    return judge_large(LargeCall(mine.call, mine, other, golden, task.is_same_job, task.normal), judge)
+    item = replace(task, mine=mine.call, source=mine, golden=other, golden_source=golden)
+    return judge_large(item, judge)
 
 
 class _Divided:
@@ -316,27 +322,74 @@ class _Divided:
     def __init__(self, task: LargeCall, division: Division, judge: Judge) -> None:
         self._task, self._division, self._judge = task, division, judge
         self._grid = Grid(task.mine, division)
+        self._parts_read = 0
 
     def judgement(self) -> Judgement:
-        """The worst of some parts; where it is wrong, of all."""
+        """What all parts are, if all can be looked at; otherwise the worst of some, and where it is wrong, of more."""
+        cleared, left = self._cleared()
+        if not left:
+            assert cleared is not None
+            return cleared
+        if self._task.is_thorough or not self._is_slow:
+            cells = [_Cell(ranges) for block in left for ranges in self._grid.cells(block)]
+            return self._worst(cells, cleared, is_all=True, was_looked_at=False)
         cells, was_looked_at = self._cells()
-        chosen = _chosen(cells, was_looked_at)
+        return self._worst(cells, None, is_all=False, was_looked_at=was_looked_at)
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether all of it in double precision would take long."""
+        is_much = is_held_against_single(self._task.mine) and work_of(self._task.mine) > _MUCH
+        return is_much or self._grid.times_read > _OFTEN
+
+    def _cleared(self) -> tuple[Judgement | None, list[Ranges]]:
+        """Of the parts that are right without a doubt, the judgement of that which errs most; and the other parts."""
+        worst: Judgement | None = None
+        left: list[Ranges] = []
+        for block in self._grid.blocks:
+            # where many are not cleared, it would be in vain
+            found = None if self._task.is_thorough or len(left) > _IN_VAIN else self._clear(block)
+            if found is None:
+                left.append(block)
+            elif worst is None or badness(found) > badness(worst):
+                worst = replace(found, verdict=self._task.normal)
+        return worst, left
+
+    def _clear(self, block: Ranges) -> Judgement | None:
+        part = CallPart(self._task.mine, self._task.source, self._division, block)
+        found = clear(part.call, part)
+        self._release()
+        return found
+
+    def _worst(
+        self, cells: list[_Cell], cleared: Judgement | None, *, is_all: bool, was_looked_at: bool
+    ) -> Judgement:
+        chosen = cells if is_all else _chosen(cells, was_looked_at)
+        is_all = len(chosen) == len(cells)
         judged = []
         for cell in chosen:
             mine, golden = self._task.part(self._division, cell.ranges)
             judged.append((cell, self._judge(mine, golden, mine.call, golden.call if golden else None)))
             self._release()
         worst_cell, worst = max(judged, key=lambda each: badness(each[1]))
-        is_all = len(chosen) == len(cells)
         if worst.verdict in _BAD:
             right = [cell for cell, each in judged if each.verdict not in _BAD]
-            suspects = [each for each in cells if not any(each.is_nearer(one) for one in right)]
             wrong = [cell for cell, each in judged if each.verdict in _BAD]
-            return self._described(worst, worst_cell, wrong if is_all else suspects if was_looked_at else [])
+            suspects = wrong
+            if not is_all:
+                suspects = [each for each in cells if not any(each.is_nearer(one) for one in right)]
+            return self._described(worst, worst_cell, suspects if is_all or was_looked_at else [])
         note = _SAMPLED if was_looked_at else _SPREAD_ONLY
+        if cleared is not None:
+            worst = max(worst, cleared, key=badness)
         return worst if is_all else _with_note(worst, note.format(judged=len(chosen), count=len(cells)))
 
     def _release(self) -> None:
+        """Now and then: it takes as long as reading some of it."""
+        self._parts_read += 1
+        if self._parts_read * pieces.PIECE < _HELD_ELEMENTS:
+            return
+        self._parts_read = 0
         self._task.source.release()
         if self._task.golden_source is not None:
             self._task.golden_source.release()

@@ -495,8 +495,9 @@ def _different(right: torch.Tensor) -> int:
 
 UNIT = 2.0**-24  # half a unit in the last place of single precision, relative
 _SAMPLES = 3
-_FLOOR = 0.35  # of the mean over the tensor: by chance, a few samples can be small in one element
+FLOOR = 0.35  # of the mean over the tensor: by chance, a few samples can be small in one element
 _SEED = 20260
+_PRIME, _PLACES_APART = 1_000_003, 123_457
 Outputs = list[torch.Tensor | None]
 Execute = Callable[[Sequence[torch.Tensor], Mapping[str, float]], Outputs]
 
@@ -511,13 +512,13 @@ def sensitivity(
     ]
     numbers = [name for name, value in call.arguments if isinstance(value, float)] if margins.numbers else []
     signs: Iterable[Factors] = (
-        _signs_by_argument(call, numbers) if margins.pointwise else _random_signs(inputs)
+        _signs_by_argument(call, numbers) if margins.pointwise else random_signs(inputs)
     )
     samples = 0
     for factors in signs:
         of_numbers = dict(zip(numbers, factors[len(inputs) :], strict=False))
         others = [
-            tensor * (1.0 + UNIT * factor) if is_floating(tensor) else tensor
+            moved_by(tensor, factor)
             for tensor, factor in zip(inputs, factors, strict=False)
         ]
         moved = execute(others, {name: 1.0 + UNIT * float(sign) for name, sign in of_numbers.items()})
@@ -532,12 +533,21 @@ def sensitivity(
             continue
         deviation = total.div_(samples).sqrt_()
         if not margins.pointwise and deviation.numel():
-            deviation.clamp_min_(_FLOOR * float(deviation.square().mean().sqrt()))
+            deviation.clamp_min_(FLOOR * float(deviation.square().mean().sqrt()))
         found.append(deviation)
     return found
 
 
 Factors = list[torch.Tensor | float]
+
+
+def moved_by(tensor: torch.Tensor, factor: torch.Tensor | float) -> torch.Tensor:
+    """An input of which each element is off by `UNIT` of itself."""
+    if not is_floating(tensor):
+        return tensor
+    if isinstance(factor, torch.Tensor) and not tensor.is_complex():
+        return torch.addcmul(tensor, tensor, factor, value=UNIT)
+    return tensor * (1.0 + UNIT * factor)
 
 
 def _signs_by_argument(call: Call, numbers: list[str]) -> list[Factors]:
@@ -551,16 +561,28 @@ def _signs_by_argument(call: Call, numbers: list[str]) -> list[Factors]:
     ]
 
 
-def _random_signs(inputs: Sequence[torch.Tensor]) -> Iterator[Factors]:
+def random_signs(inputs: Sequence[torch.Tensor]) -> Iterator[Factors]:
     """One sample after the other: they take as much memory as the inputs."""
-    generator = torch.Generator().manual_seed(_SEED)
-    for _ in range(_SAMPLES):
+    for sample in range(_SAMPLES):
         yield [
-            torch.randint(0, 2, tensor.shape, generator=generator, dtype=torch.int8).mul_(2).sub_(1).double()
-            if is_floating(tensor)
-            else 1.0
-            for tensor in inputs
+            _signs_of(tensor.shape, _PLACES_APART * (sample * len(inputs) + at)) if is_floating(tensor) else 1.0
+            for at, tensor in enumerate(inputs)
         ]
+
+
+@cache
+def _signs() -> torch.Tensor:
+    """So many that rows of tensors, which have rounder sizes, do not begin with the same ones."""
+    generator = torch.Generator().manual_seed(_SEED)
+    drawn = torch.randint(0, 2, (_PRIME,), generator=generator, dtype=torch.int8)
+    return drawn.mul_(2).sub_(1).double()
+
+
+def _signs_of(shape: torch.Size, start: int) -> torch.Tensor:
+    table, start, count = _signs(), start % _PRIME, shape.numel()
+    if start + count <= _PRIME:
+        return table[start : start + count].view(shape)
+    return table.repeat(-(-(start + count) // _PRIME))[start : start + count].view(shape)
 
 
 def added_up(call: Call, output: int, margins: Margins) -> float:

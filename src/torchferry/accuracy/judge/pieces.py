@@ -14,8 +14,8 @@ from torchferry.accuracy.judge.execution import TensorSource
 from torchferry.accuracy.model import Call, Slices, TensorRecord, TensorRef, Value
 
 LARGE = 1 << 20  # elements of all tensors of a call; smaller ones are judged as a whole
-BLOCK = 1 << 21  # of a part that is computed in its own precision
-PIECE = 1 << 16  # of a part that is judged: what fits into a processor's caches
+BLOCK = 1 << 22  # of a part that is computed in its own precision, or in single precision
+PIECE = 1 << 18  # of a part that is judged in double precision: what fits into a processor's caches
 RESULTS = 1 << 10  # elements of a result from which its errors can be told from chance
 WHOLE = 1 << 24  # up to here all of a result that is wrong is looked at, to say what is wrong with it
 _OUTPUT, _INPUT = 200, 32  # bytes that the judgement of a whole takes for each element

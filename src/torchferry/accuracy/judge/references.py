@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from torchferry.accuracy.judge.execution import (
     read_inputs,
 )
 from torchferry.accuracy.judge.margins import (
+    FLOOR,
     SMALLEST,
     Compared,
     Terms,
@@ -29,6 +31,8 @@ from torchferry.accuracy.judge.margins import (
     compare,
     digits_of,
     margins_of,
+    moved_by,
+    random_signs,
     sensitivity,
     smallest_normal,
 )
@@ -130,6 +134,21 @@ def _at(source: torch.Tensor, indices: torch.Tensor, dimension: int) -> torch.Te
     return source.gather(dimension, indices.long()) if source.dim() else source
 
 
+_WORKSPACES = {"aten::_ctc_loss": (1,)}  # results of which only parts are written
+
+
+def different_contents(call: Call) -> list[int]:
+    """The outputs, without those that are another one once more, or memory of which only parts are written."""
+    seen: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    skipped = _WORKSPACES.get(without_overload(call.operator), ())
+    for number, record in enumerate(call.outputs):
+        if number in skipped:
+            continue
+        key = (record.content or -number - 1, record.shape, record.stride)
+        seen.setdefault(key, number)
+    return list(seen.values())
+
+
 _REFUSALS = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, KeyError)
 _ADDED_WITH_FACTOR = ("add", "sub")  # products, as addmm, have another class
 
@@ -142,8 +161,12 @@ class Reference:
         self.call = call
         self.margins = margins_of(call.operator, _variant(call))
         self.given = read_inputs(source, call)
-        self.inputs = doubled_inputs(self.given)
+        self.inputs = self.widened(self.given)
         self.right = self.in_order(attempt(lambda: execute_doubled(call, self.inputs)))
+
+    def widened(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The inputs with the digits in which the call is made again."""
+        return doubled_inputs(given)
 
     @cached_property
     def moved(self) -> Outputs:
@@ -166,7 +189,8 @@ class Reference:
             return None
         other = copy(self)
         other.inputs = inputs
-        other.__dict__.pop("moved", None)
+        for found in ("moved", "_typical"):
+            other.__dict__.pop(found, None)
         try:
             other.right = self.in_order(attempt(lambda: execute_doubled(self.call, inputs)))
         except CannotExecuteError:
@@ -185,7 +209,11 @@ class Reference:
 
     def arguments(self) -> dict[str, Any]:
         """As the call was given them."""
-        return make_arguments(self.call, self.given, Setting())
+        return self.arguments_of(self.given)
+
+    def arguments_of(self, inputs: Sequence[torch.Tensor]) -> dict[str, Any]:
+        """The same with other inputs."""
+        return make_arguments(self.call, inputs, Setting())
 
     def compare(self, output: int, result: torch.Tensor, closely: bool) -> Compared:
         """A result of this call; `closely` with the sensitivity, which takes a while to find out."""
@@ -199,9 +227,35 @@ class Reference:
         if closely and magnitude is not None and moved is not None:
             moved = torch.maximum(moved, magnitude)
         dtype = self.call.outputs[output].dtype
-        return compare(result, right, moved, dtype, self.margins, self._terms(output))
+        return compare(result, right, moved, dtype, self.margins, self.terms(output))
 
-    def _terms(self, output: int) -> Terms:
+    def compare_typically(self, output: int, result: torch.Tensor) -> Compared | None:
+        """With the sensitivity that every element has at least, where elements mix: a sample tells it. None: elsewhere,
+        it is worth as little as none."""
+        right = self.right[output]
+        assert right is not None
+        if self.margins.pointwise or self.margins.absolute or self._typical[output] is None:
+            return None
+        terms = replace(self.terms(output), least=self._typical[output])
+        return compare(result, right, None, self.call.outputs[output].dtype, self.margins, terms)
+
+    @cached_property
+    def _typical(self) -> list[float | None]:
+        none: list[float | None] = [None] * len(self.right)
+        try:
+            signs = next(iter(random_signs(self.inputs)))
+            moved = attempt(lambda: self.execute([moved_by(*each) for each in zip(self.inputs, signs, strict=True)]))
+        except CannotExecuteError:
+            return none
+        return [
+            FLOOR * float((one - other).square_().mean().sqrt())
+            if one is not None and other is not None and other.is_floating_point()
+            else None
+            for one, other in zip(moved, self.right, strict=True)
+        ]
+
+    def terms(self, output: int) -> Terms:
+        """What the limit of a result depends on besides its class."""
         record, margins = self.call.outputs[output], self.margins
         largest = max((each.elements for each in self.call.inputs), default=0)
         digits = [found.digits for each in self.call.inputs if (found := digits_of(each.dtype)) is not None]
