@@ -69,7 +69,8 @@ def test_an_extra_copy_changes_nothing(tmp_path: Path, golden: Path) -> None:
     comparison = compared(tmp_path, golden, extra=True)
     hows = [(pair.mine.operator, pair.how) for pair in comparison.pairs if pair.mine and pair.golden is None]
     assert hows == [("aten::clone", "extra")]
-    assert comparison.culprit is None and not comparison.notes
+    assert comparison.culprit is None
+    assert [note.en.partition(":")[0] for note in comparison.notes] == ["how calls were judged"]
 
 
 def test_without_golden_each_call_is_held_against_double_precision(tmp_path: Path) -> None:
@@ -184,8 +185,33 @@ def test_progress_and_threads_do_not_change_the_outcome(tmp_path: Path, golden: 
     seen: list[tuple[int, int]] = []
     (one,) = compare_files(mine, golden, ComparingPlan(1, lambda done, count: seen.append((done, count))))
     (many,) = compare_files(mine, golden, ComparingPlan(8))
-    assert seen == [(done, 5) for done in range(1, 6)]
+    done, counts = zip(*seen, strict=True)
+    assert len(set(counts)) == 1 and list(done) == sorted(set(done)) and done[-1] == counts[0]  # bytes
     assert one.pairs == many.pairs
+
+
+def test_the_first_wrong_call_is_told_before_the_others_are_done(tmp_path: Path, golden: Path) -> None:
+    """Only the first, and only once all before it have been judged."""
+    mine = write_network(tmp_path / "npu.h5", MINE, {"aten::relu": zero_tail, "aten::exp": zero_tail})
+    happened: list[str] = []
+    plan = ComparingPlan(
+        1,
+        lambda done, count: happened.append("done" if done == count else "not done"),
+        lambda pair: happened.append(pair.mine.operator if pair.mine else ""),
+    )
+    compare_files(mine, golden, plan)
+    told = [each for each in happened if each.startswith("aten::")]
+    assert len(told) == 1 and happened.index(told[0]) < happened.index("done")
+    assert compare_files(mine, golden)[0].culprit is not None
+
+
+def test_thoroughly_all_is_held_against_double_precision(tmp_path: Path, golden: Path) -> None:
+    mine = write_network(tmp_path / "npu.h5", MINE, {"aten::exp": zero_tail})
+    (quick,) = compare_files(mine, None)
+    (thorough,) = compare_files(mine, None, ComparingPlan(is_thorough=True))
+    bases = [[pair.judgement.basis for pair in each.pairs] for each in (quick, thorough)]
+    assert "bits" in bases[0] and set(bases[1]) == {"float64"}
+    assert [pair.judgement.verdict for pair in quick.pairs] == [pair.judgement.verdict for pair in thorough.pairs]
 
 
 def test_what_is_kept_does_not_grow_with_the_records(

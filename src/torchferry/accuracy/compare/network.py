@@ -292,12 +292,12 @@ def notes_of_comparison(
         found.append(_NO_TORCH)
     if golden is not None:
         found += [*_of_both(mine, golden), *_of_unmatched(pairs)]
+    if left_out:
+        found.append(_LEFT_OUT.format(count=left_out))
     parts = [text.format(count=bases[basis]) for basis, text in _JUDGED_BY.items() if bases and bases[basis]]
     if parts:
         joined = Text(", ".join(each.en for each in parts), "，".join(each.zh for each in parts))
         found.append(_HOW.format(parts=joined))
-    if left_out:
-        found.append(_LEFT_OUT.format(count=left_out))
     return tuple(found)
 
 

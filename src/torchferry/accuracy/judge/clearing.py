@@ -83,13 +83,17 @@ def _by_single(call: Call, source: TensorSource) -> Judgement | None:
         reference = SingleReference(call, source)
     except CannotExecuteError:
         return None
-    errors = [_error(reference, source, number) for number in different_contents(call)]
-    known = [each for each in errors if each is not None]
-    if any(math.isinf(each) for each in known) or not known:
+    errors: list[tuple[float, str]] = []
+    for number in different_contents(call):
+        error = _error(reference, source, number)
+        if error == math.inf:
+            return None
+        if error is not None:
+            errors.append((error, call.outputs[number].name))
+    if not errors:
         return None
-    worst = max(range(len(errors)), key=lambda at: errors[at] or 0.0)
-    name = call.outputs[different_contents(call)[worst]].name
-    return Judgement(Verdict.NORMAL, output=name, own_error=max(known), basis=FLOAT32)
+    worst, name = max(errors)
+    return Judgement(Verdict.NORMAL, output=name, own_error=worst, basis=FLOAT32)
 
 
 def _error(reference: SingleReference, source: TensorSource, number: int) -> float | None:
@@ -133,7 +137,7 @@ class SingleReference(Reference):
         assert right is not None
         moved, least = (self.moved[output] if closely else self._moved(output)), 0.0
         if moved is not None and not moved.dim():
-            moved, least = None, float(moved)
+            least, moved = float(moved), None
         terms = replace(self.terms(output), trust=_TRUST, least=least)
         return compare(result, right, moved, self.call.outputs[output].dtype, self.margins, terms)
 

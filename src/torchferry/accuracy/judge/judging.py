@@ -10,7 +10,7 @@ from itertools import starmap
 import torch
 
 from torchferry.accuracy.judge import decompositions, random_numbers
-from torchferry.accuracy.judge.clearing import clear
+from torchferry.accuracy.judge.clearing import FLOAT64, clear
 from torchferry.accuracy.judge.execution import (
     Setting,
     TensorSource,
@@ -33,7 +33,7 @@ from torchferry.accuracy.judge.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.judge.large import FLOAT64, SAID, LargeCall, badness, judge_large, parts_by_element
+from torchferry.accuracy.judge.large import SAID, LargeCall, badness, judge_large, parts_by_element
 from torchferry.accuracy.judge.margins import Compared, Errors, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import (
     CallPair,

@@ -243,9 +243,9 @@ def compare(
     def elements() -> tuple[_Elements, torch.Tensor, _Limits]:
         return _by_element(result, right, moved, dtype, share, margins, terms)
 
-    errors = _errors_in_one_pass(result, right, moved, dtype, share, margins, terms)
-    if errors is not None:
-        return Compared(errors, lambda: elements()[0])
+    quick = _errors_in_one_pass(result, right, moved, dtype, share, margins, terms)
+    if quick is not None:
+        return Compared(quick, lambda: elements()[0])
     found, rounded, limits = elements()
     return Compared(_errors(found.mine, found.right, rounded, limits, dtype), lambda: found)
 
@@ -298,21 +298,15 @@ def _errors_in_one_pass(
     if not is_for_it or digits is None or not result.numel() or result.shape != right.shape:
         return None
     before = right - terms.addend if terms.addend is not None and digits.digits < digits.compute else None
-    mine, right, moved, before = _in_one_order(result, right, moved, before)
-    assert mine is not None and right is not None
-    kind, count = _REAL[right.dtype], mine.numel()
-    sums = error_sums(
-        (mine.data_ptr(), dtype),
-        (right.data_ptr(), kind),
-        0 if moved is None else moved.data_ptr(),
-        0 if before is None else before.data_ptr(),
-        count,
-        _c_limits(dtype, share, margins, terms),
-    )
+    lying = _in_one_order(result, right, moved, before)
+    places = [0 if each is None else each.data_ptr() for each in lying]
+    kind, count = _REAL[right.dtype], result.numel()
+    limits = _c_limits(dtype, share, margins, terms)
+    sums = error_sums((places[0], dtype), (places[1], kind), places[2], places[3], count, limits)
     if sums is None or sums.nonfinite:
         return None
     step = -(-count // _COUNTED)
-    different = different_values(right.data_ptr(), kind, count, step) * min(step, count)
+    different = different_values(places[1], kind, count, step) * min(step, count)
     return _errors_of(sums, different)
 
 

@@ -234,9 +234,12 @@ class Reference:
         it is worth as little as none."""
         right = self.right[output]
         assert right is not None
-        if self.margins.pointwise or self.margins.absolute or self._typical[output] is None:
+        if self.margins.pointwise or self.margins.absolute:
             return None
-        terms = replace(self.terms(output), least=self._typical[output])
+        least = self._typical[output]
+        if least is None:
+            return None
+        terms = replace(self.terms(output), least=least)
         return compare(result, right, None, self.call.outputs[output].dtype, self.margins, terms)
 
     @cached_property
