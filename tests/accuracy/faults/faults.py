@@ -188,4 +188,34 @@ _OTHERS = [
     Fault("copy is not waited for", "Others bf16", "convolution", m.from_late_copy),
 ]  # fmt: skip
 
-FAULTS = [*_IMAGES, *_WORDS, *_SEQUENCES, *_BF16, *_OTHERS]
+_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+_PRODUCTS = [
+    Fault("one element of a large product", "Products", "mm", m.one_off_by(1e-4)),
+    Fault("errors of a product that cancel each other", "Products", "mm", m.cancelling(1e-4)),
+    Fault("two rows of a product exchanged", "Products", "mm", m.exchanged_neighbours(0)),
+    Fault("two elements of a product exchanged", "Products", "mm", m.exchanged_neighbours(1)),
+    Fault("last tile of a product ends early", "Products", "mm", m.last_tile_ends_early),
+    Fault("large product ends early", "Products", "mm", m.without_last_terms(1)),
+    Fault("large product is a little too large", "Products", "mm", m.scaled(1.0001)),
+    Fault("last row of a product", "Products", "mm", m.channel(-1, 1.0001, 0)),
+    Fault("large product adds up in half precision", "Products", "mm", m.added_up_in(half)),
+    Fault("one element of a large convolution", "Products", "convolution", m.one_off_by(1e-3)),
+    Fault("errors of a convolution that cancel each other", "Products", "convolution", m.cancelling(1e-3)),
+    Fault("last picture is the one before", "Products", "convolution", m.last_picture_of_the_one_before),
+    Fault("last elements of a large convolution", "Products", "convolution", m.tail(3)),
+    Fault("one element of a large attention", "Products", _ATTENTION, m.one_off_by(1e-2)),
+    Fault("last head of a large attention", "Products", _ATTENTION, m.channel(7, 1.001)),
+    Fault("one element of a large product", "Products bf16", "mm", m.one_off_by(0.1)),
+    Fault("errors of a product that cancel each other", "Products bf16", "mm", m.cancelling(0.02)),
+    Fault("two elements of a product exchanged", "Products bf16", "mm", m.exchanged_neighbours(1)),
+    Fault("last tile of a product ends early", "Products bf16", "mm", m.last_tile_ends_early),
+    Fault("large product rounds towards zero", "Products bf16", "mm", m.truncated),
+    Fault("large product in bfloat16", "Products bf16", "mm", m.added_up_in(brain)),
+    Fault("one element of a large convolution", "Products bf16", "convolution", m.one_off_by(0.1)),
+    Fault("large convolution rounds towards zero", "Products bf16", "convolution", m.truncated),
+    Fault("last picture is the one before", "Products bf16", "convolution", m.last_picture_of_the_one_before),
+    Fault("one element of a large attention", "Products bf16", _ATTENTION, m.one_off_by(0.5)),
+    Fault("large attention with another scale", "Products bf16", _ATTENTION, m.with_option(scale=0.1255)),
+]  # fmt: skip
+
+FAULTS = [*_IMAGES, *_WORDS, *_SEQUENCES, *_BF16, *_OTHERS, *_PRODUCTS]

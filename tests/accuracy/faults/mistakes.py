@@ -382,3 +382,54 @@ def from_late_copy(made: Made) -> torch.Tensor:
     source = made.args[0].clone()
     source[len(source) // 2 :] = 0
     return made.func(source, *made.args[1:], **made.kwargs)
+
+
+# Mistakes that are small or rare in a large product: what is not looked at closely does not see them.
+
+
+def _size(result: torch.Tensor) -> float:
+    return float(result.double().square().mean().sqrt())
+
+
+def one_off_by(share: float) -> Kernel:
+    """One element of all, by a share of their size."""
+
+    def kernel(made: Made) -> torch.Tensor:
+        made.result.view(-1)[made.result.numel() // 3] += share * _size(made.result)
+        return made.result
+
+    return kernel
+
+
+def cancelling(share: float) -> Kernel:
+    """Neighbours err by as much, one upwards and the other downwards: nothing of it is left in sums."""
+
+    def kernel(made: Made) -> torch.Tensor:
+        signs = torch.ones(made.result.shape[-1], dtype=made.result.dtype)
+        signs[1::2] = -1
+        return made.result + share * _size(made.result) * signs
+
+    return kernel
+
+
+def exchanged_neighbours(dimension: int) -> Kernel:
+    """Two rows, or two elements of one row, at each other's place: all sums and norms are right."""
+
+    def kernel(made: Made) -> torch.Tensor:
+        whole = made.result if dimension == 0 else made.result[-1]
+        whole[[100, 101]] = whole[[101, 100]]
+        return made.result
+
+    return kernel
+
+
+def last_tile_ends_early(made: Made) -> torch.Tensor:
+    """The last 16 x 16 elements lack the last term of their sums."""
+    one, other = made.args[:2]
+    made.result[-16:, -16:] -= (one[-16:, -1:] * other[-1:, -16:]).to(made.result.dtype)
+    return made.result
+
+
+def last_picture_of_the_one_before(made: Made) -> torch.Tensor:
+    made.result[-1] = made.result[-2]
+    return made.result

@@ -202,6 +202,22 @@ class Large(Training):
         torch.full((6_500_000,), 4.0, device=self.device).sum()
 
 
+class Products(Training):
+    """Products that are held against single precision before anything is computed in double precision."""
+
+    def build(self) -> None:
+        self.linear = nn.Linear(512, 1024, bias=False).to(self.device, self.dtype)
+        self.convolution = nn.Conv2d(32, 64, 3, padding=1).to(self.device, self.dtype)
+
+    def draw(self, *shape: int) -> torch.Tensor:
+        return super().draw(*shape).to(self.dtype)
+
+    def step(self) -> None:
+        self.linear(self.draw(2048, 512))
+        self.convolution(self.draw(8, 32, 48, 48))
+        functional.scaled_dot_product_attention(*(self.draw(4, 8, 256, 64) for _ in range(3)))
+
+
 TRAININGS: dict[str, Callable[[str], Training]] = {
     "Images": Images,
     "Words": Words,
@@ -212,8 +228,10 @@ TRAININGS: dict[str, Callable[[str], Training]] = {
     "Others": Others,
     "Others bf16": lambda device: Others(device, torch.bfloat16),
     "Large": Large,
+    "Products": Products,
+    "Products bf16": lambda device: Products(device, torch.bfloat16),
 }
-SLOW = ("Others", "Others bf16", "Large")  # not tried each time
+SLOW = ("Others", "Others bf16", "Large", "Products", "Products bf16")  # not tried each time
 
 
 def record(training: Training, path: Path, kernels: AbstractContextManager[Any] | None = None) -> None:

@@ -33,7 +33,7 @@ from torchferry.accuracy.judge.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.judge.large import SAID, LargeCall, badness, judge_large, parts_by_element
+from torchferry.accuracy.judge.large import SAID, HeldMemory, LargeCall, badness, judge_large, parts_by_element
 from torchferry.accuracy.judge.margins import Compared, Errors, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import (
     CallPair,
@@ -108,6 +108,7 @@ class Judge:
     ) -> None:
         """Thoroughly: all of it in double precision, and nothing cleared before."""
         self._mine, self._golden, self._is_thorough = mine, golden, is_thorough
+        self._held = HeldMemory()
         self._earlier: dict[_Result, tuple[int, TensorRecord]] = {}
         self._known: dict[int, dict[_Result, tuple[int, TensorRecord]]] = {}  # of calls that are judged at this time
 
@@ -159,7 +160,7 @@ class Judge:
             inner = self if source is self._mine else Judge(source, other, is_thorough=self._is_thorough)
             return inner._judge_by_reference(call, counterpart, normal, is_same_job)
 
-        alone = LargeCall(mine, self._mine, None, None, False, normal, self._is_thorough)
+        alone = LargeCall(mine, self._mine, None, None, False, normal, self._is_thorough, self._held)
         if golden is None or self._golden is None or _shapes(golden) != _shapes(mine):
             return judge_large(alone, judge)
         both = replace(alone, golden=golden, golden_source=self._golden, is_same_job=is_same_job)

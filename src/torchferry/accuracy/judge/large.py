@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -204,7 +205,7 @@ def _judge_exact(mine: Call, source: TensorSource, normal: Verdict) -> Judgement
     return Judgement(Verdict.FAULT, ErrorKind.VALUES, record.name, basis=FLOAT64, why=why)
 
 
-_HELD_ELEMENTS = 1 << 23  # that are read before the files' memory is given back
+_HELD_BYTES = 1 << 26  # that are read before the files' memory is given back
 _MUCH = 1 << 30  # products of numbers that are too many to be made anew in double precision, and so a few times
 _IN_VAIN = 1  # parts that were not cleared, after which no others are tried
 _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
@@ -236,6 +237,25 @@ _VALUES = Text("{wrong} of {count} elements are wrong", "{count} 个元素中有
 Judge = Callable[[TensorSource, TensorSource | None, Call, Call | None], Judgement]
 
 
+class HeldMemory:
+    """The system counts what was read of mapped files as memory of this process: now and then, it is given back. Any
+    number of threads may read."""
+
+    def __init__(self) -> None:
+        self._nbytes, self._lock = 0, threading.Lock()
+
+    def add(self, call: Call, *sources: TensorSource | None) -> None:
+        """The tensors of a call have been read."""
+        with self._lock:
+            self._nbytes += sum(each.nbytes for each in (*call.inputs, *call.outputs))
+            if self._nbytes < _HELD_BYTES:
+                return
+            self._nbytes = 0
+        for source in sources:
+            if source is not None:
+                source.release()
+
+
 @dataclass(frozen=True)
 class LargeCall:
     """A call, and golden's where it has the same shapes."""
@@ -247,6 +267,7 @@ class LargeCall:
     is_same_job: bool  # golden's has the same inputs
     normal: Verdict  # what is said of it if nothing is wrong
     is_thorough: bool = False  # all parts in double precision
+    held: HeldMemory = field(default_factory=HeldMemory)
 
     def part(self, division: Division, ranges: Ranges) -> tuple[CallPart, CallPart | None]:
         """The same part of the call and of golden's."""
@@ -311,6 +332,7 @@ def _judge_item(task: LargeCall, number: int, count: int, judge: Judge) -> Judge
         golden = Item(task.golden, task.golden_source, number, count)
     other = golden.call if golden else None
     if not pieces.is_large(mine.call):
+        task.held.add(mine.call, task.source, task.golden_source)
         return judge(mine, golden, mine.call, other)
     item = replace(task, mine=mine.call, source=mine, golden=other, golden_source=golden)
     return judge_large(item, judge)
@@ -322,7 +344,6 @@ class _Divided:
     def __init__(self, task: LargeCall, division: Division, judge: Judge) -> None:
         self._task, self._division, self._judge = task, division, judge
         self._grid = Grid(task.mine, division)
-        self._parts_read = 0
 
     def judgement(self) -> Judgement:
         """What all parts are, if all can be looked at; otherwise the worst of some, and where it is wrong, of more."""
@@ -358,7 +379,7 @@ class _Divided:
     def _clear(self, block: Ranges) -> Judgement | None:
         part = CallPart(self._task.mine, self._task.source, self._division, block)
         found = clear(part.call, part)
-        self._release()
+        self._release(part)
         return found
 
     def _worst(
@@ -370,7 +391,7 @@ class _Divided:
         for cell in chosen:
             mine, golden = self._task.part(self._division, cell.ranges)
             judged.append((cell, self._judge(mine, golden, mine.call, golden.call if golden else None)))
-            self._release()
+            self._release(mine)
         worst_cell, worst = max(judged, key=lambda each: badness(each[1]))
         if worst.verdict in _BAD:
             right = [cell for cell, each in judged if each.verdict not in _BAD]
@@ -384,15 +405,8 @@ class _Divided:
             worst = max(worst, cleared, key=badness)
         return worst if is_all else _with_note(worst, note.format(judged=len(chosen), count=len(cells)))
 
-    def _release(self) -> None:
-        """Now and then: it takes as long as reading some of it."""
-        self._parts_read += 1
-        if self._parts_read * pieces.PIECE < _HELD_ELEMENTS:
-            return
-        self._parts_read = 0
-        self._task.source.release()
-        if self._task.golden_source is not None:
-            self._task.golden_source.release()
+    def _release(self, part: CallPart) -> None:
+        self._task.held.add(part.call, self._task.source, self._task.golden_source)
 
     def _cells(self) -> tuple[list[_Cell], bool]:
         blocks = self._grid.blocks
@@ -426,7 +440,7 @@ class _Divided:
                 (start - begin, stop - begin) for (start, stop), begin in zip(ranges, starts, strict=True)
             )
             yield _Cell(ranges, self._farthest(inside, apart))
-        self._release()
+        self._release(mine)
 
     def _farthest(
         self, ranges: Ranges, apart: dict[int, tuple[torch.Tensor, torch.Tensor]]
@@ -462,7 +476,7 @@ class _Divided:
                 return in_part
             wrong[part.place(number)] = found[0]
             are_zero = are_zero and found[1]
-            self._release()
+            self._release(part)
         return _of_whole(worst, wrong, are_zero)
 
 
