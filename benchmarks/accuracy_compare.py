@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import ctypes
+import resource
 import statistics
 import subprocess
 import sys
@@ -15,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from torchferry.accuracy.compare.comparing import Figures
+from torchferry.accuracy.compare.comparing import ComparingPlan, Figures, compare_files
 from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord, TensorRef
@@ -32,6 +35,30 @@ Array = np.ndarray
 
 def main() -> None:
     """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--alone", metavar="NAME", choices=("GPT", "ResNet-50"), help="only this: record a step of GPT or ResNet-50 with all "
+        "tensors, on a GPU if there is one (15 and 10 GiB), and judge the record alone, as `ferry compare` does it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--judging", action="store_true", help="only this: records whose results differ, or do not"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=cores(), help="threads of --alone (default: one for each core)"
+    )
+    parser.add_argument("--folder", help="where records go (default: where temporary files go)")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        if args.alone:
+            measure_alone(args.alone, Path(folder), args.jobs)
+        elif args.judging:
+            measure_judging(Path(folder))
+        else:
+            measure_all()
+
+
+def measure_all() -> None:
+    """Everything but what needs a large machine."""
     print(
         f"{time.strftime('%Y-%m-%d')}, {cores()} cores; processor time, medians of {ROUNDS} rounds in turns"
     )
@@ -40,6 +67,7 @@ def main() -> None:
         measure_small(Path(folder))
         measure_orders(Path(folder))
         measure_memory(Path(folder))
+        measure_judging(Path(folder))
     measure_statistics()
     measure_dtypes()
 
@@ -72,11 +100,11 @@ def opened(folder: Path, name: str) -> tuple[Record, Record]:
 
 
 def in_turns(
-    clock: Callable[[], float] = time.process_time, **works: Callable[[], object]
+    clock: Callable[[], float] = time.process_time, rounds: int = ROUNDS, **works: Callable[[], object]
 ) -> dict[str, float]:
     """Median seconds of each; of the processors, unless another clock is given."""
     times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, work in works.items():
             start = clock()
             work()
@@ -320,6 +348,128 @@ def write_rounded(path: Path, golden: Record, moved: bool) -> None:
     writer.close()
 
 
+def measure_judging(folder: Path) -> None:
+    """Records of programs whose results all differ, as on another device; the same ones; and one alone. Processor time of
+    one thread, for the bytes of the files; beside it what it takes to hold everything against double precision."""
+    print(
+        f"\n{'judged by one thread, GB/s of the files':<38} {'GB':>6} {'quick':>8} {'thorough':>9} {'ratio':>7}"
+    )
+    for name in ("CNN", "GPT", "GPT bf16"):
+        golden, mine = folder / f"{name} golden.h5", folder / f"{name} mine.h5"
+        record_training(name, golden, is_exact=False)
+        record_training(name, mine, is_exact=True)
+        for label, files in (
+            ("all results differ", [mine, golden]),
+            ("equal in every bit", [golden, golden]),
+            ("alone", [mine]),
+        ):
+            print_judging(f"{name}, {label}", files)
+        golden.unlink()
+        mine.unlink()
+
+
+def print_judging(label: str, files: list[Path]) -> None:
+    """Both ways, in turns."""
+    nbytes = sum(file.stat().st_size for file in files)
+    golden = files[1] if len(files) > 1 else None
+
+    def compare(is_thorough: bool) -> None:
+        compare_files(files[0], golden, ComparingPlan(1, is_thorough=is_thorough))
+
+    compare(is_thorough=False)  # what is loaded once
+    found = in_turns(rounds=3, quick=lambda: compare(False), thorough=lambda: compare(True))
+    speeds = [nbytes / found[name] / GIGA for name in ("quick", "thorough")]
+    print(
+        f"{label:<38} {nbytes / GIGA:6.2f} {speeds[0]:8.2f} {speeds[1]:9.2f} {speeds[0] / speeds[1]:7.1f}",
+        flush=True,
+    )
+
+
+def record_training(name: str, path: Path, *, is_exact: bool) -> None:
+    """A step of a small network; exactly: with all results computed in double precision and rounded once."""
+    import torch
+    from accuracy_gpu import Gpt, resnet50
+    from torch.nn import functional
+
+    from torchferry.accuracy.record.recorder import Recorder
+
+    torch.manual_seed(0)
+    model = resnet50() if name == "CNN" else Gpt(words=8192, length=256, width=384, layers=3)
+    given = torch.randn(2, 3, 128, 128) if name == "CNN" else torch.randint(8192, (4, 256))
+    targets = torch.randint(1000, (2,)) if name == "CNN" else given.flatten()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "training.py", "cpu", torch.__version__))
+    with exact_kernels() if is_exact else contextlib.nullcontext():
+        recorder.start()
+        with torch.autocast("cpu", torch.bfloat16, enabled=name.endswith("bf16")):
+            loss = functional.cross_entropy(model(given).float(), targets)
+        loss.backward()
+        optimizer.step()
+        recorder.stop()
+
+
+def exact_kernels() -> contextlib.AbstractContextManager[object]:
+    """As another device: every operator that answers with fractions has them from double precision."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves, tree_map_only
+
+    class Exact(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            result = func(*args, **(kwargs or {}))
+            schema = func._schema
+            given = [*schema.arguments, *schema.returns]
+            if any(each.alias_info is not None for each in given) or kwargs or "empty" in schema.name:
+                return result
+            doubled = tree_map_only(
+                torch.Tensor, lambda each: each.double() if each.is_floating_point() else each, args
+            )
+            try:
+                exact = tree_leaves(func(*doubled))
+            except (RuntimeError, TypeError):  # of two dtypes, or not of double precision
+                return result
+            for one, other in zip(tree_leaves(result), exact, strict=True):
+                if isinstance(one, torch.Tensor) and one.is_floating_point() and one.shape == other.shape:
+                    one.copy_(other)
+            return result
+
+    return Exact()
+
+
+def measure_alone(name: str, folder: Path, jobs: int) -> None:
+    """A record of a real size, judged against what its own inputs give."""
+    import torch
+    from accuracy_gpu import program
+
+    from torchferry.accuracy.record.recorder import Recorder
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    path = folder / f"{name}.h5"
+    step = program(name, device)
+    step()
+    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "training.py", device, torch.__version__))
+    recorder.start()
+    step()
+    recorder.stop()
+    print(
+        f"{time.strftime('%Y-%m-%d')}, torch {torch.__version__}, {device}: {name}, {path.stat().st_size / 2**30:.1f} GiB",
+        flush=True,
+    )
+    command = ["-m", "torchferry", "compare", str(path), "--jobs", str(jobs)]
+    for options in ([], ["--thorough"]):
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, *command, *options], capture_output=True, text=True, check=False
+        )
+        taken = time.perf_counter() - start
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(
+            f"ferry compare {name}.h5 -j{jobs} {' '.join(options)}: {taken:.1f} s by the clock; so far {used.ru_utime:.0f} s of "
+            f"processors, {used.ru_maxrss / 1024:.0f} MB at most; exit {done.returncode}\n{done.stdout[:3000]}{done.stderr[-500:]}",
+            flush=True,
+        )
+
+
 def measure_statistics() -> None:
     """Statistics of a tensor in memory, and of a small one."""
     values = np.random.default_rng(0).standard_normal(16 << 20, np.float32)
@@ -349,10 +499,10 @@ def measure_dtypes() -> None:
     for dtype, mine, golden in arrays():
 
         def ours(mine: Array = mine, golden: Array = golden, dtype: str = dtype) -> object:
-            return differences.compare_arrays(mine, golden, dtype, dtype)
+            return measured(mine, golden, dtype)
 
         def none(golden: Array = golden, dtype: str = dtype) -> object:
-            return differences.compare_arrays(golden, golden.copy(), dtype, dtype)
+            return measured(golden, golden.copy(), dtype)
 
         def numpy(mine: Array = mine, golden: Array = golden, dtype: str = dtype) -> object:
             return standin.differences_of(
@@ -367,6 +517,12 @@ def measure_dtypes() -> None:
         print(f"{dtype:<14} {next(speeds):10.2f} {next(speeds):6.2f} {next(speeds):20.2f}")
 
 
+def measured(mine: Array, golden: Array, dtype: str) -> object:
+    """The sums over all pairs of elements."""
+    both = differences.pieces(mine, golden, dtype, dtype)
+    return differences.Measuring(dtype, dtype).sums(both)
+
+
 def arrays() -> Iterator[tuple[str, Array, Array]]:
     """Two megabytes and more of each dtype, as records give them."""
     golden = np.random.default_rng(0).standard_normal(1 << 21) * 100
@@ -378,4 +534,4 @@ def arrays() -> Iterator[tuple[str, Array, Array]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

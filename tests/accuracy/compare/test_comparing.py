@@ -211,7 +211,9 @@ def test_thoroughly_all_is_held_against_double_precision(tmp_path: Path, golden:
     (thorough,) = compare_files(mine, None, ComparingPlan(is_thorough=True))
     bases = [[pair.judgement.basis for pair in each.pairs] for each in (quick, thorough)]
     assert "bits" in bases[0] and set(bases[1]) == {"float64"}
-    assert [pair.judgement.verdict for pair in quick.pairs] == [pair.judgement.verdict for pair in thorough.pairs]
+    assert [pair.judgement.verdict for pair in quick.pairs] == [
+        pair.judgement.verdict for pair in thorough.pairs
+    ]
 
 
 def test_what_is_kept_does_not_grow_with_the_records(

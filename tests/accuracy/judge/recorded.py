@@ -56,15 +56,20 @@ class Claimed:
         self._recorded.release()
 
 
-def judge_claim(recorded: Record, call: Call, result: torch.Tensor, output: int = 0) -> Judgement:
-    """As if the call had given this result."""
-    claimed = replace(
+def claimed(recorded: Record, call: Call, result: torch.Tensor, output: int = 0) -> tuple[Call, Claimed]:
+    """As if the call had given this result: the call, and where its tensors come from."""
+    one = replace(
         call.outputs[output], offset=-1, content=0, shape=tuple(result.shape), stride=result.stride()
     )
     outputs = [*call.outputs]
-    outputs[output] = claimed
-    source = Claimed(recorded, {(call.number, claimed.name): result})
-    return Judge(source, None).judge(CallPair(replace(call, outputs=tuple(outputs)), None))
+    outputs[output] = one
+    return replace(call, outputs=tuple(outputs)), Claimed(recorded, {(call.number, one.name): result})
+
+
+def judge_claim(recorded: Record, call: Call, result: torch.Tensor, output: int = 0) -> Judgement:
+    """What is said of such a call."""
+    wrong, source = claimed(recorded, call, result, output)
+    return Judge(source, None).judge(CallPair(wrong, None))
 
 
 @contextmanager

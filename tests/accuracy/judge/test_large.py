@@ -88,7 +88,9 @@ def test_what_the_cpu_gives_is_normal(name: str, tmp_path: Path) -> None:
         )  # a unit of the last place is too much
         rounded = judgement if is_exact else judge_claim(recorded, call, last_place)
     assert judgement.verdict is rounded.verdict is Verdict.NORMAL
-    assert judgement.basis in ("bits", "float32", "float64") and judgement.why is None  # all parts were looked at
+    assert (
+        judgement.basis in ("bits", "float32", "float64") and judgement.why is None
+    )  # all parts were looked at
 
 
 @pytest.mark.parametrize("sort", MISTAKES, ids=lambda sort: sort.value)

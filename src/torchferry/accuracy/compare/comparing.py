@@ -65,7 +65,9 @@ class ComparingPlan:
 
     jobs: int = 0  # threads; 0: as many as there are processors
     progress: Progress | None = None
-    first: Callable[[CallPair], None] | None = None  # is told the first call that is wrong, as soon as that is certain
+    first: Callable[[CallPair], None] | None = (
+        None  # is told the first call that is wrong, as soon as that is certain
+    )
     is_thorough: bool = False  # everything in double precision
 
 

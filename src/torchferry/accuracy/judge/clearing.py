@@ -25,9 +25,16 @@ from torchferry.accuracy.judge.margins import (
     digits_of,
     margins_of,
     random_signs,
+    work_of,
 )
 from torchferry.accuracy.judge.model import CannotExecuteError, Judgement, Verdict
-from torchferry.accuracy.judge.references import Reference, Results, attempt, different_contents, results_if_any
+from torchferry.accuracy.judge.references import (
+    Reference,
+    Results,
+    attempt,
+    different_contents,
+    results_if_any,
+)
 from torchferry.accuracy.model import Call
 
 FLOAT64, FLOAT32, BITS = "float64", "float32", "bits"  # what a judgement is based on
@@ -43,10 +50,10 @@ _STEP = 2.0**-10  # by which inputs are moved, to see what single precision show
 
 def clear(call: Call, source: TensorSource) -> Judgement | None:
     """The judgement of a call that is right without a doubt; None: it has to be judged."""
-    name = margins_of(call.operator).name
-    if name in _OF_BITS:
+    margins = margins_of(call.operator)
+    if margins.name in _OF_BITS:
         return _by_bits(call, source)
-    if is_held_against_single(call) and products.work_of(call) >= _LEAST_WORK:
+    if is_held_against_single(call) and work_of(call, margins) >= _LEAST_WORK:
         return _by_single(call, source)
     return None
 

@@ -150,6 +150,28 @@ def execute_doubled(call: Call, inputs: Given, factors: Mapping[str, float] | No
     return collect(call, returned, arguments)
 
 
+@cache
+def gpu() -> str | None:
+    """A GPU of this machine on which products may be computed in double precision."""
+    try:
+        return "cuda" if torch.cuda.is_available() and torch.cuda.device_count() else None
+    except RuntimeError:
+        return None
+
+
+def execute_on_gpu(call: Call, inputs: Given, factors: Mapping[str, float] | None = None) -> Outputs | None:
+    """In double precision there, with the results on the host; None where it can't be done: no GPU, too little memory."""
+    device = gpu()
+    if device is None:
+        return None
+    try:
+        placed = [doubled(tensor.to(device)) for tensor in inputs]
+        found = execute_doubled(call, placed, factors)
+        return [tensor.to("cpu") if tensor is not None else None for tensor in found]
+    except RuntimeError:
+        return None
+
+
 def collect(call: Call, returned: Any, arguments: Mapping[str, Any]) -> Outputs:
     """What a call has given, in the order of the record's outputs."""
     found: Outputs = [None] * len(call.outputs)

@@ -33,7 +33,14 @@ from torchferry.accuracy.judge.kernel_faults import (
     misreadings,
     unread_inputs,
 )
-from torchferry.accuracy.judge.large import SAID, HeldMemory, LargeCall, badness, judge_large, parts_by_element
+from torchferry.accuracy.judge.large import (
+    SAID,
+    HeldMemory,
+    LargeCall,
+    badness,
+    judge_large,
+    parts_by_element,
+)
 from torchferry.accuracy.judge.margins import Compared, Errors, digits_of, margins_of, views
 from torchferry.accuracy.judge.model import (
     CallPair,
@@ -103,14 +110,14 @@ _Result = tuple[str, str, tuple[int, ...]]  # of an operator: its name, that of 
 class Judge:
     """Judges the calls of two records, or of one alone."""
 
-    def __init__(
-        self, mine: TensorSource, golden: TensorSource | None, *, is_thorough: bool = False
-    ) -> None:
+    def __init__(self, mine: TensorSource, golden: TensorSource | None, *, is_thorough: bool = False) -> None:
         """Thoroughly: all of it in double precision, and nothing cleared before."""
         self._mine, self._golden, self._is_thorough = mine, golden, is_thorough
         self._held = HeldMemory()
         self._earlier: dict[_Result, tuple[int, TensorRecord]] = {}
-        self._known: dict[int, dict[_Result, tuple[int, TensorRecord]]] = {}  # of calls that are judged at this time
+        self._known: dict[
+            int, dict[_Result, tuple[int, TensorRecord]]
+        ] = {}  # of calls that are judged at this time
 
     def expect(self, pair: CallPair) -> None:
         """To be called in the order of the program, before the pair is judged: what the same operators gave before is
@@ -118,7 +125,9 @@ class Judge:
         if pair.mine is None:
             return
         results = [(pair.mine.operator, record.name, record.shape) for record in pair.mine.outputs]
-        self._known[pair.mine.number] = {each: self._earlier[each] for each in results if each in self._earlier}
+        self._known[pair.mine.number] = {
+            each: self._earlier[each] for each in results if each in self._earlier
+        }
         for each, record in zip(results, pair.mine.outputs, strict=True):
             self._earlier[each] = (pair.mine.number, record)
 

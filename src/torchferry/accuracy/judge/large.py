@@ -18,10 +18,18 @@ from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.judge.clearing import FLOAT64, clear, is_held_against_single
 from torchferry.accuracy.judge.divisions import Division, by_element, divisions_of
 from torchferry.accuracy.judge.execution import TensorSource, execute, read_inputs
-from torchferry.accuracy.judge.margins import UNIT, Compared, Terms, compare, digits_of, margins_of, views
+from torchferry.accuracy.judge.margins import (
+    UNIT,
+    Compared,
+    Terms,
+    compare,
+    digits_of,
+    margins_of,
+    views,
+    work_of,
+)
 from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, Ranges, items_of
-from torchferry.accuracy.judge.products import work_of
 from torchferry.accuracy.judge.references import Reference, attempt, results_if_any
 from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
 from torchferry.accuracy.model import Call, Slices, TensorRecord
@@ -206,7 +214,9 @@ def _judge_exact(mine: Call, source: TensorSource, normal: Verdict) -> Judgement
 
 
 _HELD_BYTES = 1 << 26  # that are read before the files' memory is given back
-_MUCH = 1 << 30  # products of numbers that are too many to be made anew in double precision, and so a few times
+_MUCH = (
+    1 << 30
+)  # products of numbers that are too many to be made anew in double precision, and so a few times
 _IN_VAIN = 1  # parts that were not cleared, after which no others are tried
 _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
 _OFTEN = 32.0  # times that the same elements may be read, for all parts to be looked at
@@ -360,7 +370,8 @@ class _Divided:
     @property
     def _is_slow(self) -> bool:
         """Whether all of it in double precision would take long."""
-        is_much = is_held_against_single(self._task.mine) and work_of(self._task.mine) > _MUCH
+        mine = self._task.mine
+        is_much = is_held_against_single(mine) and work_of(mine, margins_of(mine.operator)) > _MUCH
         return is_much or self._grid.times_read > _OFTEN
 
     def _cleared(self) -> tuple[Judgement | None, list[Ranges]]:

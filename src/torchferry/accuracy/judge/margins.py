@@ -221,7 +221,9 @@ class Terms:
     input_digits: int = 24  # the fewest of an input's dtype
     tiny: float = 0.0  # what is lost where intermediate results are too small for the dtype
     least: float = 0.0  # what moved inputs do to any element, at least
-    trust: float = 1.0  # the share of what may be computed wrongly that is left: the rest is what is held against
+    trust: float = (
+        1.0  # the share of what may be computed wrongly that is left: the rest is what is held against
+    )
 
 
 def compare(
@@ -511,10 +513,7 @@ def sensitivity(
     samples = 0
     for factors in signs:
         of_numbers = dict(zip(numbers, factors[len(inputs) :], strict=False))
-        others = [
-            moved_by(tensor, factor)
-            for tensor, factor in zip(inputs, factors, strict=False)
-        ]
+        others = [moved_by(tensor, factor) for tensor, factor in zip(inputs, factors, strict=False)]
         moved = execute(others, {name: 1.0 + UNIT * float(sign) for name, sign in of_numbers.items()})
         samples += 1
         for total, result, first in zip(squares, moved, right, strict=True):
@@ -559,7 +558,9 @@ def random_signs(inputs: Sequence[torch.Tensor]) -> Iterator[Factors]:
     """One sample after the other: they take as much memory as the inputs."""
     for sample in range(_SAMPLES):
         yield [
-            _signs_of(tensor.shape, _PLACES_APART * (sample * len(inputs) + at)) if is_floating(tensor) else 1.0
+            _signs_of(tensor.shape, _PLACES_APART * (sample * len(inputs) + at))
+            if is_floating(tensor)
+            else 1.0
             for at, tensor in enumerate(inputs)
         ]
 
@@ -601,6 +602,15 @@ def added_up(call: Call, output: int, margins: Margins) -> float:
         return max(1.0, math.sqrt(largest[0] * largest[1] / results[0]))
     widest = max((size for record in call.inputs for size in record.shape), default=1)
     return max([1.0, max(sizes, default=1) / min(results), widest, *whole])
+
+
+def work_of(call: Call, margins: Margins) -> float:
+    """About how many numbers a call multiplies."""
+    return sum(
+        added_up(call, at, margins) * math.prod(record.shape)
+        for at, record in enumerate(call.outputs)
+        if record.offset is not None
+    )
 
 
 def _of_convolution_backward(call: Call, output: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.judge.margins import UNIT, added_up, margins_of
+from torchferry.accuracy.judge.margins import UNIT
 from torchferry.accuracy.model import Call
 from torchferry.operators.names import without_overload
 
@@ -29,16 +29,6 @@ _CONVOLUTIONS = (
 _BACKWARD = ("aten::convolution_backward", "aten::convolution_backward_overrideable")
 _BOTH = math.sqrt(2.0)  # either factor is off
 _TYPICAL = 0.35  # of the mean over all elements: none is taken for less sensitive
-
-
-def work_of(call: Call) -> float:
-    """About how many numbers are multiplied."""
-    margins = margins_of(call.operator)
-    return sum(
-        added_up(call, at, margins) * math.prod(record.shape)
-        for at, record in enumerate(call.outputs)
-        if record.offset is not None
-    )
 
 
 def moved_by_rounding(call: Call, given: Arguments, output: int) -> torch.Tensor | None:

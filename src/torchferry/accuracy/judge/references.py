@@ -18,6 +18,8 @@ from torchferry.accuracy.judge.execution import (
     doubled_inputs,
     execute,
     execute_doubled,
+    execute_on_gpu,
+    gpu,
     is_floating,
     make_arguments,
     read_inputs,
@@ -35,6 +37,7 @@ from torchferry.accuracy.judge.margins import (
     random_signs,
     sensitivity,
     smallest_normal,
+    work_of,
 )
 from torchferry.accuracy.judge.model import CannotExecuteError
 from torchferry.accuracy.model import Call, TensorRef, Value
@@ -150,6 +153,8 @@ def different_contents(call: Call) -> list[int]:
 
 
 _REFUSALS = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, KeyError)
+_FOR_GPUS = ("product", "convolution")
+_MUCH = 1 << 26  # products of numbers that are worth the way to a GPU and back
 _ADDED_WITH_FACTOR = ("add", "sub")  # products, as addmm, have another class
 
 
@@ -162,7 +167,7 @@ class Reference:
         self.margins = margins_of(call.operator, _variant(call))
         self.given = read_inputs(source, call)
         self.inputs = self.widened(self.given)
-        self.right = self.in_order(attempt(lambda: execute_doubled(call, self.inputs)))
+        self.right = self.in_order(attempt(lambda: self.execute(self.inputs)))
 
     def widened(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The inputs with the digits in which the call is made again."""
@@ -177,8 +182,18 @@ class Reference:
         )
 
     def execute(self, inputs: Sequence[torch.Tensor], factors: Mapping[str, float] | None = None) -> Outputs:
-        """The call in double precision, with other inputs; numbers are multiplied by `factors`."""
+        """The call in double precision, with other inputs; numbers are multiplied by `factors`. Where it is much, on a
+        GPU."""
+        if self._is_for_gpu:
+            found = execute_on_gpu(self.call, inputs, factors)
+            if found is not None:
+                return found
         return execute_doubled(self.call, inputs, factors)
+
+    @cached_property
+    def _is_for_gpu(self) -> bool:
+        is_product = self.margins.name in _FOR_GPUS
+        return is_product and gpu() is not None and work_of(self.call, self.margins) >= _MUCH
 
     def of_flushed_inputs(self) -> Reference | None:
         """As devices have it that take the smallest numbers for zero; None where no input has such numbers."""
@@ -247,7 +262,9 @@ class Reference:
         none: list[float | None] = [None] * len(self.right)
         try:
             signs = next(iter(random_signs(self.inputs)))
-            moved = attempt(lambda: self.execute([moved_by(*each) for each in zip(self.inputs, signs, strict=True)]))
+            moved = attempt(
+                lambda: self.execute([moved_by(*each) for each in zip(self.inputs, signs, strict=True)])
+            )
         except CannotExecuteError:
             return none
         return [
