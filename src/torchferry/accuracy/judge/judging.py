@@ -151,7 +151,7 @@ class Judge:
             return Judgement(Verdict.EQUAL)
         if leaves_uninitialised(mine.operator) or all(each.unread == _NO_MEMORY for each in mine.outputs):
             return Judgement(Verdict.NORMAL)
-        if is_same_job and _differ_as_roundings_do(mine, outputs):
+        if is_same_job and not self._is_thorough and _differ_as_roundings_do(mine, outputs):
             return Judgement(Verdict.NORMAL, basis=GOLDEN)
         normal = Verdict.NORMAL if golden is None or _are_equal(inputs, mine.inputs) else Verdict.INHERITED
         if is_random(mine.operator) and random_numbers.is_known(without_overload(mine.operator)):
