@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import itertools
 import resource
 import statistics
 import subprocess
@@ -252,10 +253,14 @@ def write_many(path: Path, calls: int) -> None:
     writer = RecordWriter(path, RecordHeader(Kept.TENSORS, "train.py", "cpu", ""))
     random = np.random.default_rng(0)
 
+    numbers = itertools.count(1)
+
     def kept(name: str, values: Array) -> TensorRecord:
         offset = writer.append(values.tobytes())
         stride = tuple(int(np.prod(values.shape[at + 1 :])) for at in range(values.ndim))
-        return TensorRecord(name, "float32", values.shape, stride, "cpu", content=offset, offset=offset)
+        return TensorRecord(
+            name, "float32", values.shape, stride, "cpu", content=next(numbers), offset=offset
+        )
 
     for number in range(1, calls + 1):
         step, layer = divmod(number - 1, 200)
@@ -326,10 +331,12 @@ def write_rounded(path: Path, golden: Record, moved: bool) -> None:
 
     writer = RecordWriter(path, golden.header)
 
+    numbers = itertools.count(1)
+
     def kept(record: TensorRecord, values: torch.Tensor) -> TensorRecord:
         lying = values.to(getattr(torch, record.dtype)).contiguous()
         offset = writer.append(lying.numpy().tobytes())
-        return replace(record, stride=lying.stride(), offset=offset, content=offset, is_dense=True)
+        return replace(record, stride=lying.stride(), offset=offset, content=next(numbers), is_dense=True)
 
     for call in golden.calls:
         if not all(record.offset is not None for record in (*call.inputs, *call.outputs)):

@@ -217,7 +217,7 @@ _HELD_BYTES = 1 << 26  # that are read before the files' memory is given back
 _MUCH = (
     1 << 30
 )  # products of numbers that are too many to be made anew in double precision, and so a few times
-_IN_VAIN = 1  # parts that were not cleared, after which no others are tried
+_IN_VAIN = 4  # parts that were not cleared, after which no others are tried
 _FARTHEST, _SPREAD = 4, 5  # parts that are judged: of each view on the distance, and evenly spread
 _OFTEN = 32.0  # times that the same elements may be read, for all parts to be looked at
 _ORDER = list(Verdict)
@@ -361,7 +361,7 @@ class _Divided:
         if not left:
             assert cleared is not None
             return cleared
-        if self._task.is_thorough or not self._is_slow:
+        if self._task.is_thorough or len(left) <= _IN_VAIN or not self._is_slow:
             cells = [_Cell(ranges) for block in left for ranges in self._grid.cells(block)]
             return self._worst(cells, cleared, is_all=True, was_looked_at=False)
         cells, was_looked_at = self._cells()
@@ -378,7 +378,12 @@ class _Divided:
         """Of the parts that are right without a doubt, the judgement of that which errs most; and the other parts."""
         worst: Judgement | None = None
         left: list[Ranges] = []
-        for block in self._grid.blocks:
+        blocks = self._grid.blocks
+        if margins_of(
+            self._task.mine.operator
+        ).inner:  # whole layers hold more on the way than what they are given
+            blocks = [cell for block in blocks for cell in self._grid.cells(block)]
+        for block in blocks:
             # where many are not cleared, it would be in vain
             found = None if self._task.is_thorough or len(left) > _IN_VAIN else self._clear(block)
             if found is None:
