@@ -250,6 +250,18 @@ def test_a_bar_shows_its_end() -> None:
         assert show is None
 
 
+def test_a_bar_says_how_long_the_rest_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long for each byte as until now."""
+    times = iter([0.0, 10.0, *[20.0] * 9])
+    monkeypatch.setattr("torchferry.report.progress.time.monotonic", lambda: next(times))
+    stream = Terminal()
+    with progress_bar(stream=stream, has_rest=True) as show:
+        assert show is not None
+        show(1, 4)
+        show(4, 4)
+    assert "1/4  30.0 s left" in stream.getvalue() and stream.getvalue().count("left") == 1
+
+
 def test_real_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """The run that waits for its loader is named so, with its share; its twin is not. A vendor's timeline is read."""
     assert main(["analyze", str(real_trace(SLOW_LOADER)), "--lang", "en"]) == 0

@@ -86,7 +86,7 @@ def progress_bar(
 
         def left(done: int, count: int) -> str:
             taken = time.monotonic() - start
-            is_known = has_rest and taken > _SECONDS_UNTIL_TOLD and done
+            is_known = has_rest and taken > _SECONDS_UNTIL_TOLD and 0 < done < count
             return _LEFT.format(duration(taken * (count - done) / done)) if is_known else ""
 
         def show(done: int, count: int, what: str = "") -> None:
