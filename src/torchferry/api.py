@@ -378,14 +378,17 @@ def overflow(
     return run_checked(wanted, settings, place, timeout)
 
 
-def compare(mine: StrPath, golden: StrPath | None = None, *, jobs: int = 0) -> list[RankComparison]:
+def compare(
+    mine: StrPath, golden: StrPath | None = None, *, jobs: int = 0, thorough: bool = False
+) -> list[RankComparison]:
     """Compare two records of a run, operator by operator, as `ferry compare`; one comparison for each rank.
 
     Without `golden` each operator is compared with its own result in double precision.
     """
     from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
 
-    return compare_files(Path(mine), None if golden is None else Path(golden), ComparingPlan(jobs))
+    plan = ComparingPlan(jobs, is_thorough=thorough)
+    return compare_files(Path(mine), None if golden is None else Path(golden), plan)
 
 
 # What costs time, and what an error means.
