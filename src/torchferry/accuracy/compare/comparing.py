@@ -56,7 +56,7 @@ _STATISTICS = Kept.STATISTICS.value  # why there are no figures
 # no more: there the first counts, and not the worst.
 IN_TURN = ((Verdict.PROGRAM,), (Verdict.FAULT,), (Verdict.SUSPICIOUS,), (Verdict.UNEXPLAINED,))
 AS_THEY_COME = ((Verdict.PROGRAM,), (Verdict.FAULT, Verdict.SUSPICIOUS), (Verdict.UNEXPLAINED,))
-_AHEAD = 4  # pairs that may wait for their turn, for each thread
+_AHEAD = 32  # pairs that may wait for their turn, for each thread
 
 
 @dataclass(frozen=True)
