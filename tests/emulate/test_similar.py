@@ -38,7 +38,9 @@ WITHOUT_KERNEL = {
     "torch.nn.functional.huber_loss": "torch.nn.functional.huber_loss(x, y)",
     "torch.nn.HuberLoss": "torch.nn.HuberLoss()(x, y)",
     **{f"torch.{name}": f"torch.{name}(x, y)" for name in ("fmax", "fmin", "heaviside", "hypot", "copysign")},
-    **{f"torch.{name}": f"torch.{name}(x)" for name in ("mode", "poisson", "lgamma", "digamma", "matrix_exp")},
+    **{
+        f"torch.{name}": f"torch.{name}(x)" for name in ("mode", "poisson", "lgamma", "digamma", "matrix_exp")
+    },
     "torch.logcumsumexp": "torch.logcumsumexp(x, 0)",
     "torch.linalg.matrix_exp": "torch.linalg.matrix_exp(x)",
     "torch.linalg.eigh": "torch.linalg.eigh(x)",
