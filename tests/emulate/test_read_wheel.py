@@ -1,0 +1,105 @@
+"""The operators and names of a plugin's release, read from its wheel without the PyTorch that it needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from tools.read_wheel import WheelError, differences, main, read_wheel
+
+from tests.emulate.wheels import wheel
+from torchferry.emulate import plugins
+from torchferry.vendors.registry import get_vendor
+
+ROOT = Path(__file__).parents[2]
+ASCEND = get_vendor("ascend")
+FILES = {
+    "torch_npu/csrc/aten/npu_native_functions_by_codegen.yaml": """\
+backend: NPU
+custom:
+- device_check: NoCheck
+  func: npu_swiglu(Tensor self, int dim=-1) -> Tensor
+supported:
+- add.Tensor
+- func: abs(Tensor self) -> Tensor
+  op_api: true
+""",
+    "torch_npu/npu/__init__.py": """\
+import torch
+from .memory import *
+from .streams import Stream as Queue, _hidden
+try:
+    from torch_npu import utils
+except ImportError:
+    utils = None
+LIMIT: int = 3
+def set_device(device):
+    inner = 1
+""",
+    "torch_npu/npu/memory.py": "__all__ = ['empty_cache']\ndef empty_cache(): ...\ndef helper(): ...\n",
+    "torch_npu/npu/streams.py": "class Stream: ...\n_hidden = 1\n",
+    "torch_npu/npu/amp/__init__.py": "",
+}
+
+
+def test_what_a_wheel_holds(tmp_path: Path) -> None:
+    plugin = read_wheel(wheel(tmp_path, "2.12.0.post1", files=FILES), ASCEND)
+    assert (plugin.version, plugin.operators, plugin.custom) == (
+        "2.12.0.post1",
+        ("abs", "add.Tensor"),
+        ("npu::npu_swiglu",),
+    )
+    assert set(plugin.names) == {
+        *("LIMIT", "Queue", "amp", "empty_cache", "memory", "set_device", "streams", "torch", "utils"),
+    }
+
+
+def test_a_folder_is_read_as_its_wheel_is(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    info = tmp_path / "torch_npu-2.10.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Version: 2.10.0.post7\nRequires-Dist: torch ==2.10.0+cpu\n")
+    plugin = read_wheel(tmp_path, ASCEND)
+    assert (plugin.version, plugin.torch, plugin.operators) == (
+        "2.10.0.post7",
+        "2.10.0",
+        ("abs", "add.Tensor"),
+    )
+
+
+def test_what_is_no_plugin_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(WheelError, match="there is no torch_npu/csrc"):
+        read_wheel(wheel(tmp_path), ASCEND)
+    (tmp_path / "torn.whl").write_text("x")
+    assert main([str(tmp_path / "torn.whl")]) == 2
+    assert "torn.whl" in capsys.readouterr().err
+
+
+def test_what_only_one_side_has_is_named(tmp_path: Path) -> None:
+    plugin = read_wheel(wheel(tmp_path, files=FILES), ASCEND)
+    running = asdict(plugin) | {"operators": ["add.Tensor", "mul.Tensor"], "names": list(plugin.names)}
+    assert differences(plugin, running) == [
+        "operators: abs is in the wheel alone",
+        "operators: mul.Tensor is in the running plugin alone",
+    ]
+
+
+@pytest.mark.usefixtures("emulation")
+def test_the_wheel_says_of_operators_and_names_what_the_running_plugin_does(tmp_path: Path) -> None:
+    """But for what is registered by hand, declared for other kinds of tensors, or set at the import."""
+    file = tmp_path / "plugin.json"
+    command = [sys.executable, "-m", "tools.read_plugin", "--to", "ascend", "-o", str(file)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    outside = read_wheel(plugins.needed(ASCEND).folder, ASCEND)
+    found = differences(outside, json.loads(file.read_text("utf-8")))
+    told = {line.partition(" is in ")[0]: line.rpartition(" the ")[2] for line in found}
+    alone = {name.partition(": ")[2] for name, place in told.items() if name.startswith("operators")}
+    assert alone == {"_coalesce", "_empty_affine_quantized", "dequantize.self", "int_repr"}
+    names = [name for name in told if name.startswith("names")]
+    assert len(names) == 10 and all(name.endswith("Tensor") for name in names)

@@ -1,0 +1,201 @@
+"""Reads a plugin's tables from its wheel, or the folder that it is unpacked in, without PyTorch of that release.
+
+python -m tools.read_wheel FILE.whl -o plugin.json                     the operators and names that this release has
+python -m tools.read_wheel FILE.whl --against running.json             where they differ from what was read of it running
+
+The result is that of `tools.read_plugin`, which `tools.read_list` takes over into a vendor's folder. What can't be seen
+from outside is left out: gradients and casts (compiled), operators that are registered by hand in C++, and names that are
+set when the plugin is imported. A few operators more are there: declared for sparse and quantized tensors alone.
+Exit codes: 0 done, 1 with --against if something differs, 2 bad usage or no plugin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tools.read_plugin import Plugin
+
+from torchferry.operators.native_functions import operator_facts
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor
+
+Folder = Path | zipfile.Path
+_TABLE = "csrc/aten/npu_native_functions_by_codegen.yaml"
+_TORCH = re.compile(r"^Requires-Dist: torch ?== ?(?P<torch>[\d.]*\d)", re.MULTILINE)
+_VERSION = re.compile(r"^Version: (?P<version>\S+)$", re.MULTILINE)
+
+
+class WheelError(Exception):
+    """A file that is no wheel of the plugin."""
+
+
+def read_wheel(file: Path, vendor: Vendor) -> Plugin:
+    """The tables of a wheel, or of the folder that it is unpacked in."""
+    root = file if file.is_dir() else _opened(file)
+    table = root.joinpath(vendor.plugin, *_TABLE.split("/"))
+    if not table.is_file():
+        raise WheelError(f"{file}: there is no {vendor.plugin}/{_TABLE} in it")
+    about = _metadata(root, vendor.plugin)
+    operators = set(_operators(table.read_text("utf-8")))
+    known = operators & operator_facts().keys()
+    module = _Module(root, f"{vendor.plugin}.{vendor.device_type}")
+    return Plugin(
+        torch=_found(_TORCH, about),
+        version=_found(_VERSION, about),
+        operators=tuple(sorted(known)),
+        custom=tuple(sorted(f"{vendor.device_type}::{name}" for name in operators - known)),
+        autograd=(),
+        autocast=(),
+        names=tuple(sorted(name for name in module.names() if not name.startswith("_"))),
+    )
+
+
+def _opened(file: Path) -> zipfile.Path:
+    try:
+        return zipfile.Path(file)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise WheelError(f"{file}: {error}") from error
+
+
+def _metadata(root: Folder, plugin: str) -> str:
+    for entry in root.iterdir():
+        if entry.name.startswith(f"{plugin}-") and entry.name.endswith(".dist-info"):
+            return entry.joinpath("METADATA").read_text("utf-8")
+    return ""
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[1] if match else ""
+
+
+def _operators(text: str) -> Iterator[str]:
+    for section in import_module("yaml").safe_load(text).values():
+        for entry in section if isinstance(section, list) else ():
+            declared = entry if isinstance(entry, str) else entry["func"]
+            yield declared.partition("(")[0].strip()
+
+
+class _Module:
+    """A module of the plugin, as its source binds names."""
+
+    def __init__(self, root: Folder, name: str, seen: frozenset[str] = frozenset()) -> None:
+        self._root = root
+        self._name = name
+        self._seen = seen | {name}
+        place = root.joinpath(*name.split("."))
+        self._folder = place if place.is_dir() else None
+        file = place.joinpath("__init__.py") if self._folder else _beside(root, name)
+        self._body = ast.parse(file.read_text("utf-8")).body if file.is_file() else []
+
+    def names(self) -> set[str]:
+        """What is bound when it has been imported, and the packages in it."""
+        packages = (
+            {entry.name for entry in self._folder.iterdir() if entry.is_dir()} if self._folder else set()
+        )
+        return set(self._bound(self._body)) | {name for name in packages if name.isidentifier()}
+
+    def exported(self) -> set[str]:
+        """What `from module import *` takes."""
+        for node in self._body:
+            if isinstance(node, ast.Assign) and "__all__" in _targets(node):
+                try:
+                    return set(ast.literal_eval(node.value))
+                except ValueError:
+                    break
+        return {name for name in self._bound(self._body) if not name.startswith("_")}
+
+    def _bound(self, body: list[ast.stmt]) -> Iterator[str]:
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                yield node.name
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+                yield from _targets(node)
+            elif isinstance(node, ast.Import):
+                yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from self._imported(node)
+            for part in ("body", "orelse", "handlers", "finalbody"):
+                if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    yield from self._bound(getattr(node, part, []))
+
+    def _imported(self, node: ast.ImportFrom) -> Iterator[str]:
+        source = self._source_of(node)
+        if node.level == 1 and node.module:
+            yield node.module.partition(".")[0]  # importing from a module of the package binds it there
+        for alias in node.names:
+            if alias.name != "*":
+                yield alias.asname or alias.name
+            elif source not in self._seen:
+                yield from _Module(self._root, source, self._seen).exported()
+
+    def _source_of(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self._name.split(".")
+        up = node.level - 1 if self._folder else node.level
+        return ".".join([*parts[: len(parts) - up], *filter(None, [node.module])])
+
+
+def _beside(root: Folder, name: str) -> Folder:
+    *packages, last = name.split(".")
+    return root.joinpath(*packages, f"{last}.py")
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+
+
+def differences(outside: Plugin, running: dict[str, Any]) -> list[str]:
+    """What only one of the two has: PyTorch's operators, the vendor's own, the names."""
+    found = []
+    known = operator_facts().keys()
+    for what in ("operators", "custom", "names"):
+        one, other = set(getattr(outside, what)), set(running[what])
+        other &= known if what == "operators" else other
+        found += [f"{what}: {name} is in the wheel alone" for name in sorted(one - other)]
+        found += [f"{what}: {name} is in the running plugin alone" for name in sorted(other - one)]
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read, then write or compare."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("wheel", type=Path, metavar="FILE.whl")
+    parser.add_argument("--to", default="ascend", metavar="VENDOR", help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write what the plugin has")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE.json", help="compare with what was read of it running"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        plugin = read_wheel(options.wheel, get_vendor(options.to))
+    except WheelError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.output:
+        options.output.write_text(json.dumps(asdict(plugin), indent=1) + os.linesep, "utf-8")
+    found = differences(plugin, json.loads(options.against.read_text("utf-8"))) if options.against else []
+    counts = (
+        f"{len(plugin.operators)} operators of PyTorch's, {len(plugin.custom)} own, {len(plugin.names)} names"
+    )
+    print("\n".join([*found, f"{plugin.version} for torch {plugin.torch}: {counts}"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
