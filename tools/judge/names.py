@@ -54,10 +54,14 @@ _PROGRAMS = {
     "NPUGraph": "seen = [found.__name__, isinstance(found(), found)]",
     "CUDAGraph": "seen = [isinstance(found(), found)]",
     "make_graphed_callables": (
+        # PyTorch warns once in a process, wherever the first one is
+        "import warnings\nwarnings.simplefilter('ignore')\n"
         "one = torch.ones(2, 2, device=device, requires_grad=True)\n"
         "made = found(torch.nn.Linear(2, 2).to(device), (one,))\nseen = [made(one).shape]"
     ),
-    "change_current_allocator": "seen = [found(None)]",
+    "change_current_allocator": (
+        "class Own:\n    def allocator(self):\n        return None\nseen = [found(Own())]"
+    ),
     "NPUPluggableAllocator": "seen = [found('/nowhere.so', 'one', 'other')]",
     "CUDAPluggableAllocator": "seen = [found('/nowhere.so', 'one', 'other')]",
     "utilization": "seen = [type(found()).__name__]",
