@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tools.read_plugin import Plugin, operators_that_differ
+from tools.read_plugin.plugin import Plugin
+from tools.read_plugin.running import operators_that_differ
 
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor

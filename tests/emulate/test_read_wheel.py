@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from tools.read_wheel import WheelError, differences, main, read_wheel
+from tools.read_plugin.__main__ import main
+from tools.read_plugin.wheel import WheelError, differences, read_wheel
 
 from tests.emulate.wheels import wheel
 from torchferry.emulate import plugins
@@ -77,7 +78,7 @@ def test_what_is_no_plugin_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     with pytest.raises(WheelError, match="there is no torch_npu/csrc"):
         read_wheel(wheel(tmp_path), ASCEND)
     (tmp_path / "torn.whl").write_text("x")
-    assert main([str(tmp_path / "torn.whl")]) == 2
+    assert main(["--wheel", str(tmp_path / "torn.whl"), "-o", str(tmp_path / "plugin.json")]) == 2
     assert "torn.whl" in capsys.readouterr().err
 
 

@@ -129,14 +129,7 @@ class FusedFigures:
         count = batch.count - batch.read
         if count == 1:
             address, nbytes, first, programs, _, kind = batch.entries[-batch.ENTRY :]
-            numbers = (
-                address + beyond,
-                nbytes + beyond,
-                first + beyond,
-                programs + beyond,
-                beyond - 1,
-                beyond,
-            )
+            numbers = (address + beyond, nbytes + beyond, first + beyond, programs + beyond, beyond - 1, beyond)
             self._reader(kind)((programs, 1), numbers, (batch.table, self._left), stream)
         else:
             batch.take_table_over(batch.read)
@@ -310,11 +303,7 @@ class _Launcher:
         self._pointers: tuple[tuple[torch.Tensor, ...], tuple[int, ...]] = ((), ())
 
     def __call__(
-        self,
-        grid: tuple[int, int],
-        numbers: tuple[int, ...],
-        tensors: tuple[torch.Tensor, ...],
-        stream: int | None,
+        self, grid: tuple[int, int], numbers: tuple[int, ...], tensors: tuple[torch.Tensor, ...], stream: int | None
     ) -> None:
         if self._compiled is None:
             self._compiled = self._kernel[grid](*numbers, *tensors, *self._constants)

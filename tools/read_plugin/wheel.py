@@ -1,34 +1,25 @@
 """Reads a plugin's tables from its wheel, or the folder that it is unpacked in, without PyTorch of that release.
 
-python -m tools.read_wheel FILE.whl -o plugin.json                     the operators and names that this release has
-python -m tools.read_wheel FILE.whl --against running.json             where they differ from what was read of it running
-
-The result is that of `tools.read_plugin`, which `tools.read_list` takes over into a vendor's folder. What can't be seen
-from outside is left out: gradients and casts (compiled), operators that are registered by hand in C++, and names that are
-set when the plugin is imported. A few operators more are there: declared for sparse and quantized tensors alone.
-Exit codes: 0 done, 1 with --against if something differs, 2 bad usage or no plugin.
+What can't be seen from outside is left out: gradients and casts (compiled), operators that are registered by hand in C++,
+and names that are set when the plugin is imported. A few operators more are there: declared for sparse and quantized
+tensors alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
-import os
 import re
-import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tools.read_plugin import Plugin
-
+from torchferry.errors import FerryError
 from torchferry.operators.native_functions import operator_facts
 from torchferry.vendors.model import Vendor
-from torchferry.vendors.registry import get_vendor
+
+from .plugin import Plugin
 
 Folder = Path | zipfile.Path
 _TABLE = "csrc/aten/npu_native_functions_by_codegen.yaml"
@@ -36,7 +27,7 @@ _TORCH = re.compile(r"^Requires-Dist: torch ?== ?(?P<torch>[\d.]*\d)", re.MULTIL
 _VERSION = re.compile(r"^Version: (?P<version>\S+)$", re.MULTILINE)
 
 
-class WheelError(Exception):
+class WheelError(FerryError):
     """A file that is no wheel of the plugin."""
 
 
@@ -168,34 +159,3 @@ def differences(outside: Plugin, running: dict[str, Any]) -> list[str]:
         found += [f"{what}: {name} is in the wheel alone" for name in sorted(one - other)]
         found += [f"{what}: {name} is in the running plugin alone" for name in sorted(other - one)]
     return found
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Read, then write or compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("wheel", type=Path, metavar="FILE.whl")
-    parser.add_argument("--to", default="ascend", metavar="VENDOR", help="default: %(default)s")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write what the plugin has")
-    parser.add_argument(
-        "--against", type=Path, metavar="FILE.json", help="compare with what was read of it running"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        plugin = read_wheel(options.wheel, get_vendor(options.to))
-    except WheelError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if options.output:
-        options.output.write_text(json.dumps(asdict(plugin), indent=1) + os.linesep, "utf-8")
-    found = differences(plugin, json.loads(options.against.read_text("utf-8"))) if options.against else []
-    counts = (
-        f"{len(plugin.operators)} operators of PyTorch's, {len(plugin.custom)} own, {len(plugin.names)} names"
-    )
-    print("\n".join([*found, f"{plugin.version} for torch {plugin.torch}: {counts}"]))
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

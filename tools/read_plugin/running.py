@@ -1,48 +1,24 @@
-"""Reads a vendor's tables from its own plugin, running on the emulated toolkit beside the installed PyTorch.
-
-python -m tools.read_plugin --to ascend -o plugin.json     the operators and names that this release has
-python -m tools.read_plugin --to ascend --check            where the vendor's tables say something else
-
-In an environment with another release of PyTorch it reads the plugin that fits that one: data of a new release is one
-command. Exit codes: 0 done, 1 with --check if something differs, 2 bad usage or no plugin.
-"""
+"""Reads the plugin that runs in this process, and compares it with the vendor's tables."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from torchferry.building.toolchain import find_torch
-from torchferry.errors import FerryError
 from torchferry.operators import native_functions
 from torchferry.vendors.model import Support, Vendor
 from torchferry.vendors.ops import load_ops
-from torchferry.vendors.registry import get_vendor
+
+from .plugin import Plugin
 
 _ATEN = "aten::"
 _CUDA = "torch.cuda."
 # What is there while a program uses it, and what is no name of the module but of its instances.
 _NOT_LOOKED_UP = ("torch.nn.", "torch.Tensor.", "torch.UntypedStorage.", "torch.TypedStorage.")
-
-
-@dataclass(frozen=True)
-class Plugin:
-    """What a running plugin has."""
-
-    torch: str
-    version: str
-    operators: tuple[str, ...]  # of ATen, with a kernel for the device
-    custom: tuple[str, ...]  # in a library of the vendor's
-    autograd: tuple[str, ...]  # with a gradient of the vendor's own
-    autocast: tuple[str, ...]
-    names: tuple[str, ...]  # torch.<device>.*
 
 
 def read(vendor: Vendor) -> Plugin:
@@ -114,41 +90,3 @@ def _is_there(dotted: str) -> bool:
                 return False
         found = getattr(found, part, None)
     return found is not None
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Read, then write or compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--to", default="ascend", metavar="VENDOR", help="default: %(default)s")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write what the plugin has")
-    parser.add_argument("--check", action="store_true", help="compare with the vendor's tables")
-    options = parser.parse_args(arguments)
-    if not (options.output or options.check):
-        parser.error("say -o FILE.json, or --check")
-    from torchferry import emulate
-
-    try:
-        emulate.activate(options.to, devices=1)
-    except FerryError as error:
-        print(error, file=sys.stderr)
-        return 2
-    vendor = get_vendor(options.to)
-    plugin = read(vendor)
-    if options.output:
-        options.output.write_text(json.dumps(asdict(plugin), indent=1) + os.linesep, "utf-8")
-    found = differences(vendor, plugin) if options.check else []
-    print(
-        "\n".join(
-            [
-                *found,
-                f"{vendor.plugin} {plugin.version}: {len(plugin.operators)} operators, {len(found)} differences",
-            ]
-        )
-    )
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
