@@ -1,8 +1,7 @@
 """Reads a plugin's tables from its wheel, or the folder that it is unpacked in, without PyTorch of that release.
 
 What can't be seen from outside is left out: gradients and casts (compiled), operators that are registered by hand in C++,
-and names that are set when the plugin is imported. A few operators more are there: declared for sparse and quantized
-tensors alone.
+and names that are set when the plugin is imported.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from .plugin import Plugin
 
 Folder = Path | zipfile.Path
 _TABLE = "csrc/aten/npu_native_functions_by_codegen.yaml"
+_QUANTIZED = "quant"
 _TORCH = re.compile(r"^Requires-Dist: torch ?== ?(?P<torch>[\d.]*\d)", re.MULTILINE)
 _VERSION = re.compile(r"^Version: (?P<version>\S+)$", re.MULTILINE)
 
@@ -72,10 +72,12 @@ def _found(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _operators(text: str) -> Iterator[str]:
-    for section in import_module("yaml").safe_load(text).values():
-        for entry in section if isinstance(section, list) else ():
-            declared = entry if isinstance(entry, str) else entry["func"]
-            yield declared.partition("(")[0].strip()
+    """Those for dense tensors: quantized ones have a section, what is for sparse ones alone has no other kernels."""
+    for section, entries in import_module("yaml").safe_load(text).items():
+        for entry in entries if isinstance(entries, list) and section != _QUANTIZED else ():
+            if isinstance(entry, str) or "sparse" not in entry or "impl_ns" in entry:
+                declared = entry if isinstance(entry, str) else entry["func"]
+                yield declared.partition("(")[0].strip()
 
 
 class _Module:
