@@ -117,6 +117,14 @@ def test_what_to_record_next_repeats_how_the_run_was_made() -> None:
     assert f"ferry record --to ascend --sim {options} {wanted} train.py --lr 0.1" in found
 
 
+def test_a_record_of_the_emulated_device_is_repeated_there() -> None:
+    (comparison,) = statistical()
+    mine = replace(comparison.mine, options="--emulate --seed 3", simulated=False)
+    found = lines([replace(comparison, mine=mine, mine_path="a.h5")])
+    wanted = "--from 2 --steps 1 --module layers.0 -o a.step2.h5 train.py --lr 0.1"
+    assert f"ferry record --to ascend --emulate --seed 3 {wanted}" in found
+
+
 def test_a_run_that_was_watched_names_the_steps_in_between() -> None:
     """Watched at steps 10 and 20: the reason lies in 11 to 20."""
     (comparison,) = statistical()
