@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.explanation.explaining import all_rules, ids
+from tests.explanation.explaining import all_rules, explained, ids
 from tests.explanation.test_guide import FAQ
 
 MESSAGES = {
@@ -253,6 +253,20 @@ MESSAGES = {
 @pytest.mark.parametrize("rule", MESSAGES)
 def test_message(rule: str) -> None:
     assert ids(MESSAGES[rule] + "\n")[0] == rule
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ERROR] EI0002: The Notify register has not received the Notify record from remote rank [3].",
+        "[PID: 7] 2026-11-19-14:48:19.558.536 Communication_Error_Timeout(EI0002): A timeout occurs when the Notify "
+        "register waits for execution. Waiting peer rank: 3; task information: taskType[Notify Wait]",
+    ],
+    ids=["earlier wording", "today's"],
+)
+def test_the_rank_that_a_collective_waited_for_is_named(line: str) -> None:
+    finding = explained(f"{line}\n").ordered[0]
+    assert (finding.id, finding.groups["remote"]) == ("ascend.hccl-notify", "3")
 
 
 def test_every_rule_is_looked_for_by_its_words() -> None:
