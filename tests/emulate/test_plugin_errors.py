@@ -97,13 +97,8 @@ def check_company(texts: Collection[str], beside: set[str], outdone: set[str]) -
 
 
 @emulation
-@pytest.mark.parametrize(
-    "cases",
-    [
-        pytest.param(cases, id=" ".join(cases), marks=[pytest.mark.long] if number else [])
-        for number, cases in enumerate(BETWEEN_RANKS)
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("cases", BETWEEN_RANKS, ids=" ".join)
 def test_what_goes_wrong_between_ranks_has_its_cause(cases: dict[str, str], tmp_path: Path) -> None:
     """The log of rank 0, as the plugin leaves it: its watchdog ends the process."""
     first, _ = run([("failing_rank", str(rank), "2", str(tmp_path), *cases) for rank in range(2)], SOON)

@@ -93,6 +93,7 @@ print(json.dumps([name for name in sorted(names) if hasattr(library, name + "Get
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("emulation")
 def test_what_is_not_computed_is_not_there_to_be_called() -> None:
     """So that the plugin says its name, where a stub would give numbers that nobody computed."""
