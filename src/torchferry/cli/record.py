@@ -231,7 +231,7 @@ def _described(record: Record) -> Iterator[str]:
         "inputs of": header.replayed,
         "selected": header.selected,
         "complete": "yes" if header.complete else "no: its process was ended before it could end the file",
-        "size": f"{size(record.path.stat().st_size)}"
+        "size": f"{size(record.size())}"
         + (f"; {size(raw)} if equal tensors were not written once" if raw else ""),
         "notes": "; ".join(header.notes),
     }

@@ -102,6 +102,9 @@ class DumpRecord(Record):
             raise InputError(f"{file}: is damaged: {tensor.name} is not in the file")
         return memoryview(found)
 
+    def size(self) -> int:
+        return sum(file.stat().st_size for file, _ in self._dumped)
+
     def state(self, random: RandomState) -> bytes:
         raise InputError(f"{self.path}: is a dump, which holds no states of generators")
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchferry.accuracy.file.api_folders import ANY_STEP
 from torchferry.accuracy.file.call_json import decoded_call, decoded_header, encoded_header
 from torchferry.accuracy.file.chunks import (
     CHUNK_HEADER,
@@ -76,6 +77,8 @@ class LazyCalls(LazySequence[Call]):
 class Record(ABC):
     """A record that is open; a context manager."""
 
+    of_apis = False  # its calls are those of functions and modules of PyTorch, and not of operators
+
     def __init__(self, path: Path, header: RecordHeader, calls: Sequence[Call]) -> None:
         self.path, self.header, self.calls = path, header, calls
 
@@ -96,6 +99,14 @@ class Record(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
+
+    def stack(self, call: Call) -> list[str]:  # noqa: ARG002 - most records know one line alone
+        """The lines that have led to a call, the innermost first, where they were kept."""
+        return []
+
+    def size(self) -> int:
+        """What it takes on the disk, in bytes."""
+        return self.path.stat().st_size
 
     def release(self) -> None:  # noqa: B027 - a record that is not mapped has nothing to give back
         """Give back the memory in which the system keeps what was read."""
@@ -194,24 +205,40 @@ def open_record(path: Path) -> Record:
                 raise InputError(f"{path}: is empty; nothing was recorded")
             if starts_like_ours(start):
                 return MappedRecord(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except IsADirectoryError:
+    except (IsADirectoryError, FileNotFoundError) as error:
+        if isinstance(error, FileNotFoundError) and path.parent.name != ANY_STEP:
+            raise InputError(f"{path}: can't be read: {error.strerror}") from None
         start = b""
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: can't be read: {getattr(error, 'strerror', None) or str(error).splitlines()[0]}"
         ) from None
+    from torchferry.accuracy.file.api_dump import open_api_dumps
     from torchferry.accuracy.file.dumps import open_dump
     from torchferry.accuracy.file.foreign import ForeignRecord
 
+    ranks = [] if start.startswith(SIGNATURE) else open_api_dumps(path)
+    if len(ranks) > 1:
+        names = ", ".join(str(each.path) for each in ranks)
+        raise InputError(f"{path}: is a dump of several ranks; name one: {names}")
+    if ranks:
+        return ranks[0]
     dump = None if start.startswith(SIGNATURE) else open_dump(path)
     if dump is None and path.is_dir():
-        raise InputError(f"{path}: is a folder without dump files of a runtime; name a record, a file")
+        raise InputError(
+            f"{path}: is a folder without dump files of a runtime, and without dump.json of msprobe; name a record"
+        )
     return dump or ForeignRecord(path)
 
 
 def open_records(path: Path) -> list[Record]:
-    """The records of all ranks: of this file, or of gpu.rank0.h5, gpu.rank1.h5 ... where there is no gpu.h5."""
+    """The records of all ranks: of this file, or of gpu.rank0.h5, gpu.rank1.h5 ... where there is no gpu.h5; or those of
+    a folder of msprobe's."""
     path = Path(path)
+    if path.is_dir():
+        from torchferry.accuracy.file.api_dump import open_api_dumps
+
+        return open_api_dumps(path) or [open_record(path)]
     if path.exists():
         return [open_record(path)]
     ranks = rank_files(path)
