@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from torchferry.cli import options
 from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import InputError, OutputError, RunError
+from torchferry.report.progress import progress_bar
 from torchferry.report.streams import reader_may_leave
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "ferry record [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry record info FILE\n"
-        "       ferry record convert FILE (--npy DIR | --txt DIR)\n"
+        "       ferry record convert FILE (--npy DIR | --txt DIR | --msprobe DIR | -o RECORD)\n"
         "       ferry record kernels TRACE [--of FILE]"
     )
     parser.epilog = (
@@ -174,7 +176,8 @@ def _golden(replay: Path, output: Path) -> Path:
 
 _DESCRIPTIONS = {
     "info": "Say what a record holds: of which run, which steps, how often each operator was called.",
-    _CONVERT: "Write the tensors of a record as files of their own: DIR/number_operator/input/name.npy or .txt.",
+    _CONVERT: "Write the tensors of a record as files of their own: DIR/number_operator/input/name.npy or .txt; or a "
+    "record in the form of msprobe's dumps, or a dump as a record.",
 }
 
 
@@ -185,7 +188,7 @@ def run_files(verb: str, words: list[str]) -> int:
         "file",
         type=Path,
         metavar="FILE",
-        help="a record, with several ranks without .rank0; or a file or folder of a runtime's own dump",
+        help="a record, with several ranks without .rank0; a file or folder of a runtime's own dump; a folder of msprobe's",
     )
     if verb == _CONVERT:
         kind = parser.add_mutually_exclusive_group(required=True)
@@ -193,7 +196,20 @@ def run_files(verb: str, words: list[str]) -> int:
             "--npy", type=Path, metavar="DIR", help="one .npy a tensor, to be read with numpy.load"
         )
         kind.add_argument("--txt", type=Path, metavar="DIR", help="one .txt a tensor, a number a line")
-        options.add_quiet(parser, "do not say what was written")
+        kind.add_argument(
+            "--msprobe",
+            type=Path,
+            metavar="DIR",
+            help="the form of msprobe's dumps, which its `compare` reads: DIR/step0/rank0/dump.json",
+        )
+        kind.add_argument(
+            "-o",
+            "--output",
+            type=Path,
+            metavar="RECORD",
+            help="one file, of a dump of another tool; several ranks: RECORD.rank0.h5 ...",
+        )
+        options.add_quiet(parser, "do not say what was written, and show no progress")
     args = parser.parse_args(words)
     return _convert(args) if verb == _CONVERT else _info(args)
 
@@ -243,6 +259,15 @@ def _described(record: Record) -> Iterator[str]:
 
 
 def _convert(args: argparse.Namespace) -> int:
+    if args.output is not None:
+        return _rewrite(args)
+    if args.msprobe is not None:
+        from torchferry.accuracy.file.convert import convert_to_api_dump
+
+        with progress_bar(args.quiet) as show:
+            count = convert_to_api_dump(args.file, args.msprobe, show)
+        _tell(args, f"{args.msprobe}: {count:,} tensors")
+        return 0
     from torchferry.accuracy.file.convert import Form, convert
     from torchferry.accuracy.file.reader import open_records
 
@@ -255,8 +280,32 @@ def _convert(args: argparse.Namespace) -> int:
         with record:
             place = folder / f"rank{record.header.rank}" if len(records) > 1 else folder
         count += convert(record.path, place, form)
+    _tell(args, f"{folder}: {count:,} tensors")
+    return 0
+
+
+def _tell(args: argparse.Namespace, said: str) -> None:
     if not args.quiet:
-        print(f"{_COMMAND}: {folder}: {count:,} tensors", file=sys.stderr)
+        print(f"{_COMMAND}: {said}", file=sys.stderr)
+
+
+def _rewrite(args: argparse.Namespace) -> int:
+    from torchferry.accuracy.file.reader import open_records
+    from torchferry.accuracy.file.rewriting import rewrite
+    from torchferry.accuracy.record.launching import check_output
+
+    output = args.output.absolute()
+    check_output(output)
+    records = open_records(args.file)
+    with ExitStack() as stack:
+        for record in records:
+            stack.enter_context(record)
+        for record in records:
+            name = f"{output.stem}.rank{record.header.rank}{output.suffix}" if len(records) > 1 else output.name
+            file = output.with_name(name)
+            with progress_bar(args.quiet) as show:
+                count = rewrite(record, file, show)
+            _tell(args, f"{args.output.with_name(name)}: {count:,} calls")
     return 0
 
 

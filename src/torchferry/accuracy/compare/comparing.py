@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from torchferry.accuracy.compare.api_matching import match_apis
+from torchferry.accuracy.compare.apis import ApiJudge
 from torchferry.accuracy.compare.matching import (
     CallMatch,
     CallSequence,
@@ -36,8 +38,9 @@ from torchferry.accuracy.compare.network import (
     with_statistics,
 )
 from torchferry.accuracy.compare.programs import Programs
-from torchferry.accuracy.compare.statistics import judge_by_figures, judge_statistics
+from torchferry.accuracy.compare.statistics import comparable, judge_by_figures, judge_statistics
 from torchferry.accuracy.file.contents import shaped
+from torchferry.accuracy.file.saved_tensors import UnreadableTensorError
 from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord
 from torchferry.accuracy.native.differences import NONE_WRONG, Measuring, metrics_of, pieces
@@ -98,14 +101,20 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     if mine.header.kept is not Kept.TENSORS and golden is None:
         held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
         raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
+    if golden is None and mine.of_apis:
+        raise InputError(
+            f"{mine.path}: is a dump of msprobe, whose calls can't be computed again; name a second one to hold it against"
+        )
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     matches = _matches(seen)
-    keeper, header = Keeper(), golden.header if golden else None
-    programs = Programs(mine.header, header)
-    if mine.header.kept is Kept.TENSORS:
+    keeper, header, golden_header = Keeper(), mine.header, golden.header if golden else None
+    if golden is not None and _are_only_statistics_common(mine, golden):
+        header = replace(header, kept=Kept.STATISTICS)
+    if header.kept is Kept.TENSORS:
         measured = _measured(mine, golden, matches, work)
-        judge = judge_by_figures  # against golden
-        if importlib.util.find_spec("torch") is not None:
+        has_apis = mine.of_apis or (golden is not None and golden.of_apis)
+        judge = ApiJudge().judge if has_apis else judge_by_figures  # against golden
+        if importlib.util.find_spec("torch") is not None and not has_apis:
             from torchferry.accuracy.judge.judging import Judge
 
             judge = Judge(mine, golden).judge  # against what is right
@@ -113,23 +122,43 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
-    pairs = keeper.keep(programs.look(judged))
-    for at, judgement in programs.later.items():
-        pairs.rejudge(at, judgement)
-    culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
+    if golden is None or mine.of_apis == golden.of_apis:
+        programs = Programs(header, golden_header)
+        pairs = keeper.keep(programs.look(judged))
+        for at, judgement in programs.later.items():
+            pairs.rejudge(at, judgement)
+    else:  # what is one call here is several there
+        pairs = keeper.keep(judged)
+    culprit = find_culprit(pairs, IN_TURN if header.kept is Kept.TENSORS else AS_THEY_COME)
     return RankComparison(
-        mine.header,
         header,
+        golden_header,
         str(mine.path),
         str(golden.path) if golden else "",
         pairs,
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
-        notes_of_comparison(mine.header, header, pairs, keeper.left_out),
+        notes_of_comparison(header, golden_header, pairs, keeper.left_out),
         curves(seen),
         network_differences(pairs, seen[0][0].scaling),
+        _stack(pairs, culprit, mine, golden),
     )
+
+
+def _stack(pairs: PairRows, culprit: int | None, mine: Record, golden: Record | None) -> tuple[str, ...]:
+    """The lines that have led to the culprit, on the side that knows them."""
+    if culprit is None:
+        return ()
+    pair = pairs[culprit]
+    found = [record.stack(call) for record, call in ((mine, pair.mine), (golden, pair.golden)) if record and call]
+    return tuple(next(filter(None, found), []))
+
+
+def _are_only_statistics_common(mine: Record, golden: Record) -> bool:
+    """Whether a dump of APIs takes part, and one side has no elements."""
+    has_statistics = Kept.STATISTICS in (mine.header.kept, golden.header.kept)
+    return has_statistics and (mine.of_apis or golden.of_apis)
 
 
 def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | None:
@@ -144,18 +173,29 @@ def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | 
 
 def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[CallMatch]:
     """The calls that belong together. This is the one look at all calls before the work begins."""
-    sites = [CallSequence(gathering.passing(_walked(record))) for gathering, record in seen]
+    has_apis = any(record.of_apis for _, record in seen)
+    passing = [gathering.passing(_walked(record)) for gathering, record in seen]
+    sites = [CallSequence(map(_outside_of_models, calls) if has_apis else calls) for calls in passing]
     if len(sites) == 1:
         return Matches(CallMatch(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen
-    is_replay = bool(mine.header.replayed or golden.header.replayed)
-    matches = match_sites(sites[0], sites[1], is_replay=is_replay)
+    if mine.of_apis != golden.of_apis:
+        apis, operators = sites if mine.of_apis else sites[::-1]
+        matches = match_apis(apis, operators, apis_are_mine=mine.of_apis)
+    else:
+        is_replay = bool(mine.header.replayed or golden.header.replayed)
+        matches = match_sites(sites[0], sites[1], is_replay=is_replay)
     if not any(match.mine is not None and match.golden is not None for match in matches):
         raise InputError(
             f"{mine.path} and {golden.path}: have no operator in common ({len(sites[0])} and {len(sites[1])} calls); "
             "are they records of the same program?"
         )
     return matches
+
+
+def _outside_of_models(call: Call) -> Call:
+    """Dumps of APIs do not tell what a model itself calls from what is called outside of it."""
+    return replace(call, module="") if call.module == call.model != "" else call
 
 
 def _walked(record: Record) -> Iterator[Call]:
@@ -198,8 +238,12 @@ def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], 
 
 
 def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> Iterator[CallPair]:
+    has_apis = mine.of_apis or golden.of_apis
+
     def difference(ours: TensorRecord, theirs: TensorRecord) -> PairDifference:
         both = with_statistics(mine, ours), with_statistics(golden, theirs)
+        if has_apis:
+            both = comparable(*both)
         return PairDifference(*both, None, reason=_STATISTICS)
 
     for one, other, how in _called(mine, golden, matches):
@@ -302,10 +346,15 @@ class Figures:
         reason = _obstacle(mine, golden)
         if reason:
             return PairDifference(mine, golden, None, reason=reason)
-        key = (mine.offset, *_layout(mine), golden.offset, *_layout(golden))
+        # of files of other tools, `content` is what tells one tensor from another
+        places = mine.content, mine.offset, golden.content, golden.offset
+        key = (*places, *_layout(mine), *_layout(golden))
         found = self._found.get(key) or self._earlier.get(key)
         if found is None:
-            found = self._measure(mine, golden)
+            try:
+                found = self._measure(mine, golden)
+            except UnreadableTensorError as error:
+                return PairDifference(mine, golden, None, reason=str(error))
         if len(self._found) >= _REMEMBERED:  # all of a long record would fill the memory
             self._found, self._earlier = {}, self._found
         self._found[key] = found

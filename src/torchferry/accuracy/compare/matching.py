@@ -225,6 +225,14 @@ class CallSequence:
         """What the call at this position is like."""
         return self._known[self._kinds[at]]
 
+    def part(self, positions: Sequence[int]) -> CallSequence:
+        """Some of the calls."""
+        chosen = CallSequence(())
+        chosen._known = self._known
+        for mine, whole in ((chosen.numbers, self.numbers), (chosen.steps, self.steps), (chosen._kinds, self._kinds)):
+            mine.extend(whole[at] for at in positions)
+        return chosen
+
     def keyed(self, key: Callable[[CallSignature], int | None]) -> Callable[[int], int | None]:
         """The key of the call at a position; found once for each kind."""
         keys, kinds = [key(kind) for kind in self._known], self._kinds
@@ -274,7 +282,9 @@ def have_same_numbers(mine: CallSequence, golden: CallSequence) -> bool:
 class Matching:
     """Two sequences of calls, held against each other; `comparisons` counts the work."""
 
-    def __init__(self, mine: CallSequence, golden: CallSequence, *, by_number: bool = False) -> None:
+    def __init__(
+        self, mine: CallSequence, golden: CallSequence, *, by_number: bool = False, of_apis: bool = False
+    ) -> None:
         self._mine, self._golden = mine, golden
         self._steps = _common_steps(mine, golden)
         self._partners = array("q", [_NONE]) * len(mine)  # of mine; rising but for those that are _NONE
@@ -284,7 +294,7 @@ class Matching:
         self.comparisons = 0
         if by_number:
             self._match_numbers()
-        for key in (_exact, _plain, _equivalent, _by_family):
+        for key in (_equivalent, _by_family) if of_apis else (_exact, _plain, _equivalent, _by_family):
             self._match_in_order(key)
         self._match_similar()
         self._match_moved()

@@ -57,6 +57,7 @@ class RankComparison:
     notes: tuple[Text, ...] = field(default=())
     curves: tuple[NetworkCurve, ...] = field(default=())
     network: tuple[NetworkDifference, ...] = field(default=())
+    stack: tuple[str, ...] = field(default=())  # the lines that have led to the culprit, the innermost first
 
 
 # Pairs as rows of numbers, a few bytes each: those of a long run would fill the memory as objects. No torch.

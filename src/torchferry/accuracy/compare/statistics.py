@@ -56,7 +56,7 @@ def distance(mine: Statistics, golden: Statistics) -> float:
     if mine.checksum == golden.checksum and mine.count == golden.count:
         return 0.0
     counts = (mine.count, mine.nans, mine.infinities)
-    if counts != (golden.count, golden.nans, golden.infinities):
+    if counts != (golden.count, golden.nans, golden.infinities) or _are_checksums_alone(mine, golden):
         return math.inf
     return max(
         _relative(mine.mean, golden.mean, golden.rms),
@@ -66,6 +66,12 @@ def distance(mine: Statistics, golden: Statistics) -> float:
     )
 
 
+def _are_checksums_alone(mine: Statistics, golden: Statistics) -> bool:
+    """Whether all that is known of one side is whether its bits are equal."""
+    is_finite = not (mine.nans or mine.infinities)
+    return is_finite and any(each.count and math.isnan(each.maximum) and math.isnan(each.rms) for each in (mine, golden))
+
+
 def distance_of(difference: PairDifference) -> float | None:
     """The same of a pair of tensors; None if one has no statistics."""
     mine, golden = difference.mine.statistics, difference.golden.statistics
@@ -73,9 +79,30 @@ def distance_of(difference: PairDifference) -> float | None:
 
 
 def _relative(mine: float, golden: float, size: float) -> float:
-    if mine == golden:
+    if mine == golden or math.isnan(mine) or math.isnan(golden):  # nan: a dump does not tell it
         return 0.0
+    if math.isnan(size):  # nor how large the elements are
+        size = abs(golden)
     return abs(mine - golden) / size if size else math.inf
+
+
+def comparable(mine: TensorRecord, golden: TensorRecord) -> tuple[TensorRecord, TensorRecord]:
+    """Two tensors with statistics as far as dumps tell them: whether there is a NaN or an infinity, and not how many."""
+    if mine.dtype.startswith("complex") and None not in (mine.statistics, golden.statistics):
+        return replace(mine, statistics=None), golden  # of components here, of magnitudes there
+    return _coarse(mine), _coarse(golden)
+
+
+def _coarse(tensor: TensorRecord) -> TensorRecord:
+    known = tensor.statistics
+    if known is None or not (known.nans or known.infinities):
+        return tensor
+    has_nan = int(known.nans > 0)
+    unknown = math.nan
+    coarse = Statistics(
+        known.count, has_nan, 1 - has_nan, known.zeros, unknown, unknown, unknown, unknown, known.checksum
+    )
+    return replace(tensor, statistics=coarse)
 
 
 # Rows of `ferry watch` whose differences say nothing: rounding that was made large, and what follows from it.
@@ -86,6 +113,7 @@ def _relative(mine: float, golden: float, size: float) -> float:
 
 GRADIENT, LOSS, GRADIENT_NORM, BUFFER = "gradient", "loss", "gradient_norm", "buffer"
 _FOLLOWING = ("update", "parameter")
+BACKWARD = "backward"
 _FAINT = 1e-3  # of the largest gradient of the step
 _WRONG_BUFFER = 0.05  # a difference that is no matter of a bias before a batch norm
 
@@ -158,6 +186,21 @@ def _is_fine(pairs: Sequence[CallPair]) -> bool:
     return len(known) == 2 and all(known.values())
 
 
+def faint_results(pair: CallPair) -> list[PairDifference]:
+    """Gradients of a call that are rounding alone: beside its others, both sides' are smaller than rounding of those."""
+    if pair.mine is None or pair.mine.phase != BACKWARD:
+        return []
+    known = [each.golden.statistics for each in (*pair.inputs, *pair.outputs)]
+    size = max((each.rms for each in known if each is not None and math.isfinite(each.rms)), default=0.0)
+    limit = size * rounding([each.mine for each in (*pair.inputs, *pair.outputs)])
+
+    def is_small(tensor: TensorRecord) -> bool:
+        known = tensor.statistics
+        return known is not None and not (known.nans or known.infinities) and 0.0 < known.rms <= limit
+
+    return [each for each in pair.outputs if is_small(each.mine) and is_small(each.golden)]
+
+
 def _farthest(pair: CallPair) -> float:
     return max((each for each in map(distance_of, pair.outputs) if each is not None), default=0.0)
 
@@ -176,6 +219,10 @@ _NOT_FINITE = Text(
 )
 _ALL_ZERO = Text("its results are all zero, the other side's are not", "其结果全为零，而对方不是")
 _NO_STATISTICS = Text("one side has no statistics of its results", "有一方没有其结果的统计量")
+_CHECKSUMS = Text(
+    "its results differ and its inputs do not, but only checksums were kept: dump statistics to see by how much",
+    "其结果不同而输入相同，但只保存了校验值：请导出统计量以查看差异大小",
+)
 _COUNTS = Text("its results have another number of elements", "其结果的元素个数不同")
 
 
@@ -223,6 +270,11 @@ def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
 def _judged(
     call: Call, inputs: Sequence[PairDifference], outputs: Sequence[PairDifference], given: float
 ) -> tuple[Judgement, float]:
+    faint = faint_results(CallPair(call, call, "", tuple(inputs), tuple(outputs)))
+    if faint and any(_distance(each) for each in outputs):
+        outputs = [each for each in outputs if each not in faint]
+        if not outputs:
+            return Judgement(Verdict.NORMAL, basis=BASIS, why=FAINT), 0.0
     known = [(difference, each) for difference in outputs if (each := _distance(difference)) is not None]
     if not known and (is_plumbing(call.operator) or not call.outputs):
         return Judgement(Verdict.NORMAL, basis=BASIS), 0.0
@@ -260,6 +312,8 @@ def _verdict(
     # behind the place where runs part, statistics tell no more
     if given > limit or out <= AMPLIFICATION * given:
         return Verdict.INHERITED, ErrorKind.NONE, None
+    if _are_checksums_alone(mine, golden):
+        return Verdict.UNEXPLAINED, ErrorKind.NONE, _CHECKSUMS
     if mine.zeros == mine.count and golden.zeros < golden.count:
         return Verdict.FAULT, ErrorKind.ZERO, _ALL_ZERO
     if is_reduced(call.operator, out):

@@ -50,7 +50,7 @@ _INPUTS = ("input_args", "input_kwargs", "input", "parameters", "grad_input")
 _OUTPUTS = ("output", "grad_output")
 _FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d+), in (?P<function>.+?), ?\n?\s*(?P<code>.*)", re.DOTALL)
 _SLASHES = re.compile(r"[/\\]")
-_OF_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]msprobe[/\\]|[/\\]torch[/\\]nn[/\\]|<frozen ")
+_OF_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]msprobe[/\\](?:core|pytorch|mindspore)[/\\]|[/\\]torch[/\\]nn[/\\]|<frozen ")
 
 
 def open_api_dumps(path: Path) -> list[Record]:
@@ -79,8 +79,6 @@ class _Step:
 class ApiDumpRecord(Record):
     """What one rank has dumped. A tensor's `offset` counts the files of tensors that calls have named so far."""
 
-    of_apis = True
-
     def __init__(self, path: Path, folders: Sequence[StepFolder], rank: int, world: int) -> None:
         self._steps = [_read_step(each) for each in folders]
         self._ends = list(itertools.accumulate(len(step.names) for step in self._steps))
@@ -103,7 +101,7 @@ class ApiDumpRecord(Record):
         if cut_off:
             notes.append(f"{cut_off[0]} is cut off: what follows is missing")
         kept = Kept.TENSORS if has_tensors else Kept.STATISTICS
-        return RecordHeader(kept, "", "", "", rank, world, notes=tuple(notes), complete=not cut_off)
+        return RecordHeader(kept, "", "", "", rank, world, notes=tuple(notes), complete=not cut_off, apis=True)
 
     def _call(self, index: int) -> Call:
         at = bisect_right(self._ends, index)
@@ -168,8 +166,7 @@ class ApiDumpRecord(Record):
         return saved_elements(file, tensor)
 
     def raw(self, tensor: TensorRecord) -> memoryview:
-        found = self.array(tensor)
-        return memoryview(found.view(np.uint8)) if found.size else memoryview(b"")
+        return memoryview(self.array(tensor).tobytes())
 
     def state(self, random: RandomState) -> bytes:
         raise InputError(f"{self.path}: is a dump of msprobe, which holds no states of generators")
@@ -448,10 +445,10 @@ def _statistics(described: dict[str, Any], count: int) -> Statistics | None:
     infinities = not nans and any(map(math.isinf, ends))
     zeros = count if largest == 0 == smallest else 0
     rms = None if norm is None or not count else norm / math.sqrt(count)
-    figures = [_finite(each) for each in (smallest, largest, mean, rms)]
     if nans or infinities:
-        figures[2:] = [math.nan] * 2
-    return Statistics(count, int(nans), int(infinities), zeros, *figures, checksum=checksum)
+        mean = rms = None
+    low, high, mean, rms = (_finite(each) for each in (smallest, largest, mean, rms))
+    return Statistics(count, int(nans), int(infinities), zeros, low, high, mean, rms, checksum)
 
 
 def _figure(value: Any) -> float | None:

@@ -22,7 +22,7 @@ _IN_PLACE = re.compile(
 _REVERSED = re.compile(
     r"__r(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__"
 )
-_RENAMED = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "getitem": "index", "setitem": "index_put_"}
+_RENAMED = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder"}
 
 
 @dataclass(frozen=True, slots=True)

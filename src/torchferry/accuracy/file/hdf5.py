@@ -370,6 +370,8 @@ def root_attributes(header: RecordHeader) -> list[bytes]:
     }
     texts["notes"] = "\n".join(header.notes)
     numbers = {name: int(getattr(header, name)) for name in ("rank", "world", "simulated", "complete")}
+    if header.apis:
+        numbers["apis"] = 1
     return [
         *(text_attribute(name, value) for name, value in texts.items()),
         *(number_attribute(name, value) for name, value in numbers.items()),

@@ -77,8 +77,6 @@ class LazyCalls(LazySequence[Call]):
 class Record(ABC):
     """A record that is open; a context manager."""
 
-    of_apis = False  # its calls are those of functions and modules of PyTorch, and not of operators
-
     def __init__(self, path: Path, header: RecordHeader, calls: Sequence[Call]) -> None:
         self.path, self.header, self.calls = path, header, calls
 
@@ -99,6 +97,11 @@ class Record(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
+
+    @property
+    def of_apis(self) -> bool:
+        """Whether its calls are those of functions and modules, and not of operators."""
+        return self.header.apis
 
     def stack(self, call: Call) -> list[str]:  # noqa: ARG002 - most records know one line alone
         """The lines that have led to a call, the innermost first, where they were kept."""

@@ -32,15 +32,15 @@ INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's 
 INDEX_ENTRY = struct.Struct("<QQ")  # place and length of a call's JSON
 _SECONDS = 0.5  # between checkpoints, at least
 _SHARE = 20  # a checkpoint may take this part of the time since the last
-_READ = 0x100  # PyBUF_READ
+_READ, _WRITE = 0x100, 0x200  # PyBUF_READ, PyBUF_WRITE
 _memory = ctypes.pythonapi.PyMemoryView_FromMemory
 _memory.restype = ctypes.py_object
 _memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 
 
-def memory_at(address: int, nbytes: int) -> memoryview:
+def memory_at(address: int, nbytes: int, *, writable: bool = False) -> memoryview:
     """Memory of this process; it must stay there while it is looked at."""
-    view: memoryview = _memory(address, nbytes, _READ)
+    view: memoryview = _memory(address, nbytes, _WRITE if writable else _READ)
     return view
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -20,6 +21,7 @@ from torchferry.text import Text
 BAD = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
 _OF_BOTH = (Verdict.PROGRAM, Verdict.UNEXPLAINED)  # may be said of calls that golden makes alone
 _OTHERS = 5  # places where programs differ that are named besides the first
+_FRAMES = 4  # lines of a stack that are shown
 _RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
 
 
@@ -88,6 +90,7 @@ def details(comparison: RankComparison) -> list[tuple[Text, Text]]:
     is_in_headline = judgement.sort is ErrorKind.ARGUMENTS or is_unexplained
     lines = [
         (words.WHERE, where_of(pair)),
+        (words.CALLED_FROM, _plain(" < ".join(map(one_line, comparison.stack[:_FRAMES])))),
         (words.ERROR, errors(judgement)),
         (words.RESULT, _plain(result(pair))),
         (words.PICTURE, _plain(picture(pair))),
@@ -253,6 +256,8 @@ def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, 
         (pair.step for pair in comparison.pairs.outlines() if pair.has_mine and pair.step < call.step),
         default=0,
     )
+    if not any(side is not None and side.program for side in (comparison.mine, comparison.golden)):
+        return _dump_configurations(call)
     if good and call.step - good > 1:
         wanted = ["--stats", "--from", str(good + 1), "--steps", str(call.step - good)]
         what = words.NEXT_NARROW.format(good=good, bad=call.step)
@@ -261,10 +266,16 @@ def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, 
     return [(words.NEXT_RECORD, list(_record_commands(comparison, wanted, f"step{call.step}")))]
 
 
+def _dump_configurations(call: Call) -> list[tuple[Text, list[str]]]:
+    """What to write into msprobe's config.json, whose steps begin at 0."""
+    chosen = {"task": "tensor", "level": "mix", "step": [call.step - 1], "tensor": {"list": [call.node]}}
+    return [(words.NEXT_DUMP, [one_line(json.dumps(chosen))])]
+
+
 def _record_commands(comparison: RankComparison, wanted: Sequence[str], name: str) -> Iterator[str]:
     sides = [(comparison.mine, comparison.mine_path), (comparison.golden, comparison.golden_path)]
     for header, path in sides:
-        if header is None:
+        if header is None or not header.program:
             continue
         try:
             given = shlex.split(header.options)

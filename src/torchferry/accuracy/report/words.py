@@ -184,6 +184,7 @@ NO_PARTING = Text(
 )
 RANK = Text("rank {rank}", "rank {rank}")
 WHERE = Text("where", "位置")
+CALLED_FROM = Text("called from", "调用自")
 KIND = Text("kind", "类型")
 ERROR = Text("error", "误差")
 RESULT = Text("result", "结果")
@@ -200,6 +201,10 @@ GOLDENS = Text("golden's own is {golden}", "标杆自身为 {golden}")
 LIMIT_IS = Text("up to {limit} would be normal", "正常上限为 {limit}")
 MATCHED_AS = Text("matched with {operator} ({how})", "对应 {operator}（{how}）")
 NEXT_CASE = Text("test exactly this call", "单独测试这个调用")
+NEXT_DUMP = Text(
+    "dump the tensors of exactly this place on both sides, with this in msprobe's config.json",
+    "两侧都只导出此处的张量：在 msprobe 的 config.json 中写入",
+)
 NEXT_ALL = Text("list every call", "列出所有调用")
 NEXT_RECORD = Text("record exactly this place on both sides", "在两边准确记录此处")
 NEXT_NARROW = Text(
