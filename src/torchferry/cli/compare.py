@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
 gpu.rank0.h5, gpu.rank1.h5 ..., gpu.h5 means all of them, and ranks are compared with their like.
 
-A folder, or a file, of an Ascend runtime's own dump (set_dump, acl.json) is a record as well.
+A folder, or a file, of an Ascend runtime's own dump (set_dump, acl.json) is a record as well, and so is a folder of
+msprobe's dumps: that of a rank, of a step, or the one above.
 
 exit codes: 0 no operator is wrong; 1 one is, or the programs differ: other arguments, calls that one side makes alone
 (with --check also: one is suspicious or unexplained, or has no counterpart); 2 no records, or nothing to compare in
@@ -54,10 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_format(
         parser,
-        ("text", "json", "csv", "msaccucmp", "xlsx", "html"),
-        "; msaccucmp is CSV with the columns and formulas of that tool",
+        ("text", "json", "csv", "msaccucmp", "msprobe", "xlsx", "html"),
+        "; msaccucmp is CSV with the columns and formulas of that tool, msprobe with the columns of that one",
     )
-    options.add_outputs(parser, ".txt, .json, .csv, .msaccucmp.csv, .xlsx, .html")
+    options.add_outputs(parser, ".txt, .json, .csv, .msaccucmp.csv, .msprobe.csv, .xlsx, .html")
     options.add_all(parser, "list every call, not only those that need attention")
     options.add_check(
         parser, "a call is suspicious, unexplained or has no counterpart, too, not only if one is wrong"

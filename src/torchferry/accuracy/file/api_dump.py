@@ -46,8 +46,8 @@ _DATA = "data"  # the member of dump.json that has the calls
 _OF_TENSORS = "tensor"  # the task that keeps elements
 _LONGEST_VALUE = 200  # letters
 # Members of a call, in msprobe's versions from 1.0 to 26; what an input of a module is beside: its parameters.
-_INPUTS = ("input_args", "input_kwargs", "input", "parameters", "grad_input")
-_OUTPUTS = ("output", "grad_output")
+INPUTS = ("input_args", "input_kwargs", "input", "parameters", "grad_input")
+OUTPUTS = ("output", "grad_output")
 _FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d+), in (?P<function>.+?), ?\n?\s*(?P<code>.*)", re.DOTALL)
 _SLASHES = re.compile(r"[/\\]")
 _OF_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]msprobe[/\\](?:core|pytorch|mindspore)[/\\]|[/\\]torch[/\\]nn[/\\]|<frozen ")
@@ -111,18 +111,23 @@ class ApiDumpRecord(Record):
         entry = _entry(step, place)
         inputs, outputs = _Tensors(self, step, INPUT), _Tensors(self, step, OUTPUT)
         arguments: list[tuple[str, Value]] = []
-        for key in _INPUTS:
+        for key in INPUTS:
             prefix = "parameters." if key == "parameters" else ""
             arguments += [(prefix + each, value) for each, value in inputs.taken(entry.get(key), prefix)]
         if parsed.is_gradients:
             results = outputs.taken(entry, "")
         else:
-            results = [each for key in _OUTPUTS for each in outputs.taken(entry.get(key), "")]
+            results = [each for key in OUTPUTS for each in outputs.taken(entry.get(key), "")]
         return Call(
             index + 1, parsed.operator, step.number, parsed.phase, module=_module_of(step, name, parsed),
             place=step.stacks.place(_forward(name)) if step.stacks else "", node=name, arguments=tuple(arguments),
             inputs=tuple(inputs.found), outputs=tuple(outputs.found), results=tuple(value for _, value in results),
         )  # fmt: skip
+
+    def described(self, call: Call) -> dict[str, Any]:
+        """What dump.json says of a call."""
+        at = bisect_right(self._ends, call.number - 1)
+        return _entry(self._steps[at], call.number - 1 - (self._ends[at - 1] if at else 0))
 
     def stack(self, call: Call) -> list[str]:
         """The lines that have led to a call, the innermost first: file:line function."""

@@ -7,11 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from torchferry.accuracy.file.api_dump import INPUTS, OUTPUTS, ApiDumpRecord
 from torchferry.accuracy.file.api_folders import DUMP, MODULES, STACKS, TENSORS
 from torchferry.accuracy.file.api_names import BACKWARD, FORWARD, parsed_name
 from torchferry.accuracy.file.reader import Record
@@ -247,3 +249,48 @@ def _of_infinities(array: np.ndarray[Any, Any], dtype: str) -> dict[str, float |
         mean = float(values.mean())
     return {"Max": float(values.max()), "Min": float(values.min()), "Mean": mean, "Norm": math.inf}
 
+
+# What a dump says of a call, taken apart again into what stands in a row of a table.
+
+
+@dataclass(frozen=True, slots=True)
+class ApiValue:
+    """A tensor or another argument of a call, as dump.json describes it."""
+
+    tensor: str  # the name that a tensor of this place has in a record
+    described: dict[str, Any]
+
+
+def described_call(record: Record, call: Call) -> dict[str, Any]:
+    """What dump.json says of a call, or would say."""
+    if isinstance(record, ApiDumpRecord):
+        return record.described(call)
+    return _DescribedCall(record, call, call.node, Path(), has_tensors=False).entry()
+
+
+def named_values(entry: dict[str, Any]) -> dict[str, ApiValue]:
+    """Tensors and arguments by name, as input.0, parameters.weight, output.1.0."""
+    found: dict[str, ApiValue] = {}
+    for key, value in entry.items():
+        side = OUTPUT if key in OUTPUTS else INPUT
+        if key == "parameters":
+            _add(found, value, "parameters", f"{side}/parameters.", side)
+        elif key in (*INPUTS, *OUTPUTS):
+            _add(found, value, side, f"{side}/", side)
+        elif isinstance(value, list):  # gradients, by the name of the parameter
+            _add(found, value[0] if len(value) == 1 else value, key, f"{OUTPUT}/{key}", "")
+    return found
+
+
+def _add(found: dict[str, ApiValue], value: Any, name: str, tensor: str, first: str) -> None:
+    """`first`: what places are counted with on the first level, as input_0."""
+    if isinstance(value, dict) and ("dtype" in value or isinstance(value.get("type"), str)):
+        found[name] = ApiValue(tensor, value)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _add(found, each, f"{name}.{key}", f"{tensor}{key}" if first else f"{tensor}/{key}", "")
+    elif isinstance(value, list):
+        short = first or tensor.rpartition("/")[2]
+        for at, each in enumerate(value):
+            place = f"{tensor}{short}_{at}" if first else f"{tensor}/{short}_{at}"
+            _add(found, each, f"{name}.{at}", place, "")

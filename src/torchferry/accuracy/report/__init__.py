@@ -11,6 +11,7 @@ REPORTS: Reports[Sequence[RankComparison]] = Reports(
         "json": f"{__name__}.json:to_json",
         "csv": f"{__name__}.sheets:to_csv",
         "msaccucmp": f"{__name__}.msaccucmp:to_msaccucmp",
+        "msprobe": f"{__name__}.msprobe:to_msprobe",
         "xlsx": f"{__name__}.sheets:to_xlsx",
         "html": f"{__name__}.html:to_html",
     }
