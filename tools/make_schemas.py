@@ -109,7 +109,7 @@ RECORD_HEAD = {
     **each("path kept program device torch vendor replayed selected", "text"),
     "options": "text",
     **each("rank world", "whole"),
-    **each("simulated complete", "flag"),
+    **each("simulated complete apis", "flag"),
     "notes": ["text"],
 }
 RECORD_CALL = {
@@ -350,6 +350,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                     "bytes": "whole",
                     "notes": ["said"],
                     "network": [{"what": "text", "step": "whole", "mean_abs": FIGURE}],
+                    "stack": ["text"],
                     "curves": [
                         {"name": "text", "steps": ["whole"], "mine": [FIGURE], "golden": [FIGURE]},
                     ],

@@ -216,5 +216,5 @@ class RecordHeader:
     selected: str = ""  # in words: the options by which calls were left out
     notes: tuple[str, ...] = ()  # compiled: code that can't be seen inside was run; ...
     complete: bool = True  # the recorder ended the file itself
-    apis: bool = False  # its calls are those of functions and modules of PyTorch, as dumps of msprobe have them
+    apis: bool = False  # its calls are those of functions and modules, as msprobe dumps them
     options: str = ""  # of `ferry record` that repeat it besides its vendor: --seed 0 --nproc-per-node 2

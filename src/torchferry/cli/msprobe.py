@@ -38,7 +38,12 @@ _WITHOUT_EFFECT = (
     ("-hl", "--highlight"),
     ("-f",),
 )
-_MAPPINGS = (("-cm", "--cell_mapping"), ("-am", "--api_mapping"), ("-dm", "--data_mapping"), ("-lm", "--layer_mapping"))
+_MAPPINGS = (
+    ("-cm", "--cell_mapping"),
+    ("-am", "--api_mapping"),
+    ("-dm", "--data_mapping"),
+    ("-lm", "--layer_mapping"),
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,9 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="compare")
     compare = verbs.add_parser("compare", help="two dumps, of ranks, steps or whole runs", allow_abbrev=False)
     compare.add_argument("-tp", "--target_path", type=Path, metavar="MINE", help="the dump to judge")
-    compare.add_argument("-gp", "--golden_path", type=Path, metavar="GOLDEN", help="the dump to hold it against")
     compare.add_argument(
-        "-i", "--input_path", type=Path, metavar="FILE", help="both, in a JSON file, as older versions have it"
+        "-gp", "--golden_path", type=Path, metavar="GOLDEN", help="the dump to hold it against"
+    )
+    compare.add_argument(
+        "-i",
+        "--input_path",
+        type=Path,
+        metavar="FILE",
+        help="both, in a JSON file, as older versions have it",
     )
     compare.add_argument(
         "-o", "--output_path", type=Path, default=Path("output"), metavar="DIR", nargs="?", const=Path("output"),
@@ -68,12 +79,20 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     compare.add_argument("--xlsx", action="store_true", help="a workbook; with -i it is one anyway")
     compare.add_argument(
-        "-m", "--mode", choices=("auto", _OFFLINE), default="auto", help=f"{_OFFLINE}: dump files of the runtime"
+        "-m",
+        "--mode",
+        choices=("auto", _OFFLINE),
+        default="auto",
+        help=f"{_OFFLINE}: dump files of the runtime",
     )
     for names in _WITHOUT_EFFECT:
-        compare.add_argument(*names, action="store_true", help="accepted; it is done anyway, or has no effect here")
+        compare.add_argument(
+            *names, action="store_true", help="accepted; it is done anyway, or has no effect here"
+        )
     for names in _MAPPINGS:
-        compare.add_argument(*names, dest="mapping", nargs="?", const=names[1], help="is not there: calls are matched")
+        compare.add_argument(
+            *names, dest="mapping", nargs="?", const=names[1], help="is not there: calls are matched"
+        )
     options.add_quiet(compare)
     options.add_language(compare)
     return parser

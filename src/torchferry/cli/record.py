@@ -301,7 +301,9 @@ def _rewrite(args: argparse.Namespace) -> int:
         for record in records:
             stack.enter_context(record)
         for record in records:
-            name = f"{output.stem}.rank{record.header.rank}{output.suffix}" if len(records) > 1 else output.name
+            name = (
+                f"{output.stem}.rank{record.header.rank}{output.suffix}" if len(records) > 1 else output.name
+            )
             file = output.with_name(name)
             with progress_bar(args.quiet) as show:
                 count = rewrite(record, file, show)

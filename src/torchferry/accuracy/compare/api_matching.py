@@ -16,7 +16,6 @@ from torchferry.accuracy.compare.matching import (
     NOTHING,
     CallMatch,
     CallSequence,
-    CallSignature,
     Matches,
     Matching,
 )

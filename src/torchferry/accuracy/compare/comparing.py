@@ -151,7 +151,9 @@ def _stack(pairs: PairRows, culprit: int | None, mine: Record, golden: Record | 
     if culprit is None:
         return ()
     pair = pairs[culprit]
-    found = [record.stack(call) for record, call in ((mine, pair.mine), (golden, pair.golden)) if record and call]
+    found = [
+        record.stack(call) for record, call in ((mine, pair.mine), (golden, pair.golden)) if record and call
+    ]
     return tuple(next(filter(None, found), []))
 
 

@@ -229,7 +229,11 @@ class CallSequence:
         """Some of the calls."""
         chosen = CallSequence(())
         chosen._known = self._known
-        for mine, whole in ((chosen.numbers, self.numbers), (chosen.steps, self.steps), (chosen._kinds, self._kinds)):
+        for mine, whole in (
+            (chosen.numbers, self.numbers),
+            (chosen.steps, self.steps),
+            (chosen._kinds, self._kinds),
+        ):
             mine.extend(whole[at] for at in positions)
         return chosen
 

@@ -15,7 +15,6 @@ from functools import cache
 from importlib.util import find_spec
 
 from torchferry.accuracy.compare.matching import EXTRA, GROUP, NOTHING, Place, is_scratch
-from torchferry.accuracy.compare.statistics import BASIS as STATISTICS_BASIS
 from torchferry.accuracy.compare.statistics import (
     AMPLIFICATION,
     GOLDEN_BASIS,
@@ -24,6 +23,7 @@ from torchferry.accuracy.compare.statistics import (
     is_watched,
     rounding,
 )
+from torchferry.accuracy.compare.statistics import BASIS as STATISTICS_BASIS
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, RecordHeader, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random

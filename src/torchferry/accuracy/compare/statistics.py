@@ -69,7 +69,9 @@ def distance(mine: Statistics, golden: Statistics) -> float:
 def _are_checksums_alone(mine: Statistics, golden: Statistics) -> bool:
     """Whether all that is known of one side is whether its bits are equal."""
     is_finite = not (mine.nans or mine.infinities)
-    return is_finite and any(each.count and math.isnan(each.maximum) and math.isnan(each.rms) for each in (mine, golden))
+    return is_finite and any(
+        each.count and math.isnan(each.maximum) and math.isnan(each.rms) for each in (mine, golden)
+    )
 
 
 def distance_of(difference: PairDifference) -> float | None:

@@ -13,7 +13,7 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,9 +48,13 @@ _LONGEST_VALUE = 200  # letters
 # Members of a call, in msprobe's versions from 1.0 to 26; what an input of a module is beside: its parameters.
 INPUTS = ("input_args", "input_kwargs", "input", "parameters", "grad_input")
 OUTPUTS = ("output", "grad_output")
-_FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d+), in (?P<function>.+?), ?\n?\s*(?P<code>.*)", re.DOTALL)
+_FRAME = re.compile(
+    r"File (?P<file>.+?), line (?P<line>\d+), in (?P<function>.+?), ?\n?\s*(?P<code>.*)", re.DOTALL
+)
 _SLASHES = re.compile(r"[/\\]")
-_OF_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]msprobe[/\\](?:core|pytorch|mindspore)[/\\]|[/\\]torch[/\\]nn[/\\]|<frozen ")
+_OF_LIBRARIES = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]msprobe[/\\](?:core|pytorch|mindspore)[/\\]|[/\\]torch[/\\]nn[/\\]|<frozen "
+)
 
 
 def open_api_dumps(path: Path) -> list[Record]:
@@ -101,7 +105,9 @@ class ApiDumpRecord(Record):
         if cut_off:
             notes.append(f"{cut_off[0]} is cut off: what follows is missing")
         kept = Kept.TENSORS if has_tensors else Kept.STATISTICS
-        return RecordHeader(kept, "", "", "", rank, world, notes=tuple(notes), complete=not cut_off, apis=True)
+        return RecordHeader(
+            kept, "", "", "", rank, world, notes=tuple(notes), complete=not cut_off, apis=True
+        )
 
     def _call(self, index: int) -> Call:
         at = bisect_right(self._ends, index)
@@ -141,14 +147,18 @@ class ApiDumpRecord(Record):
         tensor = TensorRecord(name, dtype or "uint8", shape, contiguous(shape), "")
         file = described.get("data_name")
         statistics = _statistics(described, math.prod(shape))
-        known = (file, step.number) if statistics is None or not _tells(statistics) else _key(tensor, statistics)
+        known = (
+            (file, step.number) if statistics is None or not _tells(statistics) else _key(tensor, statistics)
+        )
         content = self._contents.setdefault(known, len(self._contents) + 1)
         if statistics is not None and not statistics.checksum:
             statistics = replace(statistics, checksum=self._seed + content)
         tensor = replace(tensor, content=content, statistics=statistics)
         if not dtype:
-            return replace(tensor, unread=f"dtype {described.get('dtype')!r} is not known here", statistics=None)
-        if not isinstance(file, str) or not step.head.get("task") == _OF_TENSORS or not math.prod(shape):
+            return replace(
+                tensor, unread=f"dtype {described.get('dtype')!r} is not known here", statistics=None
+            )
+        if not isinstance(file, str) or step.head.get("task") != _OF_TENSORS or not math.prod(shape):
             return tensor
         if file not in step.files:
             return replace(tensor, unread=f"its file is missing: {file}")
@@ -167,7 +177,9 @@ class ApiDumpRecord(Record):
     def array(self, tensor: TensorRecord) -> np.ndarray[Any, Any]:
         file = self.file_of(tensor)
         if file is None:
-            raise UnreadableTensorError(f"{self.path}: {tensor.name}: {tensor.unread or 'its contents were not kept'}")
+            raise UnreadableTensorError(
+                f"{self.path}: {tensor.name}: {tensor.unread or 'its contents were not kept'}"
+            )
         return saved_elements(file, tensor)
 
     def raw(self, tensor: TensorRecord) -> memoryview:
@@ -234,7 +246,11 @@ def _mapped(file: Path) -> mmap.mmap:
 def _in_order(names: Sequence[str]) -> list[int]:
     """Positions in the order of execution: some versions note a module's gradients down before there are any."""
     first_backward = next(
-        (at for at, name in enumerate(names) if not _is_gradients(name) and parsed_name(name).phase == BACKWARD),
+        (
+            at
+            for at, name in enumerate(names)
+            if not _is_gradients(name) and parsed_name(name).phase == BACKWARD
+        ),
         len(names),
     )
     early = {at for at in range(first_backward) if _is_gradients(names[at])}
@@ -479,5 +495,3 @@ def _tells(statistics: Statistics) -> bool:
 
 def _key(tensor: TensorRecord, statistics: Statistics) -> tuple[Any, ...]:
     return tensor.dtype, tensor.shape, statistics.minimum, statistics.maximum, statistics.mean, statistics.rms
-
-

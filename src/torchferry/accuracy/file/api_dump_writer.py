@@ -155,7 +155,9 @@ class _DescribedCall:
                 tensor.name.rpartition("/")[2]: [self._tensor(tensor, f".{tensor.name.rpartition('/')[2]}")]
                 for tensor in call.outputs
             }
-        described = [self._value(each, OUTPUT, f".{at}") for at, each in enumerate(outputs) if each is not None]
+        described = [
+            self._value(each, OUTPUT, f".{at}") for at, each in enumerate(outputs) if each is not None
+        ]
         if call.phase == BACKWARD:
             inputs = [self._value(value, INPUT, f".{at}") for at, (_, value) in enumerate(call.arguments)]
             return {"input": inputs, "output": described}
@@ -194,7 +196,7 @@ class _DescribedCall:
             **_figures(self._record, tensor),
             "requires_grad": tensor.role == "parameter",
         }
-        if self._has_tensors and tensor.offset is not None and math.prod(tensor.shape):
+        if self._has_tensors and tensor.offset is not None and 0 not in tensor.shape:
             file = f"{self._name}{place}.pt"
             if self._save(tensor, self._folder / file):
                 described["data_name"] = file

@@ -11,7 +11,9 @@ from pathlib import Path
 DUMP, STACKS, MODULES, TENSORS = "dump.json", "stack.json", "construct.json", "dump_tensor_data"
 ANY_STEP = "step*"  # in the place of a step's folder: all steps of one rank
 _STEP = re.compile(r"step(\d+)")
-_RANK = re.compile(r"(rank|proc)(\d*)")  # without torch.distributed: rank, or proc and the number of the process
+_RANK = re.compile(
+    r"(rank|proc)(\d*)"
+)  # without torch.distributed: rank, or proc and the number of the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,11 @@ def api_dumps(path: Path) -> dict[int, tuple[Path, list[StepFolder]]]:
     if path.name == DUMP and path.is_file():
         path = path.parent
     if path.parent.name == ANY_STEP and path.parent.parent.is_dir():
-        found = [(step, path.name, place) for step, _, place in _places(path.parent.parent) if place.name == path.name]
+        found = [
+            (step, path.name, place)
+            for step, _, place in _places(path.parent.parent)
+            if place.name == path.name
+        ]
     else:
         found = list(_places(path))
     by_name: dict[str, list[StepFolder]] = defaultdict(list)

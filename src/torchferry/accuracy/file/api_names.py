@@ -12,16 +12,10 @@ GRADIENTS = "parameters_grad"
 _OF_MODULES = re.compile(
     rf"(?:Module|Cell)\.(?P<path>.+)\.(?P<kind>[^.]+)\.(?P<phase>{FORWARD}|{BACKWARD}|{GRADIENTS})(?:\.(?P<number>\d+))?"
 )
-_OF_APIS = re.compile(
-    rf"(?P<library>[^.]+)\.(?P<name>.+)\.(?P<number>\d+)\.(?P<phase>{FORWARD}|{BACKWARD})"
-)
+_OF_APIS = re.compile(rf"(?P<library>[^.]+)\.(?P<name>.+)\.(?P<number>\d+)\.(?P<phase>{FORWARD}|{BACKWARD})")
 # Tensor.__iadd__ is what PyTorch calls add_
-_IN_PLACE = re.compile(
-    r"__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__"
-)
-_REVERSED = re.compile(
-    r"__r(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__"
-)
+_IN_PLACE = re.compile(r"__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__")
+_REVERSED = re.compile(r"__r(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__")
 _RENAMED = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder"}
 
 

@@ -103,7 +103,7 @@ class Record(ABC):
         """Whether its calls are those of functions and modules, and not of operators."""
         return self.header.apis
 
-    def stack(self, call: Call) -> list[str]:  # noqa: ARG002 - most records know one line alone
+    def stack(self, call: Call) -> list[str]:
         """The lines that have led to a call, the innermost first, where they were kept."""
         return []
 

@@ -73,7 +73,10 @@ class _StatisticsFile:
     def write(self, call: Call) -> None:
         """Append a call."""
         site = self.writer.site(call.operator, call.phase, call.model, call.module, call.place, call.node)
-        plain = ([replace(each, content=0, statistics=None) for each in side] for side in (call.inputs, call.outputs))
+        plain = (
+            [replace(each, content=0, statistics=None) for each in side]
+            for side in (call.inputs, call.outputs)
+        )
         signature = self.writer.signature(call.arguments, encoded_tensors(*plain), call.results)
         contents = [self._row(each) for each in (*call.inputs, *call.outputs)]
         self.writer.call(call.step, site, signature, contents)

@@ -96,7 +96,10 @@ def _torch_tensor(file: Path) -> tuple[str, np.ndarray[Any, Any]]:
             raise ValueError("its bytes are in the order of another kind of machine")
         place = _place(file, archive.getinfo(f"{folder}data/{saved.storage.key}"))
     size = SIZES[saved.dtype]
-    if len(saved.shape) != len(saved.stride) or min((*saved.shape, *saved.stride, saved.offset), default=0) < 0:
+    if (
+        len(saved.shape) != len(saved.stride)
+        or min((*saved.shape, *saved.stride, saved.offset), default=0) < 0
+    ):
         raise ValueError("its shape and its strides do not fit")
     dtype = numpy_dtype(saved.dtype)
     if 0 in saved.shape:
@@ -124,7 +127,9 @@ def _place(file: Path, info: zipfile.ZipInfo) -> range:
     return range(start, start + info.file_size)
 
 
-def _rebuilt(storage: _Storage, offset: int, shape: tuple[int, ...], stride: tuple[int, ...], *_: object) -> _Saved:
+def _rebuilt(
+    storage: _Storage, offset: int, shape: tuple[int, ...], stride: tuple[int, ...], *_: object
+) -> _Saved:
     return _Saved(storage, storage.dtype, offset, tuple(shape), tuple(stride))
 
 
@@ -163,4 +168,3 @@ class _Unpickler(pickle.Unpickler):
         if kind != "storage" or not isinstance(dtype, str) or not isinstance(elements, int):
             raise ValueError("it holds no tensor")
         return _Storage(str(key), dtype, elements)
-

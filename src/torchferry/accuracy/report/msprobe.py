@@ -234,7 +234,13 @@ def _shown(value: ApiValue | None, field: str, missing: str) -> Cell:
     if field == "dtype" and "value" in described:
         return f"<class '{described['type']}'>"
     if field == "shape":
-        return str(list(described["shape"])) if "shape" in described else "[]" if "value" in described else missing
+        return (
+            str(list(described["shape"]))
+            if "shape" in described
+            else "[]"
+            if "value" in described
+            else missing
+        )
     found = described.get(field)
     return missing if found is None else str(found)
 
