@@ -113,6 +113,13 @@ class ApiDumpRecord(Record):
         at = bisect_right(self._ends, index)
         step = self._steps[at]
         place = index - (self._ends[at - 1] if at else 0)
+        try:
+            return self._made(index, step, place)
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise InputError(f"{step.folder / DUMP}: is damaged: {step.names[place]} ({reason})") from None
+
+    def _made(self, index: int, step: _Step, place: int) -> Call:
         name, parsed = step.names[place], parsed_name(step.names[place])
         entry = _entry(step, place)
         inputs, outputs = _Tensors(self, step, INPUT), _Tensors(self, step, OUTPUT)
@@ -287,7 +294,7 @@ def _names_in(folder: Path) -> frozenset[str]:
 
 def _entry(step: _Step, place: int) -> dict[str, Any]:
     start = step.starts[place]
-    found = json.loads(step.data[start : start + step.lengths[place]])
+    found = json.loads(step.data[start : start + step.lengths[place]].decode("utf-8", "replace"))
     return found if isinstance(found, dict) else {}
 
 
@@ -361,7 +368,8 @@ class _Stacks:
         if at is None:
             return []
         start, length, _ = self._entries[at]
-        _, lines = _names_and_lines("", json.loads(self._data[start : start + length]))
+        text = self._data[start : start + length].decode("utf-8", "replace")
+        _, lines = _names_and_lines("", json.loads(text))
         return [f"{_short(match)} {match['function']}: {match['code'].strip()}" for match in _of_user(lines)]
 
 
