@@ -7,13 +7,13 @@ may stand for one operator, and most operators stand for none.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from torchferry.accuracy.compare.matching import (
     EQUIVALENT,
+    EXTRA,
     GROUP,
-    NOTHING,
     CallMatch,
     CallSequence,
     Matches,
@@ -31,8 +31,9 @@ def match_apis(apis: CallSequence, operators: CallSequence, *, apis_are_mine: bo
     found = _matched(apis, operators)
 
     def match(at: int) -> CallMatch:
-        place, how = found.get(at, (None, NOTHING))
-        return CallMatch(at, place, how or GROUP) if apis_are_mine else CallMatch(place, at, how or GROUP)
+        without = EXTRA if is_plumbing(apis.kind(at).operator) else GROUP
+        place, how = found.get(at, (None, without))
+        return CallMatch(at, place, how) if apis_are_mine else CallMatch(place, at, how)
 
     return Matches(map(match, range(len(apis))))
 
@@ -40,6 +41,8 @@ def match_apis(apis: CallSequence, operators: CallSequence, *, apis_are_mine: bo
 def _matched(apis: CallSequence, operators: CallSequence) -> dict[int, tuple[int, str]]:
     """By position in the dump: position in the record, and how it was found."""
     functions = [at for at in range(len(apis)) if not is_module_call(apis.kind(at).operator)]
+    if not any(apis.kind(at).module for at in functions):  # dumps of level L1 do not tell modules
+        operators = operators.without_modules()
     matches = Matching(apis.part(functions), operators, of_apis=True).matches()
     found = {
         functions[each.mine]: (each.golden, EQUIVALENT)
@@ -48,9 +51,40 @@ def _matched(apis: CallSequence, operators: CallSequence) -> dict[int, tuple[int
     }
     steps = _numbered_steps(apis, operators)
     regions = _Regions(operators, steps[1])
+    found.update(_between(functions, found, apis, regions, steps[0]))
     for group in _alike(apis, found, steps[0]):
         found.update(regions.last_of_each(group))
     return found
+
+
+def _between(
+    functions: Sequence[int],
+    found: Mapping[int, tuple[int, str]],
+    apis: CallSequence,
+    regions: _Regions,
+    steps: Mapping[int, int],
+) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Functions without a counterpart: of the operators after that of the function before, and before that of the next,
+    the last whose result has the shape."""
+    following: list[int] = []
+    end = regions.count
+    for at in reversed(functions):
+        following.append(end)
+        end = found[at][0] if at in found else end
+    start = -1
+    for at, stop in zip(functions, reversed(following), strict=True):
+        if at in found:
+            start = found[at][0]
+            continue
+        kind = apis.kind(at)
+        if is_plumbing(kind.operator):
+            continue
+        region = steps[apis.steps[at]], kind.phase, kind.module
+        places = [each for each in regions.places(region, kind.result) if start < each < stop]
+        # of a function, the dump has the gradient of whatever operator came first in the backward pass
+        if places and (len(places) == 1 or kind.phase != BACKWARD):
+            start = places[-1]
+            yield at, (start, GROUP)
 
 
 def _numbered_steps(*sides: CallSequence) -> list[dict[int, int]]:
@@ -63,23 +97,22 @@ def _numbered_steps(*sides: CallSequence) -> list[dict[int, int]]:
 
 @dataclass(frozen=True)
 class _Alike:
-    """Calls of one module, or of functions in one, that answer tensors of one shape; in their order."""
+    """Calls of one module that answer tensors of one shape; in their order."""
 
     region: _Region
     result: Shape
     positions: tuple[int, ...]
-    is_of_modules: bool
 
 
 def _alike(apis: CallSequence, found: dict[int, tuple[int, str]], steps: dict[int, int]) -> Iterator[_Alike]:
     groups: dict[tuple[str, _Region, Shape], list[int]] = defaultdict(list)
     for at in range(len(apis)):
         kind = apis.kind(at)
-        if at not in found:
+        if at not in found and is_module_call(kind.operator):
             region = steps[apis.steps[at]], kind.phase, kind.module
             groups[kind.operator, region, kind.result].append(at)
-    for (operator, region, result), each in groups.items():
-        yield _Alike(region, result, tuple(each), is_module_call(operator))
+    for (_, region, result), each in groups.items():
+        yield _Alike(region, result, tuple(each))
 
 
 class _Regions:
@@ -96,15 +129,21 @@ class _Regions:
             for module in _around(kind.module):
                 self._by_place[(step, kind.phase, module), kind.result].append(at)
 
+    @property
+    def count(self) -> int:
+        """All operators."""
+        return len(self._operators)
+
+    def places(self, region: _Region, result: Shape) -> list[int]:
+        """Operators there whose result has this shape; outside of modules, only what stands there itself."""
+        found = self._by_place.get((region, result), [])
+        return found if region[2] else [at for at in found if not self._operators.kind(at).module]
+
     def last_of_each(self, group: _Alike) -> Iterator[tuple[int, tuple[int, str]]]:
         """Of as many equal parts of a region as there are calls, the last operator."""
-        places = self._by_place.get((group.region, group.result), [])
-        if not group.region[2]:  # outside of modules, only what stands there itself
-            places = [at for at in places if not self._operators.kind(at).module]
+        places = self.places(group.region, group.result)
         size, rest = divmod(len(places), len(group.positions))
-        # of a function, the dump has the gradient of whatever operator came first in the backward pass
-        is_clear = size == 1 or group.is_of_modules or group.region[1] != BACKWARD
-        if size and not rest and is_clear:
+        if size and not rest:
             for number, at in enumerate(group.positions, 1):
                 yield at, (places[number * size - 1], GROUP)
 

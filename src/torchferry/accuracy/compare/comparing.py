@@ -118,7 +118,7 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
             from torchferry.accuracy.judge.judging import Judge
 
             judge = Judge(mine, golden).judge  # against what is right
-        judged = _judged(measured, judge, len(matches), work)
+        judged = _judged(measured, judge, len(matches), work, has_apis=has_apis)
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
@@ -297,14 +297,20 @@ def _ahead(
 
 
 def _judged(
-    pairs: Iterable[CallPair], judge: Callable[[CallPair], Judgement], count: int, work: ComparingPlan
+    pairs: Iterable[CallPair],
+    judge: Callable[[CallPair], Judgement],
+    count: int,
+    work: ComparingPlan,
+    *,
+    has_apis: bool,
 ) -> Iterator[CallPair]:
     for done, pair in enumerate(pairs, 1):
         if pair.mine is not None:
             judgement = judge(pair)
             differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
-            # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads
-            if judgement.verdict is Verdict.INHERITED and not differing:
+            # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads; but
+            # APIs without inputs, as gradients, inherit what came before
+            if judgement.verdict is Verdict.INHERITED and not differing and not has_apis:
                 judgement = replace(judgement, verdict=Verdict.NORMAL)
             pair = replace(pair, judgement=judgement)
         yield pair

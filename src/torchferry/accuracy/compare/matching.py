@@ -237,6 +237,12 @@ class CallSequence:
             mine.extend(whole[at] for at in positions)
         return chosen
 
+    def without_modules(self) -> CallSequence:
+        """The same calls, as if all were made outside of modules."""
+        bare = self.part(range(len(self)))
+        bare._known = [each._replace(module="") for each in self._known]
+        return bare
+
     def keyed(self, key: Callable[[CallSignature], int | None]) -> Callable[[int], int | None]:
         """The key of the call at a position; found once for each kind."""
         keys, kinds = [key(kind) for kind in self._known], self._kinds
