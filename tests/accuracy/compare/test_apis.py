@@ -215,3 +215,14 @@ def test_json_tells_the_stack(capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", str(EXAMPLES / "npu"), str(EXAMPLES / "gpu"), "--format", "json", "-q"])
     (comparison,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert comparison["stack"][0].startswith("train.py:20 forward") and comparison["mine"]["apis"] is True
+
+
+def test_modules_alone_are_held_against_their_last_operators(record: Path, tmp_path: Path) -> None:
+    """As dumps of level L0 have them."""
+    folder = REAL / "statistics_26.2/step0/proc100"
+    data = json.loads((folder / "dump.json").read_text())["data"]
+    chosen = {name: each for name, each in data.items() if name.startswith("Module.")}
+    write_dump(tmp_path, chosen)
+    comparison = compared(tmp_path, record)
+    assert named(comparison) == "Module.head.0.Linear.forward.0"
+    assert verdicts(comparison)["Module.conv.Conv2d.forward.0"] is Verdict.NORMAL

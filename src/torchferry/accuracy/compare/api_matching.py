@@ -41,7 +41,7 @@ def match_apis(apis: CallSequence, operators: CallSequence, *, apis_are_mine: bo
 def _matched(apis: CallSequence, operators: CallSequence) -> dict[int, tuple[int, str]]:
     """By position in the dump: position in the record, and how it was found."""
     functions = [at for at in range(len(apis)) if not is_module_call(apis.kind(at).operator)]
-    if not any(apis.kind(at).module for at in functions):  # dumps of level L1 do not tell modules
+    if functions and not any(apis.kind(at).module for at in functions):  # dumps of level L1 tell no modules
         operators = operators.without_modules()
     matches = Matching(apis.part(functions), operators, of_apis=True).matches()
     found = {

@@ -148,16 +148,15 @@ class _DescribedCall:
         """Its members."""
         call = self._call
         results = call.results if isinstance(call.results, tuple) else (call.results,)
-        written = [each for each in range(len(call.outputs)) if each not in set(_references(results))]
-        outputs = [*results, *map(TensorRef, written)]
+        named = set(_references(results))
+        written = [TensorRef(at) for at in range(len(call.outputs)) if at not in named]
+        outputs = [*(results if call.results is not None else ()), *written]
         if parsed_name(self._name).is_gradients:
             return {
                 tensor.name.rpartition("/")[2]: [self._tensor(tensor, f".{tensor.name.rpartition('/')[2]}")]
                 for tensor in call.outputs
             }
-        described = [
-            self._value(each, OUTPUT, f".{at}") for at, each in enumerate(outputs) if each is not None
-        ]
+        described = [self._value(each, OUTPUT, f".{at}") for at, each in enumerate(outputs)]
         if call.phase == BACKWARD:
             inputs = [self._value(value, INPUT, f".{at}") for at, (_, value) in enumerate(call.arguments)]
             return {"input": inputs, "output": described}
