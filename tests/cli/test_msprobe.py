@@ -18,7 +18,14 @@ START = [
     "Bench Requires_grad",
 ]  # fmt: skip
 SIDES = [f"{side} {name}" for side in ("NPU", "Bench") for name in ("max", "min", "mean", "l2norm")]
-FIGURES = ["Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr", "One Thousandth Err Ratio", "Five Thousandths Err Ratio"]
+FIGURES = [
+    "Cosine",
+    "EucDist",
+    "MaxAbsErr",
+    "MaxRelativeErr",
+    "One Thousandth Err Ratio",
+    "Five Thousandths Err Ratio",
+]
 NPU, GPU = EXAMPLES / "npu", EXAMPLES / "gpu"
 
 
@@ -46,7 +53,12 @@ def test_the_new_spelling_writes_the_new_columns(tmp_path: Path) -> None:
 
 def test_statistics_have_differences_in_percent(tmp_path: Path) -> None:
     mine, golden = REAL / "statistics_26.2", REAL / "statistics_8.1"
-    assert msprobe.main(["compare", "--target_path", str(mine), "--golden_path", str(golden), "-o", str(tmp_path)]) == 0
+    assert (
+        msprobe.main(
+            ["compare", "--target_path", str(mine), "--golden_path", str(golden), "-o", str(tmp_path)]
+        )
+        == 0
+    )
     rows = rows_of(tmp_path)
     assert list(rows[0])[8:16] == [
         "Max diff", "Min diff", "Mean diff", "L2norm diff", "MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr",
@@ -72,7 +84,7 @@ def test_the_old_spelling_reads_compare_json_and_writes_a_workbook(tmp_path: Pat
     words = ["-f", "pytorch", "compare", "-i", str(config), "-o", str(tmp_path / "out"), "-s", "-c", "-f"]
     assert msprobe.main(words) == 1
     (file,) = (tmp_path / "out").glob("compare_result_*.xlsx")
-    heading, *rows = openpyxl.load_workbook(file).active.values
+    heading, *rows = openpyxl.load_workbook(file)["Sheet1"].values
     assert heading[-4] == "Accuracy Reached or Not" and heading[0] == "NPU Name"
     verdicts = {row[0]: row[-4] for row in rows}
     assert verdicts["Functional.linear.0.forward.output.0"] == "No"
@@ -81,7 +93,17 @@ def test_the_old_spelling_reads_compare_json_and_writes_a_workbook(tmp_path: Pat
 
 def test_dump_files_of_the_runtime_go_the_other_way(tmp_path: Path) -> None:
     golden = write_program(tmp_path / "golden")
-    words = ["compare", "-m", "offline_data", "-tp", str(golden), "-gp", str(golden), "-o", str(tmp_path / "out")]
+    words = [
+        "compare",
+        "-m",
+        "offline_data",
+        "-tp",
+        str(golden),
+        "-gp",
+        str(golden),
+        "-o",
+        str(tmp_path / "out"),
+    ]
     assert msprobe.main(words) == 0
     assert len(list((tmp_path / "out").glob("result_*.csv"))) == 1
 
@@ -98,7 +120,11 @@ def test_dump_files_of_the_runtime_go_the_other_way(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert msprobe.main(["compare", *words]) == 2

@@ -41,7 +41,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     convert = verbs.add_parser("convert", help="dump files to .npy files")
     convert.add_argument(
-        "-d", "--dump_path", "--dump_file", required=True, metavar="FILE_OR_FOLDER", help="several with commas between"
+        "-d",
+        "--dump_path",
+        "--dump_file",
+        required=True,
+        metavar="FILE_OR_FOLDER",
+        help="several with commas between",
     )
     convert.add_argument("-out", "--output", type=Path, default=Path(), metavar="DIR")
     convert.add_argument("-v", "--version", choices=("1", "2"), default="2", help="accepted; both are read")

@@ -75,7 +75,9 @@ def test_of_checksums_alone_only_the_first_difference_is_told(tmp_path: Path) ->
     def dump(name: str, *sums: str) -> Path:
         tensors = [{"dtype": "torch.float32", "shape": [3], "md5": each} for each in sums]
         calls = [call(out, inputs=(given,)) for given, out in zip(tensors, tensors[1:], strict=False)]
-        return write_dump(tmp_path / name, {f"Tensor.add.{at}.forward": each for at, each in enumerate(calls)})
+        return write_dump(
+            tmp_path / name, {f"Tensor.add.{at}.forward": each for at, each in enumerate(calls)}
+        )
 
     comparison = compared(dump("mine", "aa", "bb", "c0", "d0"), dump("golden", "aa", "bb", "cc", "dd"))
     assert list(verdicts(comparison).values()) == [Verdict.EQUAL, Verdict.UNEXPLAINED, Verdict.INHERITED]
@@ -85,7 +87,9 @@ def test_of_checksums_alone_only_the_first_difference_is_told(tmp_path: Path) ->
 def test_a_nan_on_one_side_is_named(tmp_path: Path) -> None:
     x = torch.arange(4.0)
     bad = {**described(x), **dict.fromkeys(("Max", "Min", "Mean", "Norm"), math.nan)}
-    golden = write_dump(tmp_path / "golden", {"Torch.log.0.forward": call(described(x), inputs=(described(x),))})
+    golden = write_dump(
+        tmp_path / "golden", {"Torch.log.0.forward": call(described(x), inputs=(described(x),))}
+    )
     mine = write_dump(tmp_path / "mine", {"Torch.log.0.forward": call(bad, inputs=(described(x),))})
     comparison = compared(mine, golden)
     assert comparison.culprit is not None
@@ -120,7 +124,9 @@ def test_one_call_more_does_not_misalign_the_others(tmp_path: Path) -> None:
         for at, (given, made) in enumerate(zip(values, values[1:], strict=False)):
             if at != skipped:
                 scalar = {"type": "int", "value": at}
-                data[f"Tensor.add.{number}.forward"] = call(described(made), inputs=(described(given), scalar))
+                data[f"Tensor.add.{number}.forward"] = call(
+                    described(made), inputs=(described(given), scalar)
+                )
                 number += 1
         stacks = {each: [f"File /home/user/train.py, line {each[11]}, in f, \n x"] for each in data}
         return write_dump(tmp_path / name, data, stack=stacks if skipped is None else {})
@@ -155,9 +161,8 @@ class _Net(nn.Module):
         self.head = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 3))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.head(F.gelu(self.conv(images)).flatten(1))
-
-
+        found: torch.Tensor = self.head(F.gelu(self.conv(images)).flatten(1))
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +173,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = torch.randn(2, 1, 4, 4)
     path = tmp_path_factory.mktemp("record") / "gpu.h5"
     with torchferry.accuracy.dumper(use_dump=True, dump_path=path):
-        F.cross_entropy(net(images), torch.tensor([0, 2])).backward()
+        F.cross_entropy(net(images), torch.tensor([0, 2])).backward()  # type: ignore[no-untyped-call]
     return path
 
 
@@ -178,7 +183,9 @@ def test_a_record_and_a_right_dump_agree(record: Path) -> None:
         assert named(comparison) == "" and comparison.mine.kept is Kept.TENSORS
         found = [(pair.mine, pair.golden, pair.judgement.verdict) for pair in comparison.pairs]
         assert len(found) == 5
-        assert all(one and other and verdict in (Verdict.EQUAL, Verdict.NORMAL) for one, other, verdict in found)
+        assert all(
+            one and other and verdict in (Verdict.EQUAL, Verdict.NORMAL) for one, other, verdict in found
+        )
 
 
 def test_a_wrong_dump_is_found_with_a_record_as_golden(record: Path) -> None:
@@ -208,7 +215,10 @@ def test_tensors_of_one_shape_in_files_of_other_tools_are_told_apart(tmp_path: P
     write(tmp_path / "mine", "relu", 0, [x], [x])
     write(tmp_path / "mine", "exp", 1, [x], [x + 2])
     pairs = compared(tmp_path / "mine", tmp_path / "golden").pairs
-    assert [each.outputs[0].metrics is not None and each.outputs[0].metrics.max_abs for each in pairs] == [0.0, 1.0]
+    assert [each.outputs[0].metrics is not None and each.outputs[0].metrics.max_abs for each in pairs] == [
+        0.0,
+        1.0,
+    ]
 
 
 def test_json_tells_the_stack(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,12 @@ def calls_of(path: Path) -> dict[str, Call]:
 def described(values: torch.Tensor, **more: Any) -> dict[str, Any]:
     """As msprobe describes a tensor."""
     real = values.double()
-    figures = {"Max": real.max().item(), "Min": real.min().item(), "Mean": real.mean().item(), "Norm": real.norm().item()}
+    figures = {
+        "Max": real.max().item(),
+        "Min": real.min().item(),
+        "Mean": real.mean().item(),
+        "Norm": real.norm().item(),
+    }
     dtype, shape = str(values.dtype), list(values.shape)
     return {"type": "torch.Tensor", "dtype": dtype, "shape": shape, **figures, "requires_grad": False, **more}
 
@@ -51,7 +56,9 @@ def write_dump(folder: Path, data: dict[str, Any], task: str = "statistics", **f
     return folder
 
 
-def write_tensors(folder: Path, tensors: dict[str, torch.Tensor], name: str = "Functional.relu.0.forward") -> Path:
+def write_tensors(
+    folder: Path, tensors: dict[str, torch.Tensor], name: str = "Functional.relu.0.forward"
+) -> Path:
     """A dump of one call with these outputs."""
     (folder / "dump_tensor_data").mkdir(parents=True)
     outputs = []
@@ -235,7 +242,9 @@ def test_missing_and_damaged_tensors_are_said_and_the_rest_is_compared(
     reasons = {
         pair["mine"]["node"]: [each["reason"] for each in pair["outputs"]] for pair in comparison["pairs"]
     }
-    assert reasons["Functional.gelu.0.forward"] == ["its file is missing: Functional.gelu.0.forward.output.0.pt"]
+    assert reasons["Functional.gelu.0.forward"] == [
+        "its file is missing: Functional.gelu.0.forward.output.0.pt"
+    ]
     assert "can't be read" in reasons["Functional.linear.0.forward"][0]
     assert reasons["Functional.conv2d.0.forward"] == [""]
     shutil.rmtree(files)

@@ -55,11 +55,15 @@ def test_a_record_becomes_a_dump(tmp_path: Path) -> None:
             kept = [each for each in (*mine.inputs, *mine.outputs) if each.offset is not None]
             back = [each for each in (*other.inputs, *other.outputs) if each.offset is not None]
             assert len(kept) == len(back)
-            assert sorted(str(ours.tensor(each)) for each in kept) == sorted(str(theirs.tensor(e)) for e in back)
+            assert sorted(str(ours.tensor(each)) for each in kept) == sorted(
+                str(theirs.tensor(e)) for e in back
+            )
 
 
 @pytest.mark.parametrize(
-    "source", [EXAMPLES / "npu", REAL / "statistics_8.1", REAL / "statistics_1.0", REAL / "md5_26.2"], ids=lambda p: p.name
+    "source",
+    [EXAMPLES / "npu", REAL / "statistics_8.1", REAL / "statistics_1.0", REAL / "md5_26.2"],
+    ids=lambda p: p.name,
 )
 def test_a_dump_becomes_a_record_and_a_dump_again(source: Path, tmp_path: Path) -> None:
     assert convert(source, "-o", str(tmp_path / "x.h5")) == 0
@@ -138,7 +142,13 @@ def test_what_the_real_msprobe_dumps_is_compared(
     for name, more in (("gpu", []), ("npu", ["--wrong-kernel"])):
         words = [str(EXAMPLES / "train.py"), str(tmp_path / "config.json"), str(tmp_path / name), *more]
         done = subprocess.run(
-            [sys.executable, *words], env=msprobe, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+            [sys.executable, *words],
+            env=msprobe,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
         assert done.returncode == 0, done.stderr[-2000:]
     assert main(["compare", str(tmp_path / "npu"), str(tmp_path / "gpu"), "-q"]) == (task == "tensor")
@@ -151,7 +161,14 @@ def test_what_the_real_msprobe_dumps_is_compared(
 def test_the_real_msprobe_compares_what_is_written(msprobe: dict[str, str], tmp_path: Path) -> None:
     for name, factor in (("npu", 1.25), ("gpu", 1.0)):
         assert convert(record(tmp_path / f"{name}.h5", factor), "--msprobe", str(tmp_path / name)) == 0
-    words = ["-tp", str(tmp_path / "npu/step0"), "-gp", str(tmp_path / "gpu/step0"), "-o", str(tmp_path / "out")]
+    words = [
+        "-tp",
+        str(tmp_path / "npu/step0"),
+        "-gp",
+        str(tmp_path / "gpu/step0"),
+        "-o",
+        str(tmp_path / "out"),
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "msprobe.msprobe", "compare", *words],
         env=msprobe, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
