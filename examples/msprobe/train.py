@@ -6,7 +6,7 @@ import sys
 import torch
 from msprobe.pytorch import PrecisionDebugger
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 
 class Net(nn.Module):
@@ -16,7 +16,7 @@ class Net(nn.Module):
         self.head = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 3))
 
     def forward(self, images):
-        features = F.gelu(self.conv(images))
+        features = functional.gelu(self.conv(images))
         return self.head(features.flatten(1))
 
 
@@ -26,8 +26,8 @@ def main(config, folder, is_wrong):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     images, labels = torch.randn(2, 1, 4, 4), torch.tensor([0, 2])
     if is_wrong:  # what a kernel does that forgets its last rows
-        linear = F.linear
-        F.linear = lambda x, w, b=None: torch.cat([linear(x, w, b)[:-1], torch.zeros(1, len(w))])
+        linear = functional.linear
+        functional.linear = lambda x, w, b=None: torch.cat([linear(x, w, b)[:-1], torch.zeros(1, len(w))])
     with open(config) as file:
         chosen = {**json.load(file), "dump_path": folder}
     with open(f"{folder}.json", "w") as file:
@@ -35,7 +35,7 @@ def main(config, folder, is_wrong):
     debugger = PrecisionDebugger(config_path=f"{folder}.json")
     for _ in range(2):
         debugger.start(model=net)
-        loss = F.cross_entropy(net(images), labels)
+        loss = functional.cross_entropy(net(images), labels)
         loss.backward()
         debugger.stop()
         debugger.step()

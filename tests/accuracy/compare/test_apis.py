@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 import torchferry.accuracy
 from tests.accuracy.file.test_api_dump import EXAMPLES, REAL, described, write_dump
@@ -74,7 +75,7 @@ def test_equal_checksums_are_equal_bits_and_equal_figures_are_not() -> None:
 def test_of_checksums_alone_only_the_first_difference_is_told(tmp_path: Path) -> None:
     def dump(name: str, *sums: str) -> Path:
         tensors = [{"dtype": "torch.float32", "shape": [3], "md5": each} for each in sums]
-        calls = [call(out, inputs=(given,)) for given, out in zip(tensors, tensors[1:], strict=False)]
+        calls = [call(out, inputs=(given,)) for given, out in pairwise(tensors)]
         return write_dump(
             tmp_path / name, {f"Tensor.add.{at}.forward": each for at, each in enumerate(calls)}
         )
@@ -121,7 +122,7 @@ def test_one_call_more_does_not_misalign_the_others(tmp_path: Path) -> None:
 
     def dump(name: str, skipped: int | None) -> Path:
         data, number = {}, 0
-        for at, (given, made) in enumerate(zip(values, values[1:], strict=False)):
+        for at, (given, made) in enumerate(pairwise(values)):
             if at != skipped:
                 scalar = {"type": "int", "value": at}
                 data[f"Tensor.add.{number}.forward"] = call(
@@ -161,7 +162,7 @@ class _Net(nn.Module):
         self.head = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 3))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.head(F.gelu(self.conv(images)).flatten(1))
+        found: torch.Tensor = self.head(functional.gelu(self.conv(images)).flatten(1))
         return found
 
 
@@ -173,7 +174,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = torch.randn(2, 1, 4, 4)
     path = tmp_path_factory.mktemp("record") / "gpu.h5"
     with torchferry.accuracy.dumper(use_dump=True, dump_path=path):
-        F.cross_entropy(net(images), torch.tensor([0, 2])).backward()  # type: ignore[no-untyped-call]
+        functional.cross_entropy(net(images), torch.tensor([0, 2])).backward()  # type: ignore[no-untyped-call]
     return path
 
 

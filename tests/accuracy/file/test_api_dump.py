@@ -119,7 +119,7 @@ def test_the_stack_is_told_without_the_libraries() -> None:
         for record in (old, new):
             call = next(call for call in record.calls if call.node == "Functional.gelu.0.forward")
             frames = record.stack(call)
-            assert frames[0] == "train.py:19 forward: features = F.gelu(self.conv(images))"
+            assert frames[0] == "train.py:19 forward: features = functional.gelu(self.conv(images))"
             assert len(frames) == 3
 
 
@@ -140,7 +140,7 @@ def test_folders_of_steps_and_ranks_are_records_of_ranks(tmp_path: Path) -> None
     assert {call.step for call in records[2].calls} == {1, 4}
     with open_record(records[2].path) as again:  # the name that reports have for it
         assert len(again.calls) == len(records[2].calls)
-    assert [call.step for call in open_record(tmp_path / "step3" / "rank1").calls][0] == 4
+    assert open_record(tmp_path / "step3" / "rank1").calls[0].step == 4
     assert [each.header.rank for each in open_records(tmp_path / "step3")] == [0, 1, 10]
     assert open_record(tmp_path / "step3" / "rank1" / "dump.json").header.rank == 1
     with pytest.raises(InputError, match="several ranks; name one"):

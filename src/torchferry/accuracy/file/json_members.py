@@ -18,7 +18,7 @@ class CutOffError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JsonMember:
     """A member, and where its value stands in the file."""
 
     name: str
@@ -28,7 +28,7 @@ class Member:
     section: str  # the member that it is part of; "": the whole object
 
 
-def members(data: mmap.mmap | bytes, section: str = "") -> Iterator[Member]:
+def members(data: mmap.mmap | bytes, section: str = "") -> Iterator[JsonMember]:
     """Those of the object; in the place of the member `section`, those of that one.
 
     Raises CutOffError where the text ends too early, and ValueError where it is no JSON.
@@ -40,7 +40,7 @@ def members(data: mmap.mmap | bytes, section: str = "") -> Iterator[Member]:
         raise ValueError("it is nested too deeply") from None
 
 
-def _members_at(text: _Window, at: int, section: str, inside: str) -> Generator[Member, None, int]:
+def _members_at(text: _Window, at: int, section: str, inside: str) -> Generator[JsonMember, None, int]:
     at = text.skip(at)
     if text.letter(at) == "}":
         return at + 1
@@ -54,7 +54,7 @@ def _members_at(text: _Window, at: int, section: str, inside: str) -> Generator[
         else:
             start = at
             value, at = text.value(at)
-            yield Member(as_utf8(name), value, start, at - start, inside)
+            yield JsonMember(as_utf8(name), value, start, at - start, inside)
         at = text.skip(at)
         if text.letter(at) == "}":
             return at + 1

@@ -103,10 +103,10 @@ class _Rows:
         stack = mine.stack(pair.mine) if pair.mine is not None else []
         names = dict.fromkeys((*ours, *theirs))
         for at, name in enumerate(names):
-            row = _Row(pair, name, ours.get(name), theirs.get(name), differences)
+            row = _TableRow(pair, name, ours.get(name), theirs.get(name), differences)
             yield self._cells(row, str(stack) if stack and at == 0 else NA)
 
-    def _cells(self, row: _Row, stack: str) -> list[Cell]:
+    def _cells(self, row: _TableRow, stack: str) -> list[Cell]:
         start = [*row.names, *row.both("dtype"), *row.both("shape"), *row.both("requires_grad")]
         if self._has_checksums:
             middle: list[Cell] = [*row.both("md5")]
@@ -119,7 +119,7 @@ class _Rows:
             end.append(str([each if isinstance(each, str) else "-1" for each in row.both("data_name", "-1")]))
         return [*start, *middle, *end]
 
-    def _result(self, row: _Row) -> str:
+    def _result(self, row: _TableRow) -> str:
         if not self._is_old:
             return row.result
         if self._has_tensors:
@@ -127,7 +127,7 @@ class _Rows:
         return {"pass": "", "warning": "Warning"}.get(row.result, "Error")
 
 
-class _Row:
+class _TableRow:
     """One tensor or argument of a call, on both sides."""
 
     def __init__(
