@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -117,27 +118,53 @@ def test_other_values_of_an_argument_are_named_before_their_consequences(tmp_pat
     assert comparison.pairs[1].judgement.verdict is Verdict.INHERITED
 
 
-def test_one_call_more_does_not_misalign_the_others(tmp_path: Path) -> None:
+def _additions(folder: Path, chosen: Sequence[int], numbers: Sequence[int]) -> Path:
+    """A dump of those of some additions that are chosen, with these numbers; each has a line of its own."""
     values = [torch.arange(1.0, 5.0) * at for at in range(1, 7)]
+    data, stacks = {}, {}
+    for at, number in zip(chosen, numbers, strict=True):
+        name = f"Tensor.add.{number}.forward"
+        scalar = {"type": "int", "value": at}
+        data[name] = call(described(values[at + 1]), inputs=(described(values[at]), scalar))
+        stacks[name] = [f"File /home/user/train.py, line {at}, in main, \n x = x + {at}"]
+    return write_dump(folder, data, stack=stacks)
 
-    def dump(name: str, skipped: int | None) -> Path:
-        data, number = {}, 0
-        for at, (given, made) in enumerate(pairwise(values)):
-            if at != skipped:
-                scalar = {"type": "int", "value": at}
-                data[f"Tensor.add.{number}.forward"] = call(
-                    described(made), inputs=(described(given), scalar)
-                )
-                number += 1
-        stacks = {each: [f"File /home/user/train.py, line {each[11]}, in f, \n x"] for each in data}
-        return write_dump(tmp_path / name, data, stack=stacks if skipped is None else {})
 
-    golden, mine = dump("golden", None), dump("mine", 1)
-    pairs = [
-        (each.mine.node if each.mine else "", each.golden.node if each.golden else "")
-        for each in compared(mine, golden).pairs
+def test_one_call_more_does_not_misalign_the_others(tmp_path: Path) -> None:
+    golden = _additions(tmp_path / "golden", range(5), range(5))
+    mine = _additions(tmp_path / "mine", (0, 2, 3, 4), range(4))
+    pairs = list(compared(mine, golden).pairs)
+    assert [each.golden.node for each in pairs if each.mine is None and each.golden] == [
+        "Tensor.add.1.forward"
     ]
-    assert len(pairs) == 5 and sum(not one for one, _ in pairs) == 1
+    assert all(each.judgement.verdict is Verdict.NORMAL for each in pairs if each.mine)
+
+
+def test_where_only_some_calls_were_dumped_their_numbers_tell_which(tmp_path: Path) -> None:
+    golden = _additions(tmp_path / "golden", range(5), range(5))
+    mine = _additions(tmp_path / "mine", (3,), (3,))
+    (mine / "stack.json").unlink()
+    (pair,) = [each for each in compared(mine, golden).pairs if each.mine]
+    assert pair.golden is not None and pair.golden.node == "Tensor.add.3.forward"
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_what_a_backward_call_keeps_from_its_forward_call_explains_it(tmp_path: Path, task: str) -> None:
+    """x.square() of other inputs has other gradients, though the gradient that comes in is the same."""
+
+    def dump(name: str, x: torch.Tensor) -> Path:
+        names = {"x": x, "y": x.square(), "one": torch.ones(4), "dx": 2 * x}
+        (tmp_path / name / "dump_tensor_data").mkdir(parents=True)
+        for file, values in names.items():
+            torch.save(values, tmp_path / name / "dump_tensor_data" / f"{file}.pt")
+        t = {file: described(values, data_name=f"{file}.pt") for file, values in names.items()}
+        forward, backward = call(t["y"], inputs=(t["x"],)), {"input": [t["one"]], "output": [t["dx"]]}
+        data = {"Tensor.square.0.forward": forward, "Tensor.square.0.backward": backward}
+        return write_dump(tmp_path / name, data, task)
+
+    x = torch.arange(1.0, 5.0)
+    comparison = compared(dump("mine", x * 1.1), dump("golden", x))
+    assert set(verdicts(comparison).values()) == {Verdict.INHERITED} and named(comparison) == ""
 
 
 def test_gradients_that_are_rounding_alone_are_no_fault(tmp_path: Path) -> None:

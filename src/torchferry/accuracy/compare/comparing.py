@@ -175,9 +175,12 @@ def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | 
 
 def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[CallMatch]:
     """The calls that belong together. This is the one look at all calls before the work begins."""
-    has_apis = any(record.of_apis for _, record in seen)
     passing = [gathering.passing(_walked(record)) for gathering, record in seen]
-    sites = [CallSequence(map(_outside_of_models, calls) if has_apis else calls) for calls in passing]
+    are_names_kept = False
+    if any(record.of_apis for _, record in seen):
+        are_names_kept = any(record.has_gaps for _, record in seen)
+        passing = [_as_apis(calls, are_names_kept) for calls in passing]
+    sites = [CallSequence(calls) for calls in passing]
     if len(sites) == 1:
         return Matches(CallMatch(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen
@@ -186,7 +189,7 @@ def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[CallMatch]:
         matches = match_apis(apis, operators, apis_are_mine=mine.of_apis)
     else:
         is_replay = bool(mine.header.replayed or golden.header.replayed)
-        matches = match_sites(sites[0], sites[1], is_replay=is_replay)
+        matches = match_sites(sites[0], sites[1], is_replay=is_replay, by_name=are_names_kept)
     if not any(match.mine is not None and match.golden is not None for match in matches):
         raise InputError(
             f"{mine.path} and {golden.path}: have no operator in common ({len(sites[0])} and {len(sites[1])} calls); "
@@ -195,9 +198,12 @@ def _matches(seen: Sequence[tuple[Gathering, Record]]) -> Sequence[CallMatch]:
     return matches
 
 
-def _outside_of_models(call: Call) -> Call:
-    """Dumps of APIs do not tell what a model itself calls from what is called outside of it."""
-    return replace(call, module="") if call.module == call.model != "" else call
+def _as_apis(calls: Iterable[Call], are_names_kept: bool) -> Iterator[Call]:
+    """As calls of dumps are matched, which do not tell what a model itself calls from what is called outside of it. With
+    the numbers in their names, one call more on one side would shift the others."""
+    for call in calls:
+        module = "" if call.module == call.model else call.module
+        yield replace(call, module=module, node=call.node if are_names_kept else "")
 
 
 def _walked(record: Record) -> Iterator[Call]:

@@ -276,9 +276,12 @@ def _unwrapped(module: str) -> str:
     return module
 
 
-def match_sites(mine: CallSequence, golden: CallSequence, *, is_replay: bool = False) -> Matches:
-    """The calls that belong together, in the order of mine."""
-    return Matching(mine, golden, by_number=is_replay and have_same_numbers(mine, golden)).matches()
+def match_sites(
+    mine: CallSequence, golden: CallSequence, *, is_replay: bool = False, by_name: bool = False
+) -> Matches:
+    """The calls that belong together, in the order of mine; `by_name`: their nodes are names of their own."""
+    by_number = is_replay and have_same_numbers(mine, golden)
+    return Matching(mine, golden, by_number=by_number, by_name=by_name).matches()
 
 
 def have_same_numbers(mine: CallSequence, golden: CallSequence) -> bool:
@@ -293,7 +296,13 @@ class Matching:
     """Two sequences of calls, held against each other; `comparisons` counts the work."""
 
     def __init__(
-        self, mine: CallSequence, golden: CallSequence, *, by_number: bool = False, of_apis: bool = False
+        self,
+        mine: CallSequence,
+        golden: CallSequence,
+        *,
+        by_number: bool = False,
+        by_name: bool = False,
+        of_apis: bool = False,
     ) -> None:
         self._mine, self._golden = mine, golden
         self._steps = _common_steps(mine, golden)
@@ -304,6 +313,8 @@ class Matching:
         self.comparisons = 0
         if by_number:
             self._match_numbers()
+        if by_name:
+            self._match_in_order(_named)
         for key in (_equivalent, _by_family) if of_apis else (_exact, _plain, _equivalent, _by_family):
             self._match_in_order(key)
         self._match_similar()
@@ -446,6 +457,10 @@ class Matching:
 
 
 # The keys by which the calls of a step are matched, from the strictest to the loosest; None: not by this one.
+
+
+def _named(kind: CallSignature) -> Hashable | None:
+    return kind.line[1] or None
 
 
 def _exact(kind: CallSignature) -> Hashable:

@@ -13,6 +13,7 @@ from itertools import groupby
 
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
 from torchferry.accuracy.compare.model import Outline
+from torchferry.accuracy.file.api_names import BACKWARD, FORWARD, forward_name
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
@@ -115,7 +116,6 @@ def _coarse(tensor: TensorRecord) -> TensorRecord:
 
 GRADIENT, LOSS, GRADIENT_NORM, BUFFER = "gradient", "loss", "gradient_norm", "buffer"
 _FOLLOWING = ("update", "parameter")
-BACKWARD = "backward"
 _FAINT = 1e-3  # of the largest gradient of the step
 _WRONG_BUFFER = 0.05  # a difference that is no matter of a bias before a batch norm
 
@@ -228,19 +228,36 @@ _CHECKSUMS = Text(
 _COUNTS = Text("its results have another number of elements", "其结果的元素个数不同")
 
 
+class ForwardDistances:
+    """How far forward calls were apart: what they have kept for their backward calls is no input of those in a dump."""
+
+    def __init__(self) -> None:
+        self._apart: dict[str, float] = {}
+
+    def see(self, call: Call, apart: float) -> None:
+        """Note down the largest distance of a call's tensors."""
+        if call.phase == FORWARD and call.node:
+            self._apart[call.node] = apart
+
+    def behind(self, call: Call) -> float:
+        """That of the forward call to which a backward call belongs; 0: it has none that is known."""
+        name = forward_name(call.node) if call.phase == BACKWARD and call.node else ""
+        return self._apart.get(name, 0.0) if name != call.node else 0.0
+
+
 def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
     """The pairs with a judgement of each, from the statistics of inputs and outputs.
 
     A call that no inputs are known of, as those of `ferry watch`, is held against all that came before it.
     """
-    before, has_parted = 0.0, False
+    before, has_parted, forward = 0.0, False, ForwardDistances()
     for pair, reason in with_reasons(pairs):
         if pair.mine is None or pair.golden is None:
             is_news = pair.mine is None or pair.how != EXTRA
             yield pair if is_news else replace(pair, judgement=Judgement(Verdict.NORMAL, basis=BASIS))
             continue
         inputs = [each for each in map(_distance, pair.inputs) if each is not None]
-        given = max(inputs, default=before)
+        given = max(max(inputs, default=before), forward.behind(pair.mine))
         # statistics can look alike again; only equal bits prove that a call is not affected
         if has_parted and given:
             given = math.inf
@@ -253,6 +270,7 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
                 )
             out = out if out <= (judgement.limit or 0.0) else 0.0
         before = max(before, out)
+        forward.see(pair.mine, max([out, *inputs]))
         has_parted = has_parted or judgement.verdict in _BAD
         yield replace(pair, judgement=judgement)
 

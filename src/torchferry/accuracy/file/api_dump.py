@@ -13,6 +13,7 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.accuracy.file.api_folders import DUMP, MODULES, STACKS, TENSORS, StepFolder, api_dumps
-from torchferry.accuracy.file.api_names import BACKWARD, FORWARD, ApiName, parsed_name
+from torchferry.accuracy.file.api_names import BACKWARD, FORWARD, ApiName, forward_name, parsed_name
 from torchferry.accuracy.file.json_members import CutOffError, as_utf8, members
 from torchferry.accuracy.file.reader import LazyCalls, Record
 from torchferry.accuracy.file.saved_tensors import UnreadableTensorError, saved_elements
@@ -133,9 +134,13 @@ class ApiDumpRecord(Record):
             results = [each for key in OUTPUTS for each in outputs.taken(entry.get(key), "")]
         return Call(
             index + 1, parsed.operator, step.number, parsed.phase, module=_module_of(step, name, parsed),
-            place=step.stacks.place(_forward(name)) if step.stacks else "", node=name, arguments=tuple(arguments),
+            place=step.stacks.place(forward_name(name)) if step.stacks else "", node=name, arguments=tuple(arguments),
             inputs=tuple(inputs.found), outputs=tuple(outputs.found), results=tuple(value for _, value in results),
         )  # fmt: skip
+
+    @property
+    def has_gaps(self) -> bool:
+        return any(_has_gaps(step.names) for step in self._steps)
 
     def described(self, call: Call) -> dict[str, Any]:
         """What dump.json says of a call."""
@@ -145,7 +150,7 @@ class ApiDumpRecord(Record):
     def stack(self, call: Call) -> list[str]:
         """The lines that have led to a call, the innermost first: file:line function."""
         step = next((each for each in self._steps if each.number == call.step), None)
-        return step.stacks.frames(_forward(call.node)) if step is not None and step.stacks else []
+        return step.stacks.frames(forward_name(call.node)) if step is not None and step.stacks else []
 
     def kept_in(self, step: _Step, described: dict[str, Any], name: str) -> TensorRecord:
         """A tensor as a call names it."""
@@ -285,6 +290,19 @@ def _is_backward_of_module(name: str) -> bool:
     return parsed.is_module and not parsed.is_gradients and parsed.phase == BACKWARD
 
 
+def _has_gaps(names: Sequence[str]) -> bool:
+    """Whether some forward calls of an API are missing before others: only chosen ones were dumped."""
+    counts: Counter[tuple[str, str]] = Counter()
+    last: dict[tuple[str, str], int] = {}
+    for name in names:
+        parsed = parsed_name(name)
+        if parsed.phase == FORWARD:
+            key = parsed.operator, parsed.module
+            counts[key] += 1
+            last[key] = max(last.get(key, 0), parsed.number)
+    return any(number >= counts[key] for key, number in last.items())
+
+
 def _names_in(folder: Path) -> frozenset[str]:
     try:
         return frozenset(os.listdir(folder))
@@ -321,16 +339,6 @@ def _module_of(step: _Step, name: str, parsed: ApiName) -> str:
         if not name or around.is_module:
             return around.module
     return ""
-
-
-def _forward(name: str) -> str:
-    """The forward call, whose stack is told, of a backward call."""
-    parsed = parsed_name(name)
-    if parsed.phase != BACKWARD:
-        return name
-    if parsed.is_module:
-        return name.replace(f".{BACKWARD}.", f".{FORWARD}.")
-    return name.removesuffix(BACKWARD) + FORWARD
 
 
 class _Stacks:

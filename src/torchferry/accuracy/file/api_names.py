@@ -61,6 +61,16 @@ def parsed_name(text: str) -> ApiName:
     return ApiName(f"{library}::{name or library}", "", 0)
 
 
+def forward_name(name: str) -> str:
+    """That of the forward call to which a backward call belongs; any other as it is."""
+    parsed = parsed_name(name)
+    if parsed.phase != BACKWARD or parsed.is_gradients:
+        return name
+    if parsed.is_module:
+        return name.replace(f".{BACKWARD}.", f".{FORWARD}.")
+    return name.removesuffix(BACKWARD) + FORWARD
+
+
 def _plain(name: str) -> str:
     """mul for __mul__ and __rmul__, mul_ for __imul__: one name for one operator."""
     for pattern, ending in ((_IN_PLACE, "_"), (_REVERSED, "")):

@@ -103,6 +103,11 @@ class Record(ABC):
         """Whether its calls are those of functions and modules, and not of operators."""
         return self.header.apis
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether calls were left out of it, so that the number in a call's name tells which it is."""
+        return False
+
     def stack(self, call: Call) -> list[str]:
         """The lines that have led to a call, the innermost first, where they were kept."""
         return []
