@@ -168,6 +168,10 @@ def _golden(replay: Path, output: Path) -> Path:
                 raise InputError(
                     f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
                 )
+            if record.of_apis:
+                raise InputError(
+                    f"{record.path}: has calls of functions and modules, as msprobe dumps them; a replay needs operators"
+                )
     return golden
 
 

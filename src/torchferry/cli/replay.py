@@ -140,6 +140,10 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
                 raise InputError(
                     f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
                 )
+            if record.of_apis:
+                raise InputError(
+                    f"{record.path}: has calls of functions and modules, as msprobe dumps them; a replay needs operators"
+                )
             if not record.calls:
                 raise InputError(f"{record.path}: holds no call, so that there is nothing to replay")
             found.append((Path(record.path).absolute(), record.header.rank, record.header.world))

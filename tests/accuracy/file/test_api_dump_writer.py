@@ -109,6 +109,12 @@ def test_what_can_not_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureF
         open_record(tmp_path / "no" / "dump")
 
 
+def test_a_dump_is_not_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(EXAMPLES / "gpu"), "--device", "cpu", "-o", str(tmp_path / "x.h5")]) == 2
+    assert "a replay needs operators" in capsys.readouterr().err
+    assert not (tmp_path / "x.h5").exists()
+
+
 # The real msprobe, from the registry.
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
