@@ -83,7 +83,7 @@ class Whereabouts:
         self.models: dict[str, dict[str, str]] = {}
         self.has_begun = False  # a module was called, or a backward pass made
         self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
-        self._buffers: set[int] = set()
+        self.buffers: set[int] = set()
         self._made: dict[int, _Made] = {}  # autograd's sequence number -> where the node was made
         self._sites: dict[tuple[str, ...], ProgramSite] = {}
         self._files: dict[int, _File] = {}
@@ -178,7 +178,7 @@ class Whereabouts:
         # the first is quick; to ask whether a plain tensor is a parameter is not
         if type(tensor) is not _Tensor and isinstance(tensor, _Parameter):
             return PARAMETER
-        return BUFFER if id(tensor) in self._buffers else ""
+        return BUFFER if id(tensor) in self.buffers else ""
 
     def _where_made(self) -> tuple[_Made, str]:
         """For an operator of the backward pass: where the forward pass made its node."""
@@ -234,7 +234,7 @@ class Whereabouts:
         prefix = _WRAPPERS.get(type(module).__name__, "")
         parts = [(name.removeprefix(prefix).removeprefix("."), part) for name, part in module.named_modules()]
         self._names = {id(part): name for name, part in parts}
-        self._buffers = {id(buffer) for buffer in module.buffers()}
+        self.buffers = {id(buffer) for buffer in module.buffers()}
         self._root = self._label(module)
         self._names_in[self._root] = self._names
         if self._root not in self.models:

@@ -382,10 +382,10 @@ class KnownContents:
         if known is None:
             if len(self._storages) >= self._purged_at:
                 self.purge()
-            is_shifting = self.is_anything_shifting or (layout.device == "cpu" and _is_shared(storage))
+            is_shifting = self.is_anything_shifting or (layout.device == "cpu" and is_shared(storage))
             known = self._storages[storage._cdata] = KnownStorage(storage, is_shifting)
         elif not known.is_shifting:  # it may have become so
-            known.is_shifting = self.is_anything_shifting or (layout.device == "cpu" and _is_shared(storage))
+            known.is_shifting = self.is_anything_shifting or (layout.device == "cpu" and is_shared(storage))
         return known
 
     def forget(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
@@ -433,6 +433,6 @@ def version_of(tensor: torch.Tensor) -> int:
         return _NO_VERSION
 
 
-def _is_shared(storage: torch.UntypedStorage) -> bool:
+def is_shared(storage: torch.UntypedStorage) -> bool:
     """Whether memory of the host belongs to somebody else as well: numpy, a buffer, another process."""
     return not storage.resizable() or bool(storage.is_shared())

@@ -16,8 +16,9 @@ import torch
 
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
 from torchferry.accuracy.model import Kept, RecordHeader
-from torchferry.accuracy.record.calls import CallObserver, OngoingCall, OperatorPlan, plan_of
+from torchferry.accuracy.record.calls import CallObserver, OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices
+from torchferry.accuracy.record.quick_observer import quick_observer
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import Sink, StatisticsSink, TensorSink
 from torchferry.accuracy.record.sketches import SketchSink
@@ -52,18 +53,21 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         self._selection = selection or Selection()
         self._step = first_step
         self._process = os.getpid()
-        self._contents = KnownContents()
+        contents = KnownContents()
         self._where = Whereabouts()
         self._writer: StatisticsWriter | RecordWriter
         self._sink: Sink
         if header.kept is Kept.STATISTICS:
             self._writer = StatisticsWriter(path, header, sketches=sketches)
-            self._sink = (SketchSink if sketches else StatisticsSink)(self._contents, self._writer)
+            self._sink = (SketchSink if sketches else StatisticsSink)(contents, self._writer)
         else:
             self._writer = RecordWriter(path, header)
-            self._sink = TensorSink(self._contents, self._writer, header.kept)
+            self._sink = TensorSink(contents, self._writer, header.kept)
         layouts = Layouts(host_devices(), by_index=sketches)
-        self._observer = CallObserver(self._contents, layouts, self._sink, self._where)
+        # C++'s does both, and knows more calls a second
+        quick = quick_observer(layouts, self._sink, self._where) if type(self._sink) is StatisticsSink else None
+        self._observer: Any = quick or CallObserver(contents, layouts, self._sink, self._where)
+        self._contents: Any = quick or contents
         self._reads_views = sketches
         self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(self._selection.operators) or self._selection.has_sites
@@ -188,7 +192,8 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
                     if call is None:
                         _without_overrides(self._observer.effects_of, plan, args, kwargs)
                     else:
-                        _without_overrides(self._take, call, result)
+                        _without_overrides(self._observer.take, call, result, self._step)
+                        self.calls += 1
             except BaseException as error:
                 self._fail(error)
         return result
@@ -203,9 +208,7 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             self._plans[id(func)] = plan
         return plan
 
-    def _before(
-        self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> OngoingCall | None:
+    def _before(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call with its inputs; None: it is not wanted."""
         site = self._where.site(2)
         if self._is_selective and not self._is_wanted(plan, site):
@@ -215,17 +218,7 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
                 self._note(COMPILED)
                 self._contents.forget_all()
                 self._contents.is_anything_shifting = True
-        call: OngoingCall = _without_overrides(self._observer.before, plan, site, args, kwargs)
-        self._sink.read()
-        if plan.is_random:
-            self._sink.before(call)
-        return call
-
-    def _take(self, call: OngoingCall, result: Any) -> None:
-        self._observer.after(call, result)
-        self._sink.read()
-        self._sink.write(call, self._step)
-        self.calls += 1
+        return _without_overrides(self._observer.before, plan, site, args, kwargs)
 
     def _is_wanted(self, plan: OperatorPlan, site: ProgramSite) -> bool:
         selection = self._selection

@@ -134,10 +134,7 @@ class StatisticsSink(Sink):
         if isinstance(storage, Content):
             return storage
         if not layout.on_host:
-            refuse_capturing(layout)
-            number, row = self._writer.row()
-            self._devices.put(tensor, layout, row)
-            return storage.keep(tensor, layout, number)
+            return storage.keep(tensor, layout, self.put(tensor, layout))
         address = address_of(tensor) if layout.is_plain else self._reader.address(tensor, layout)
         if storage.is_shifting:
             return self._read_again(storage, tensor, layout, address)
@@ -145,6 +142,13 @@ class StatisticsSink(Sink):
         count = layout.numbers
         (self._short if count <= SHORT else self._long)(address, layout.code, count, row)
         return storage.keep(tensor, layout, number)
+
+    def put(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
+        """The number of the figures of a device's tensor, which come some time later."""
+        refuse_capturing(layout)
+        number, row = self._writer.row()
+        self._devices.put(tensor, layout, row)
+        return number
 
     def _read_again(
         self, storage: KnownStorage, tensor: torch.Tensor, layout: TensorLayout, address: int
@@ -179,14 +183,41 @@ class StatisticsSink(Sink):
         self._writer.call(step, *numbers, [content.number for content in call.contents])
 
     def _new_numbers(self, key: tuple[Any, ...], call: OngoingCall) -> tuple[int, int]:
+        return self._numbers_of(call, self._templates_of(key, call))
+
+    def _numbers_of(self, call: OngoingCall, made: TensorTemplates) -> tuple[int, int]:
         site = call.site
         number = self._writer.site(
             call.plan.operator, site.phase, site.model, site.module, site.place, site.node
         )
-        made = self._templates_of(key, call)
         if not made.encoded:
             made.encoded = encoded_tensors(made.inputs, made.outputs)
         return number, self._writer.signature(arguments_of(call), made.encoded, results_of(call))
+
+    # For an observer that keeps account of contents itself.
+
+    @property
+    def row(self) -> Callable[[], tuple[int, int]]:
+        """Gives the number of a new content, and the address of its row."""
+        return self._writer.row
+
+    @property
+    def address(self) -> Callable[[torch.Tensor, TensorLayout], int]:
+        """Gives memory of the host that holds a tensor's elements."""
+        return self._reader.address
+
+    @property
+    def put_call(self) -> Callable[[int, int, int, list[int]], None]:
+        """Writes a call: its step, the numbers of its site and signature, those of its contents."""
+        return self._writer.call
+
+    def empty_number(self) -> int:
+        """The number of the content of all tensors without elements."""
+        return self._empty().number
+
+    def numbers_of(self, call: OngoingCall) -> tuple[int, int]:
+        """The numbers of a call's site and of its signature."""
+        return self._numbers_of(call, TensorTemplates(call))
 
     def read(self) -> None:
         self._devices.launch()
