@@ -20,7 +20,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.layout import host_devices
 from torchferry.accuracy.record.recorder import Recorder
@@ -56,7 +55,11 @@ class Bottleneck(nn.Module):
 
 def resnet50() -> nn.Module:
     """The layers of ResNet-50."""
-    parts: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+    parts: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+    ]
     parts.append(nn.MaxPool2d(3, 2, 1))
     inputs = 64
     for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
@@ -112,7 +115,10 @@ def program(name: str, device: str) -> Step:
     torch.manual_seed(0)
     if name == "ResNet-50":
         model = resnet50().to(device)
-        inputs, targets = torch.randn(64, 3, 224, 224, device=device), torch.randint(1000, (64,), device=device)
+        inputs, targets = (
+            torch.randn(64, 3, 224, 224, device=device),
+            torch.randint(1000, (64,), device=device),
+        )
         optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     else:
         model = Gpt().to(device)
@@ -166,7 +172,9 @@ def recorded(step: Step, steps: int, path: Path, kept: Kept, selection: Selectio
 
 def watched(step: Step, steps: int, path: Path, every: int, first: int) -> float:
     """A step while modules, gradients and parameters are watched; steps are counted from `first`."""
-    watcher = Watcher(path, RecordHeader(Kept.STATISTICS, "benchmark", "cuda", torch.__version__), every, host_devices())
+    watcher = Watcher(
+        path, RecordHeader(Kept.STATISTICS, "benchmark", "cuda", torch.__version__), every, host_devices()
+    )
     number = first
     watcher.begin(number)
 
@@ -209,7 +217,10 @@ def measure(name: str, rounds: int, steps: int, folder: Path) -> None:
             ratios.setdefault(title, []).append(way() / bare)
     print(f"{name}: a bare step takes {statistics.median(bare_times) * 1e3:.1f} ms")
     for title, found in ratios.items():
-        print(f"  {title:<34}{statistics.median(found):>8.2f} x   ({min(found):.2f} to {max(found):.2f})", flush=True)
+        print(
+            f"  {title:<34}{statistics.median(found):>8.2f} x   ({min(found):.2f} to {max(found):.2f})",
+            flush=True,
+        )
     with recording(path, Kept.STATISTICS) as recorder:
         step()
         recorder.next_step()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.building import cache as build_cache
-from torchferry.building.build import Library, NativeBuild, Product, Progress, ProgressLine
+from torchferry.building.build import Library, NativeBuild, Product, Progress, ProgressLine, silent
 from torchferry.building.toolchain import compile_flags, find_torch, path_flags
 from torchferry.errors import BuildError
 
@@ -49,6 +49,7 @@ def _described() -> tuple[str, NativeBuild]:
     library = Library(
         name,
         tuple(sorted(_SOURCES.glob("*.cpp"))),
+        headers=tuple(sorted(_SOURCES.glob("*.h"))),
         flags=compile_flags(torch),
         path_flags=(*path_flags(torch, _SOURCES), "-isystem", str(headers)),
         key_words=(sys.version,),
@@ -70,11 +71,19 @@ def quick_observer(layouts: Layouts, sink: StatisticsSink, where: Whereabouts) -
     """One that does what a CallObserver and KnownContents do together; None where the library is not there."""
     try:
         path = _found(*_described())
-        if path is None:
-            return None
-        return _loaded(path).QuickObserver(_Helpers(layouts, sink, where))
+        return None if path is None else _loaded(path).QuickObserver(_Helpers(layouts, sink, where))
     except (BuildError, OSError, ImportError, NotImplementedError):
         return None
+
+
+def library() -> Any:
+    """The library, compiled if it must be; ImportError where it can't be."""
+    path = build(silent)
+    if path is None:
+        raise ImportError(
+            "what reads tensors of devices can't be compiled here: no C++ compiler, or no Python.h"
+        )
+    return _loaded(path)
 
 
 def _loaded(path: Path) -> Any:
@@ -98,6 +107,7 @@ class _Helpers:
         from torchferry.accuracy.native.library import SHORT, kernels
         from torchferry.accuracy.record.calls import UNDER_WAY, key_of_odd
         from torchferry.accuracy.record.layout import is_shared, synchronize
+        from torchferry.accuracy.record.sinks import refuse_capturing
         from torchferry.observe.operators import OVERWRITTEN, UNINITIALISED
         from torchferry.observe.where import BUFFER, PARAMETER
 
@@ -105,6 +115,7 @@ class _Helpers:
         self.is_shared: Callable[[torch.Tensor], bool] = lambda tensor: is_shared(tensor.untyped_storage())
         self.row, self.address, self.empty = sink.row, sink.address, sink.empty_number
         self.put, self.launch, self.write = sink.put, sink.read, sink.put_call
+        self.queue_for, self.refuse_capturing = sink.queue_for, refuse_capturing
         self._numbers_of = sink.numbers_of
         self.synchronize: Callable[[TensorLayout], None] = lambda layout: synchronize(
             layout.device.partition(":")[0]
@@ -129,6 +140,6 @@ class _Helpers:
 
 
 def _address_of(function: Any) -> int:
-    if not isinstance(function, ctypes._CFuncPtr):
+    if not hasattr(function, "argtypes"):
         raise NotImplementedError("numpy stands for compiled kernels")
     return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -65,9 +65,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             self._sink = TensorSink(contents, self._writer, header.kept)
         layouts = Layouts(host_devices(), by_index=sketches)
         # C++'s does both, and knows more calls a second
-        quick = quick_observer(layouts, self._sink, self._where) if type(self._sink) is StatisticsSink else None
-        self._observer: Any = quick or CallObserver(contents, layouts, self._sink, self._where)
-        self._contents: Any = quick or contents
+        quick = (
+            quick_observer(layouts, self._sink, self._where) if type(self._sink) is StatisticsSink else None
+        )
+        self._observer: Any = CallObserver(contents, layouts, self._sink, self._where) if quick is None else quick
+        self._contents: Any = contents if quick is None else quick
         self._reads_views = sketches
         self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(self._selection.operators) or self._selection.has_sites
@@ -173,9 +175,20 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if types and any(has_own_operators(kind) and kind.__name__ != _FAKE for kind in types):
             return NotImplemented  # the type's own operators come next, and call those that we can see
+        observer = self._observer
         try:
             with self._lock:
-                call = self._before(plan, args, kwargs)
+                site = self._where.site(1)
+                if self._is_selective and not self._is_wanted(plan, site):
+                    call = None
+                else:
+                    if _DYNAMO in sys.modules:
+                        self._look_for_compiled()
+                    if _function_modes():
+                        with _without_functions():
+                            call = observer.before(plan, site, args, kwargs)
+                    else:
+                        call = observer.before(plan, site, args, kwargs)
         except BaseException as error:
             self._fail(error)
             return func(*args, **kwargs)
@@ -184,18 +197,22 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         except BaseException:
             if plan.has_effects:  # a call that fails may have written already
                 with self._lock:
-                    _without_overrides(self._observer.effects_of, plan, args, kwargs)
+                    _without_overrides(observer.effects_of, plan, args, kwargs)
             raise
-        if call is not None or plan.has_effects:
-            try:
+        try:
+            if call is not None:
                 with self._lock:
-                    if call is None:
-                        _without_overrides(self._observer.effects_of, plan, args, kwargs)
+                    if _function_modes():
+                        with _without_functions():
+                            observer.take(call, result, self._step)
                     else:
-                        _without_overrides(self._observer.take, call, result, self._step)
-                        self.calls += 1
-            except BaseException as error:
-                self._fail(error)
+                        observer.take(call, result, self._step)
+                    self.calls += 1
+            elif plan.has_effects:
+                with self._lock:
+                    _without_overrides(observer.effects_of, plan, args, kwargs)
+        except BaseException as error:
+            self._fail(error)
         return result
 
     def _plan(self, func: Any) -> OperatorPlan | None:
@@ -208,17 +225,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             self._plans[id(func)] = plan
         return plan
 
-    def _before(self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The call with its inputs; None: it is not wanted."""
-        site = self._where.site(2)
-        if self._is_selective and not self._is_wanted(plan, site):
-            return None
-        if _DYNAMO in sys.modules and sys.modules[_DYNAMO].counters:
-            if not self._contents.is_anything_shifting and has_compiled():
-                self._note(COMPILED)
-                self._contents.forget_all()
-                self._contents.is_anything_shifting = True
-        return _without_overrides(self._observer.before, plan, site, args, kwargs)
+    def _look_for_compiled(self) -> None:
+        if sys.modules[_DYNAMO].counters and not self._contents.is_anything_shifting and has_compiled():
+            self._note(COMPILED)
+            self._contents.forget_all()
+            self._contents.is_anything_shifting = True
 
     def _is_wanted(self, plan: OperatorPlan, site: ProgramSite) -> bool:
         selection = self._selection

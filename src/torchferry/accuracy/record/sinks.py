@@ -211,6 +211,10 @@ class StatisticsSink(Sink):
         """Writes a call: its step, the numbers of its site and signature, those of its contents."""
         return self._writer.call
 
+    def queue_for(self, tensor: torch.Tensor, layout: TensorLayout) -> Any:
+        """What reads such tensors of a device without us; None: nothing does."""
+        return self._devices.queue_for(tensor, layout)
+
     def empty_number(self) -> int:
         """The number of the content of all tensors without elements."""
         return self._empty().number

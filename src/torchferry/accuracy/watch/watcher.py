@@ -239,7 +239,7 @@ class StepRows:
     def forget(self) -> None:
         """What was seen of a step that is not whole does not count."""
         self._calls, self._addresses, self._seen = [], {}, {}
-        self._device = DeviceStatistics()
+        self._device.drop()
 
     def close(self, notes: Iterable[str] = ()) -> None:
         """End the file."""

@@ -2,6 +2,9 @@
 // at a call's tensors before it is made and afterwards, and has read what is not known yet. Whatever is unusual is asked
 // of Python (quick_calls.py): new layouts, tensors of other types, tensors that can't be read.
 
+#include "python_objects.h"
+#include "reading.h"
+
 #include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -9,89 +12,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+namespace torchferry {
 namespace {
-
-// A reference to an object of Python's.
-class Ref {
- public:
-  Ref() = default;
-  explicit Ref(PyObject* owned) : object_(owned) {}
-  Ref(const Ref& other) : object_(other.object_) { Py_XINCREF(object_); }
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref& operator=(Ref other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() { Py_XDECREF(object_); }
-  static Ref borrowed(PyObject* object) {
-    Py_XINCREF(object);
-    return Ref(object);
-  }
-  PyObject* get() const { return object_; }
-  PyObject* release() { return std::exchange(object_, nullptr); }
-  explicit operator bool() const { return object_ != nullptr; }
-
- private:
-  PyObject* object_ = nullptr;
-};
-
-// An error of Python's is set.
-struct Raised {};
-// A tensor can't be read: an error of this type, which Python would call a RuntimeError.
-struct Unreadable {
-  std::string why;
-};
-
-Ref checked(PyObject* owned) {
-  if (owned == nullptr) throw Raised();
-  return Ref(owned);
-}
-
-Ref attribute(PyObject* object, const char* name) { return checked(PyObject_GetAttrString(object, name)); }
-
-bool truth(PyObject* object, const char* name) { return PyObject_IsTrue(attribute(object, name).get()) == 1; }
-
-int64_t whole(PyObject* object) {
-  const long long value = PyLong_AsLongLong(object);
-  if (value == -1 && PyErr_Occurred()) throw Raised();
-  return value;
-}
-
-int64_t whole(PyObject* object, const char* name) { return whole(attribute(object, name).get()); }
-
-template <typename... Objects>
-Ref call(const Ref& function, Objects... arguments) {
-  PyObject* given[] = {nullptr, arguments...};
-  return checked(
-      PyObject_Vectorcall(function.get(), given + 1, sizeof...(arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-}
-
-// The same, of what may raise a RuntimeError for a tensor that can't be read.
-template <typename... Objects>
-Ref call_for_reading(const Ref& function, Objects... arguments) {
-  PyObject* given[] = {nullptr, arguments...};
-  PyObject* answer =
-      PyObject_Vectorcall(function.get(), given + 1, sizeof...(arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-  if (answer == nullptr) {
-    if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) throw Raised();
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    Unreadable error{reinterpret_cast<PyTypeObject*>(type)->tp_name};
-    const size_t dot = error.why.rfind('.');
-    if (dot != std::string::npos) error.why = error.why.substr(dot + 1);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    throw error;
-  }
-  return Ref(answer);
-}
 
 // Equal for calls that look alike; of two different ones never the same in practice.
 struct Digest {
@@ -131,6 +57,7 @@ struct Layout {
         is_unread(PyObject_IsTrue(attribute(layout, "unread").get()) == 1),
         is_on_host(truth(layout, "on_host")),
         is_plain(truth(layout, "is_plain")),
+        is_simple(truth(layout, "is_dense") && !truth(layout, "has_marks")),
         nbytes(whole(layout, "nbytes")),
         numbers(whole(layout, "numbers")),
         extent(whole(layout, "extent")),
@@ -139,12 +66,15 @@ struct Layout {
         region(Ref(attribute(layout, "region"))) {}
 
   Ref object;
-  bool is_unread, is_on_host, is_plain;
+  bool is_unread, is_on_host, is_plain, is_simple;
   int64_t nbytes, numbers, extent;
   int code;
   bool is_of_cpu;
   Ref region;  // one object for equal regions: see Observer::layout_from
   const void* same_region = nullptr;
+  // what reads such tensors of a device; none: Python sees to it
+  ReadingQueue* queue = nullptr;
+  bool is_queue_known = false;
 };
 
 // What one look at a tensor's metadata finds a layout by.
@@ -299,6 +229,8 @@ class Observer {
         address_(attribute(helpers, "address")),
         put_(attribute(helpers, "put")),
         launch_(attribute(helpers, "launch")),
+        refuse_capturing_(attribute(helpers, "refuse_capturing")),
+        queue_for_(attribute(helpers, "queue_for")),
         synchronize_(attribute(helpers, "synchronize")),
         key_of_odd_(attribute(helpers, "key_of_odd")),
         new_numbers_(attribute(helpers, "new_numbers")),
@@ -368,12 +300,12 @@ class Observer {
 
   void forget_all() { storages_.clear(); }
 
+  size_t size() const { return storages_.size(); }
+
   void forget_storage(PyObject* tensor) {
     const auto found = storages_.find(storage_of(THPVariable_Unpack(tensor).unsafeGetTensorImpl()));
     if (found != storages_.end()) found->second.contents.clear();
   }
-
-  size_t size() const { return storages_.size(); }
 
  private:
   // Arguments and results
@@ -661,7 +593,7 @@ class Observer {
   }
 
   // The same; it is read if it is not known.
-  int64_t read(PyObject* tensor, const Layout& layout, int64_t slack) {
+  int64_t read(PyObject* tensor, Layout& layout, int64_t slack) {
     if (layout.nbytes == 0) return empty();
     const at::TensorImpl* impl = impl_of(tensor);
     c10::StorageImpl* storage_impl = storage_of(impl);
@@ -676,7 +608,7 @@ class Observer {
     }
     if (start == nullptr) throw Unreadable{"RuntimeError"};
     const bool is_shifting = to_keep(tensor, impl, layout).is_shifting;
-    if (!layout.is_on_host) return keep(impl, layout, slack, put(tensor, layout), nullptr);
+    if (!layout.is_on_host) return keep(impl, layout, slack, put(tensor, impl, layout), nullptr);
     const void* memory = start;
     if (!layout.is_plain)
       memory = reinterpret_cast<const void*>(whole(call_for_reading(address_, tensor, layout.object.get()).get()));
@@ -723,14 +655,35 @@ class Observer {
     return {whole(PyTuple_GET_ITEM(pair.get(), 0)), reinterpret_cast<void*>(whole(PyTuple_GET_ITEM(pair.get(), 1)))};
   }
 
-  int64_t put(PyObject* tensor, const Layout& layout) {
-    const Ref number = call_for_reading(put_, tensor, layout.object.get());
-    is_waiting_ = true;
-    return whole(number.get());
+  int64_t put(PyObject* tensor, const at::TensorImpl* impl, Layout& layout) {
+    if (!layout.is_queue_known) find_queue(tensor, layout);
+    const char* start = start_of(impl);
+    if (layout.queue == nullptr || !layout.queue->takes(start)) {
+      const Ref number = call_for_reading(put_, tensor, layout.object.get());
+      is_waiting_ = true;
+      return whole(number.get());
+    }
+    call_for_reading(refuse_capturing_, layout.object.get());
+    const auto [number, row] = new_row();
+    layout.queue->put(start, layout.code, layout.numbers, layout.nbytes, row);
+    queue_ = layout.queue;
+    return number;
+  }
+
+  void find_queue(PyObject* tensor, Layout& layout) {
+    layout.is_queue_known = true;
+    if (!layout.is_simple) return;
+    const Ref queue = call(queue_for_, tensor, layout.object.get());
+    layout.queue = reading_queue_of(queue.get());
+    if (layout.queue != nullptr) queues_.push_back(queue);
   }
 
   // Have the devices read what was put, before its memory may be written to again.
   void launch() {
+    if (queue_ != nullptr) {
+      ReadingQueue* queue = std::exchange(queue_, nullptr);
+      if (!is_waiting_) return queue->launch();
+    }
     if (!is_waiting_) return;
     is_waiting_ = false;
     call(launch_);
@@ -868,7 +821,7 @@ class Observer {
     return list;
   }
 
-  Ref layout_of_, layout_of_any_, is_shared_, row_, address_, put_, launch_, synchronize_, key_of_odd_;
+  Ref layout_of_, layout_of_any_, is_shared_, row_, address_, put_, launch_, refuse_capturing_, queue_for_, synchronize_, key_of_odd_;
   Ref new_numbers_, write_, where_;
   Ref parameter_, buffer_, no_role_, overwritten_, uninitialised_, under_way_;
   Ref tensor_type_, parameter_type_, dtype_type_;
@@ -878,7 +831,9 @@ class Observer {
   Ref empty_;
   int64_t empty_number_ = 0;  // of all tensors without elements; 0: there was none yet
   c10::DeleterFnPtr host_deleter_;
-  bool is_waiting_ = false;
+  bool is_waiting_ = false;  // what Python has been given to read
+  ReadingQueue* queue_ = nullptr;  // that has something to read
+  std::vector<Ref> queues_;
   size_t purged_at_ = kFewestPurged;
   std::unordered_map<Digest, Layout*, DigestHash> looks_;
   std::unordered_map<PyObject*, std::unique_ptr<Layout>> layouts_;
@@ -893,19 +848,6 @@ struct ObserverObject {
   PyObject_HEAD
   Observer* observer;
 };
-
-template <typename Function>
-PyObject* guarded(Function function) {
-  try {
-    return function();
-  } catch (const Raised&) {
-  } catch (const Unreadable& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.why.c_str());
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  }
-  return nullptr;
-}
 
 Observer& observer_of(PyObject* self) { return *reinterpret_cast<ObserverObject*>(self)->observer; }
 
@@ -934,14 +876,8 @@ void free_ongoing(PyObject* self) {
   Py_DECREF(type);
 }
 
-bool has(Py_ssize_t count, Py_ssize_t expected) {
-  if (count == expected) return true;
-  PyErr_Format(PyExc_TypeError, "%zd arguments instead of %zd", count, expected);
-  return false;
-}
-
 PyObject* before(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (!has(count, 4)) return nullptr;
+  if (!has_arguments(count, 4)) return nullptr;
   return guarded([&]() -> PyObject* {
     std::unique_ptr<Ongoing> call(observer_of(self).before(args[0], args[1], args[2], args[3]));
     PyObject* made = ongoing_type->tp_alloc(ongoing_type, 0);
@@ -951,7 +887,7 @@ PyObject* before(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyObject* take(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (!has(count, 3)) return nullptr;
+  if (!has_arguments(count, 3)) return nullptr;
   return guarded([&]() -> PyObject* {
     observer_of(self).take(*reinterpret_cast<OngoingObject*>(args[0])->call, args[1], args[2]);
     Py_RETURN_NONE;
@@ -959,7 +895,7 @@ PyObject* take(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyObject* effects_of(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (!has(count, 3)) return nullptr;
+  if (!has_arguments(count, 3)) return nullptr;
   return guarded([&]() -> PyObject* {
     observer_of(self).effects_of(args[0], args[1], args[2]);
     Py_RETURN_NONE;
@@ -1019,13 +955,16 @@ PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT, "torchferry_calls", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
+}  // namespace torchferry
+
+using namespace torchferry;
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_torchferry_calls() {
   PyObject* module = PyModule_Create(&module_definition);
   if (module == nullptr) return nullptr;
   ongoing_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&ongoing_spec));
   PyObject* observer = PyType_FromSpec(&observer_spec);
-  if (ongoing_type == nullptr || observer == nullptr || PyModule_AddObject(module, "QuickObserver", observer) < 0) {
+  if (ongoing_type == nullptr || observer == nullptr || PyModule_AddObject(module, "QuickObserver", observer) < 0 || !add_reading_queue(module)) {
     Py_DECREF(module);
     return nullptr;
   }
