@@ -71,7 +71,11 @@ def quick_observer(layouts: Layouts, sink: StatisticsSink, where: Whereabouts) -
     """One that does what a CallObserver and KnownContents do together; None where the library is not there."""
     try:
         path = _found(*_described())
-        return None if path is None else _loaded(path).QuickObserver(_Helpers(layouts, sink, where))
+        if path is None:
+            return None
+        loaded = _loaded(path)
+        where.find_place = loaded.Places(where.file_of).place
+        return loaded.QuickObserver(_Helpers(layouts, sink, where))
     except (BuildError, OSError, ImportError, NotImplementedError):
         return None
 

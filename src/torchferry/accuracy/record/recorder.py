@@ -182,7 +182,8 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
                 if self._is_selective and not self._is_wanted(plan, site):
                     call = None
                 else:
-                    if _DYNAMO in sys.modules:
+                    dynamo = sys.modules.get(_DYNAMO)
+                    if dynamo is not None and dynamo.counters:
                         self._look_for_compiled()
                     if _function_modes():
                         with _without_functions():
@@ -226,7 +227,7 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         return plan
 
     def _look_for_compiled(self) -> None:
-        if sys.modules[_DYNAMO].counters and not self._contents.is_anything_shifting and has_compiled():
+        if not self._contents.is_anything_shifting and has_compiled():
             self._note(COMPILED)
             self._contents.forget_all()
             self._contents.is_anything_shifting = True

@@ -2,6 +2,7 @@
 // at a call's tensors before it is made and afterwards, and has read what is not known yet. Whatever is unusual is asked
 // of Python (quick_calls.py): new layouts, tensors of other types, tensors that can't be read.
 
+#include "places.h"
 #include "python_objects.h"
 #include "reading.h"
 
@@ -663,8 +664,9 @@ class Observer {
       is_waiting_ = true;
       return whole(number.get());
     }
-    call_for_reading(refuse_capturing_, layout.object.get());
+    if (queue_ != layout.queue) call_for_reading(refuse_capturing_, layout.object.get());
     const auto [number, row] = new_row();
+    if (queue_ != nullptr && queue_ != layout.queue) queue_->launch();  // another device's
     layout.queue->put(start, layout.code, layout.numbers, layout.nbytes, row);
     queue_ = layout.queue;
     return number;
@@ -964,7 +966,8 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit_torchferry_ca
   if (module == nullptr) return nullptr;
   ongoing_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&ongoing_spec));
   PyObject* observer = PyType_FromSpec(&observer_spec);
-  if (ongoing_type == nullptr || observer == nullptr || PyModule_AddObject(module, "QuickObserver", observer) < 0 || !add_reading_queue(module)) {
+  if (ongoing_type == nullptr || observer == nullptr || PyModule_AddObject(module, "QuickObserver", observer) < 0 || !add_reading_queue(module) ||
+      !add_places(module)) {
     Py_DECREF(module);
     return nullptr;
   }
