@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         replaced=check_output(output),
     )
     say_if_simulated(args, _COMMAND, place)
-    note = build_for(place, args.quiet)
+    note = build_for(place, args.quiet, settings.kept)
     recorded = run_recorded(program, settings, place, args.timeout)
     outcomes = [outcome for outcome, _ in recorded.files]
     for outcome, was_repaired in recorded.files:

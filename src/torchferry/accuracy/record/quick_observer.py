@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torchferry.observe.where import Whereabouts
 
 _MODULE = "torchferry_calls"
-_SOURCES = Path(__file__).parent / "csrc"
+SOURCES = Path(__file__).parent / "csrc"
 _CACHE = "observer"
 
 
@@ -48,10 +48,10 @@ def _described() -> tuple[str, NativeBuild]:
     name = f"{_MODULE}{sysconfig.get_config_var('EXT_SUFFIX')}"
     library = Library(
         name,
-        tuple(sorted(_SOURCES.glob("*.cpp"))),
-        headers=tuple(sorted(_SOURCES.glob("*.h"))),
+        tuple(sorted(SOURCES.glob("*.cpp"))),
+        headers=tuple(sorted(SOURCES.glob("*.h"))),
         flags=compile_flags(torch),
-        path_flags=(*path_flags(torch, _SOURCES), "-isystem", str(headers)),
+        path_flags=(*path_flags(torch, SOURCES), "-isystem", str(headers)),
         key_words=(sys.version,),
         torch_libraries=("torch_cpu", "c10"),
         is_for_python=True,
