@@ -66,8 +66,17 @@ def test_what_is_written_after_a_launch_does_not_count() -> None:
 
 def test_tensors_of_several_types_together() -> None:
     devices = DeviceStatistics()
-    tensors = [torch.randn(n).to(dtype) for n in (3, 70_000) for dtype in (torch.float32, torch.bfloat16, torch.float64)]
-    tensors += [torch.arange(9), torch.ones(5, dtype=torch.bool), torch.randn(6)[1:], torch.randn(4, 4)[:, ::2]]
+    tensors = [
+        torch.randn(n).to(dtype)
+        for n in (3, 70_000)
+        for dtype in (torch.float32, torch.bfloat16, torch.float64)
+    ]
+    tensors += [
+        torch.arange(9),
+        torch.ones(5, dtype=torch.bool),
+        torch.randn(6)[1:],
+        torch.randn(4, 4)[:, ::2],
+    ]
     put = [Put(devices, tensor) for tensor in tensors]
     devices.launch()
     devices.fetch()

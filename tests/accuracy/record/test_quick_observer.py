@@ -22,7 +22,9 @@ if quick_observer.build() is None:
 
 
 def _training() -> None:
-    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(16, 3))
+    model = nn.Sequential(
+        nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(16, 3)
+    )
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     for _ in range(3):
         optimizer.zero_grad()
@@ -149,7 +151,10 @@ def test_where_it_can_not_be_compiled_python_does_it(tmp_path: Path, monkeypatch
     recorder.start()
     torch.ones(2).exp()
     recorder.stop()
-    assert [call.operator for call in open_record(tmp_path / "record.h5").calls] == ["aten::ones", "aten::exp"]
+    assert [call.operator for call in open_record(tmp_path / "record.h5").calls] == [
+        "aten::ones",
+        "aten::exp",
+    ]
 
 
 def test_a_backward_pass_in_another_thread(tmp_path: Path) -> None:
