@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torchferry.text import Language, user_language
 
 if TYPE_CHECKING:
+    from torchferry.accuracy.cutting import NumberRange
     from torchferry.vendors.model import Vendor
 
 Options = argparse._ActionsContainer  # a parser, or a group of its options
@@ -257,6 +258,18 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 at_least_one = whole_number(1)
 seed = whole_number(0, LARGEST_SEED)
+
+
+def number_ranges(text: str) -> tuple[NumberRange, ...]:
+    """Numbers and ranges of them, with commas."""
+    from torchferry.accuracy.cutting import number_ranges as read
+
+    try:
+        return read(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no numbers from 1 on; write 12, 12-20 or 3,12-20"
+        ) from None
 
 
 def steps(text: str) -> int | None:

@@ -16,13 +16,15 @@ from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.report.streams import reader_may_leave
+from torchferry.text import Text
 
 if TYPE_CHECKING:
+    from torchferry.accuracy.cutting import CutRequest
     from torchferry.accuracy.file.reader import Record
 
 DEFAULT_OUTPUT = "record.h5"
 
-_INFO, _CONVERT, _KERNELS = "info", "convert", "kernels"
+_INFO, _CONVERT, _KERNELS, _CUT = "info", "convert", "kernels", "cut"
 _COMMAND = "ferry record"
 
 
@@ -32,12 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ferry record [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
         "       ferry record info FILE\n"
         "       ferry record convert FILE (--npy DIR | --txt DIR)\n"
+        "       ferry record cut FILE --call N [-o FILE]\n"
         "       ferry record kernels TRACE [--of FILE]"
     )
     parser.epilog = (
         "Two records can be compared if both runs had the same data, weights and random numbers: a program that sets "
         "no seed itself needs --seed. torch.compile is switched off, so that every operator shows. `info`, "
-        "`convert` and `kernels` come first; a script of that name is run as ./info, or after --."
+        "`convert`, `cut` and `kernels` come first; a script of that name is run as ./info, or after --."
     )
     add_program(parser)
     kept = parser.add_mutually_exclusive_group()
@@ -102,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
         return run_files(verb, args.program[1:])
     if verb == _KERNELS:
         return run_kernels(args.program[1:])
+    if verb == _CUT:
+        return run_cut(args.program[1:])
     from torchferry.accuracy.model import Kept
     from torchferry.accuracy.record.launching import build_for, check_output, nothing_recorded, run_recorded
     from torchferry.accuracy.record.outputs import noted, sentences
@@ -258,6 +263,84 @@ def _convert(args: argparse.Namespace) -> int:
     if not args.quiet:
         print(f"{_COMMAND}: {folder}: {count:,} tensors", file=sys.stderr)
     return 0
+
+
+# `ferry record cut`: some calls of a record as a record of their own.
+
+_CUT_DESCRIPTION = """Write some calls of a record as a record of their own, with their contents, numbers and everything that is
+known of them: small enough for an issue, and read by all commands."""
+_CUT_EPILOG = """examples:
+  ferry record cut npu.h5 --call 12 -o small.h5           the call that `ferry compare` names
+  ferry record cut npu.h5 --call 12-20,31                 several, into npu.cut.h5
+  ferry record cut npu.h5 --step 2 --module layer1.* --op "*norm*"
+
+exit codes: 0 written; 2 bad usage, no such call, or the file can't be written; 130, 143 interrupted, nothing was written"""
+_CUT_SAID = Text("{file}: {calls} of {of} calls, {nbytes}", "{file}：{of} 个调用中的 {calls} 个，{nbytes}")
+
+
+def run_cut(words: list[str]) -> int:
+    """Cut the records of all ranks; the answer is an exit code."""
+    from torchferry.accuracy.cutting import check_cut_output, chosen_calls, cut
+    from torchferry.accuracy.file.reader import open_records
+    from torchferry.accuracy.record.outputs import file_of
+    from torchferry.units import size
+
+    args = _cut_parser().parse_args(words)
+    request, files = _cut_request(args), []
+    output = args.output or args.file.with_name(f"{args.file.stem}.cut.h5")
+    for record in open_records(args.file):
+        with record:
+            chosen_calls(record, request)
+            files.append((record.path, file_of(output, record.header.rank, _world(args.file, record))))
+    for _, target in files:
+        check_cut_output(target, [source for source, _ in files])
+    for source, target in files:
+        done = cut(source, target, request)
+        said = _CUT_SAID.format(
+            file=target, calls=f"{done.calls:,}", of=f"{done.of:,}", nbytes=size(done.nbytes)
+        )
+        say(args, f"{_COMMAND} {_CUT}", said)
+    return 0
+
+
+def _world(file: Path, record: Record) -> int:
+    """How many files stand for the one that was named: that of one rank is named by itself."""
+    return 1 if file.exists() else max(record.header.world, 2)
+
+
+def _cut_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"{_COMMAND} {_CUT}",
+        description=_CUT_DESCRIPTION,
+        epilog=_CUT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="a record, with several ranks without .rank0")
+    numbers = "numbers of calls, as `ferry compare` and `ferry record info` count them: 12, 12-20 or 3,12-20"
+    options.add_repeatable(parser, "--call", "N", numbers, type=options.number_ranges, dest="calls")
+    options.add_repeatable(
+        parser, "--step", "N", "only calls of these steps: 2 or 2-4", type=options.number_ranges, dest="steps"
+    )
+    options.add_selection(parser)
+    options.add_output(parser, None, "the new record (default: FILE.cut.h5); an earlier record is replaced")
+    options.add_quiet(parser, "do not say what was written")
+    options.add_language(parser)
+    return parser
+
+
+def _cut_request(args: argparse.Namespace) -> CutRequest:
+    from torchferry.accuracy.cutting import CutRequest
+    from torchferry.accuracy.record.settings import Selection
+
+    selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
+    request = CutRequest(
+        tuple(each for given in args.calls for each in given),
+        tuple(each for given in args.steps for each in given),
+        selection,
+    )
+    if request == CutRequest():
+        raise RunError("which calls? Name some with --call N, or with --step, --module, --op or --phase")
+    return request
 
 
 # `ferry record kernels`: which kernels of a device the operators of a profiler's trace launched.

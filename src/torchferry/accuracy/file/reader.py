@@ -135,7 +135,7 @@ class MappedRecord(Record):
         self._tables: Tables | None = None
         found = scanned(self._view, str(path))
         self._places = found.calls
-        if found.header.kept is Kept.STATISTICS:
+        if found.has_tables:
             with self._undamaged("its tables"):
                 self._tables = Tables(self._view, found.tables)
         count = len(self._places) if self._tables is None else self._tables.count
@@ -268,6 +268,11 @@ class RecordContents:
     groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
     end: int = START  # of the last whole chunk
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether its calls lie in tables: those of a recorder of statistics do, those that were cut out of it don't."""
+        return self.header.kept is Kept.STATISTICS and not len(self.calls)
+
 
 def starts_like_ours(start: bytes) -> bool:
     """Whether these are the first bytes of a file in chunks."""
@@ -290,7 +295,7 @@ def scanned(memory: Any, name: str) -> RecordContents:
         if not has_index(memory):
             return _hopped(memory, name)
         found = _indexed(memory, index, length)
-        if found.header.kept is Kept.STATISTICS:  # a few large chunks
+        if found.has_tables:  # a few large chunks
             found.tables = _hopped(memory, name).tables
         return found
     except (ValueError, KeyError, TypeError, struct.error) as error:
@@ -374,7 +379,7 @@ def repair(path: Path) -> bool:
 def _completed(memory: memoryview, found: RecordContents) -> tuple[list[bytes], int, tuple[int, int, int]]:
     """What is to be appended, where the file ends then, and places of the root and of the index with its length."""
     start = payload_after(found.end)
-    if found.header.kept is Kept.STATISTICS:
+    if found.has_tables:
         tables = Tables(memory, found.tables)
         data, root = TableObjects().encoded(start, found.header, tables.extents, tables.lines)
     else:

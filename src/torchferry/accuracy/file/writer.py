@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import struct
 import time
@@ -109,14 +110,19 @@ class _RecordFile(ABC):
 
 
 class RecordWriter(_RecordFile):
-    """Appends calls with the contents of their tensors."""
+    """Appends calls with the contents of their tensors.
 
-    def __init__(self, path: Path, header: RecordHeader) -> None:
+    What nobody reads before it is closed has no checkpoints, and so the same bytes whenever it is written.
+    """
+
+    def __init__(self, path: Path, header: RecordHeader, *, is_read_meanwhile: bool = True) -> None:
         super().__init__(path, header)
         self._objects = CallObjects()
         self._groups = Groups()
         self._checkpointed = 0  # calls that a checkpoint has seen
         self._begin()
+        if not is_read_meanwhile:
+            self._due = math.inf
 
     def append(self, data: Buffer) -> int:
         """Append bytes; where they lie."""

@@ -239,12 +239,24 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
     if mine is not None and vendor:  # the call in mine, whose inputs led to the result
         call_options = ["--from", path, "--call", str(mine.number), "--to", vendor]
         commands.append((words.NEXT_CASE, [_command("ferry", "case", mine.operator, *call_options)]))
+    commands.append((words.NEXT_CUT, list(_cut_commands(comparison, pair))))
     is_unsure = not comparison.mine.replayed and pair.judgement.verdict is not Verdict.FAULT
     if comparison.golden and comparison.golden_path and is_unsure and vendor:
         replay_options = [*_target(comparison.mine), "-o", _beside(path, "replay")]
         replay = _command("ferry", "replay", comparison.golden_path, *replay_options)
         commands.append((words.NEXT_REPLAY, [replay]))
     return [*commands, (words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
+
+
+def _cut_commands(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
+    """What takes this call out of the records: small enough to be sent to those who can mend it."""
+    sides = ((comparison.mine_path, pair.mine), (comparison.golden_path, pair.golden))
+    for path, call in sides:
+        if call is not None and path:
+            number = str(call.number)
+            yield _command(
+                "ferry", "record", "cut", path, "--call", number, "-o", _beside(path, f"call{number}")
+            )
 
 
 def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, list[str]]]:

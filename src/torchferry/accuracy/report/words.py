@@ -200,6 +200,7 @@ GOLDENS = Text("golden's own is {golden}", "标杆自身为 {golden}")
 LIMIT_IS = Text("up to {limit} would be normal", "正常上限为 {limit}")
 MATCHED_AS = Text("matched with {operator} ({how})", "对应 {operator}（{how}）")
 NEXT_CASE = Text("test exactly this call", "单独测试这个调用")
+NEXT_CUT = Text("take this call out of the records, to send it", "把这个调用从记录中单独取出，便于发送")
 NEXT_ALL = Text("list every call", "列出所有调用")
 NEXT_RECORD = Text("record exactly this place on both sides", "在两边准确记录此处")
 NEXT_NARROW = Text(
