@@ -7,8 +7,6 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +15,7 @@ from torchferry.cli import options
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.readiness.cases.bench import Bench
@@ -165,13 +163,19 @@ def run(args: argparse.Namespace) -> int:
         raise RunError("--save-times and --times-of go with --time")
     vendor = get_vendor(args.to, args.vendor_path)
     need("a case calls operators of", "torch")
-    from torchferry.readiness.cases.bench import outcome_sentence
+    from torchferry.readiness.cases.bench import BenchSetting, bench_for, outcome_sentence
     from torchferry.readiness.cases.model import CaseVerdict, TrialFacts
     from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.writing import write_case
 
     case, frame = _prepared(args, vendor)
-    with _bench(args, vendor) as bench, tempfile.TemporaryDirectory(prefix="torchferry-case-") as scratch:
+    setting = BenchSetting(
+        vendor, options.vendor_paths(args), emulate=args.emulate, is_run=not args.no_run, is_quiet=args.quiet
+    )
+    with (
+        bench_for(setting, args.timeout) as bench,
+        tempfile.TemporaryDirectory(prefix="torchferry-case-") as scratch,
+    ):
         facts = bench.probe(write_case(case, TrialFacts(), frame, Path(scratch) / "test_probe.py"))
         if facts.error:
             raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
@@ -240,7 +244,13 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
     """The case, and what its file is made with; that it can be written is looked at before the work."""
     from torchferry.accuracy import case_inputs
     from torchferry.readiness.cases.building import CaseRequest, build
-    from torchferry.readiness.cases.writing import FileFrame, Platform, data_name, kept_tensors, short_name
+    from torchferry.readiness.cases.writing import (
+        FileFrame,
+        data_name,
+        kept_tensors,
+        platforms_for,
+        short_name,
+    )
 
     request = CaseRequest(
         args.operator,
@@ -253,11 +263,10 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         tuple(args.modules),
     )
     case = build(request, case_inputs)
-    known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
-    platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
+    target, platforms = platforms_for(vendor)
     frame = FileFrame(
-        target=platforms[vendor.name],
-        platforms=tuple(platforms[name] for name in sorted(platforms)),
+        target=target,
+        platforms=platforms,
         style=args.style,
         modules=tuple(args.modules),
         vendor_paths=options.vendor_paths(args),
@@ -278,28 +287,6 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         if each.is_dir() or (os.path.lexists(each) and not args.force):
             raise OutputError(f"{each}: exists already; --force replaces it, -o FILE names another")
     return case, frame
-
-
-@contextmanager
-def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
-    from torchferry.building.build import silent
-    from torchferry.launch.environment import environment_at
-    from torchferry.launch.place import DeviceKind, Place, build_for
-    from torchferry.launch.plugin import is_to_be_simulated
-    from torchferry.readiness.cases.bench import Bench
-    from torchferry.variables import ALL
-
-    kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
-    paths = options.vendor_paths(args)
-    place = Place(DeviceKind.EMULATED if args.emulate else kind, vendor, paths, converted=True)
-    if not args.no_run:
-        build_for(place, silent if args.quiet else None)
-    if args.emulate and not args.no_run:
-        environment = environment_at(place)
-    else:
-        environment = {name: value for name, value in os.environ.items() if name not in ALL}
-    with Bench(environment, args.timeout, vendor.limits.fallback_message) as bench:
-        yield bench
 
 
 def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileFrame, scratch: Path) -> Path:

@@ -13,16 +13,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from typing import IO, TypeVar
 
+from torchferry.building.build import silent
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place, build_for
+from torchferry.launch.plugin import is_to_be_simulated
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.readiness.cases.writing import VARIABLE
 from torchferry.report.safe import one_line
 from torchferry.settings import decode
 from torchferry.text import Text
 from torchferry.units import duration, signal_name
+from torchferry.variables import ALL
+from torchferry.vendors.model import Vendor
 
 _Answer = TypeVar("_Answer", TrialFacts, Times, CaseOutcome)
 
@@ -140,6 +148,34 @@ class Bench:
             if stream is not None:
                 stream.close()
         self._process = self._answers = self._words = None
+
+
+@dataclass(frozen=True)
+class BenchSetting:
+    """Where cases are run."""
+
+    vendor: Vendor
+    vendor_paths: tuple[str, ...] = ()
+    emulate: bool = False
+    is_run: bool = True  # on the device; else they are only tried on the CPU
+    is_quiet: bool = False
+
+
+@contextmanager
+def bench_for(setting: BenchSetting, seconds: float) -> Iterator[Bench]:
+    """A bench on the vendor's device: the real one, the emulated one, or a simulated one that is built here."""
+    vendor = setting.vendor
+    kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
+    kind = DeviceKind.EMULATED if setting.emulate else kind
+    place = Place(kind, vendor, setting.vendor_paths, converted=True)
+    if setting.is_run:
+        build_for(place, silent if setting.is_quiet else None)
+    if setting.emulate and setting.is_run:
+        environment = environment_at(place)
+    else:
+        environment = {name: value for name, value in os.environ.items() if name not in ALL}
+    with Bench(environment, seconds, vendor.limits.fallback_message) as bench:
+        yield bench
 
 
 _DEVICE = Text("{vendor}'s device", "{vendor} 设备")

@@ -27,6 +27,8 @@ from torchferry.readiness.cases.model import (
 )
 from torchferry.readiness.model import Special
 from torchferry.report.safe import one_line
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor, vendor_names
 
 WIDTH = 88  # the narrowest that formatters are commonly set to
 _STEP = 4
@@ -236,6 +238,13 @@ class FileFrame:
     forward_only: bool = False
     command: str = ""  # that made it
     file_name: str = "test_case.py"
+
+
+def platforms_for(vendor: Vendor) -> tuple[Platform, tuple[Platform, ...]]:
+    """The vendor's, and those on which a case's file can be run: of all vendors that are brought along."""
+    known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
+    platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
+    return platforms[vendor.name], tuple(platforms[name] for name in sorted(platforms))
 
 
 def short_name(case: Case) -> str:
