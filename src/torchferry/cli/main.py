@@ -31,6 +31,10 @@ STAGES = {
     },
     "it crashes": {
         "explain": ("explain", "say what the errors in a log mean: which came first, why, what to do"),
+        "bundle": (
+            "bundle",
+            "pack what a vendor needs to mend an operator into one archive, without private data",
+        ),
     },
     "the loss differs": {
         "record": ("record", "record what every operator of a program is given, and what it makes of it"),

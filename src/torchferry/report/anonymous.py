@@ -214,11 +214,11 @@ _PATTERNS: tuple[tuple[PrivateKind, str], ...] = (
     (PrivateKind.SECRET, r"(?i:\b(?:bearer|basic) +)(?P<bearer>[A-Za-z0-9+/=._~-]{12,})"),
     (
         PrivateKind.SECRET,
-        r"(?i:[\w-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization))"
+        r"(?<![\w-])(?i:[\w-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization))"
         r"""["']?[ ]*[=:][ ]*["']?(?P<assigned>[^\s"',;<>(){}\[\]]{8,})""",
     ),
     (PrivateKind.URL, r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>`|]+"),
-    (PrivateKind.EMAIL, r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
+    (PrivateKind.EMAIL, r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
     (PrivateKind.USER, r"(?<![\w.-])(?P<login>[A-Za-z_][\w.-]*)@(?P<at>[\w.-]+)(?=[:,~ \]])"),
     (PrivateKind.ADDRESS, r"(?<![\w:.-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])"),
     (PrivateKind.ADDRESS, r"(?<![\w:.])(?=[0-9A-Fa-f:]*\d)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])"),
@@ -240,6 +240,7 @@ _HOSTS = (
         r"(?i)(?:\b|_)(?:host(?:_?name)?|node(?:_?name|list)?|server|master[_-]addr|rdzv[_-]endpoint|pod(?:_?name)?)"
         r"""["']?[ ]*[=:][ ]*["']?([\w.-]+)"""
     ),
+    re.compile(r"(?i)\b(?:host(?:name)?|node|machine|server|ssh)[ ]+([a-z][\w.-]*[\d-][\w.-]*)"),
     re.compile(r"(?<![\w.-])((?:[\w-]+\.)+(?:local|internal|intra|intranet|corp|lan|cluster|private|svc))\b"),
 )
 _USERS = (
@@ -295,15 +296,23 @@ class Anonymiser:
             tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         except (tokenize.TokenError, SyntaxError):
             return self(text)
-        for token in reversed(tokens):
-            if token.type not in _TEXT_TOKENS:
-                continue
-            changed = self(token.string)
-            if changed != token.string:
-                (first, start), (last, end) = token.start, token.end
-                whole = lines[first - 1][:start] + changed + lines[last - 1][end:]
-                lines[first - 1 : last] = whole.splitlines(keepends=True)
+        changed = [(token, self._in_string(token.string)) for token in tokens if token.type in _TEXT_TOKENS]
+        for token, text in reversed(changed):
+            (first, start), (last, end) = token.start, token.end
+            whole = lines[first - 1][:start] + text + lines[last - 1][end:]
+            lines[first - 1 : last] = whole.splitlines(keepends=True)
         return "".join(lines)
+
+    def _in_string(self, text: str) -> str:
+        return "".join(each if at % 2 else self(each) for at, each in enumerate(_pieces(text)))
+
+    def counted(self) -> Counter[tuple[PrivateKind, str]]:
+        """How often each thing was taken out until now."""
+        return self._counts.copy()
+
+    def count_from(self, counted: Counter[tuple[PrivateKind, str]]) -> None:
+        """Forget what was taken out since then: those texts are written anew. Placeholders stay the same."""
+        self._counts = counted.copy()
 
     @property
     def replacements(self) -> tuple[Replaced, ...]:
@@ -328,7 +337,7 @@ class Anonymiser:
 
     def _compile(self) -> None:
         """One pattern of all: what begins first wins, of those that begin at one place the first in the list."""
-        patterns = [(PrivateKind.WORD, re.escape(word)) for word in self._facts.words if word]
+        patterns = [(PrivateKind.WORD, f"(?i:{re.escape(word)})") for word in self._facts.words if word]
         patterns += [(PrivateKind.SECRET, re.escape(value)) for value in self._facts.secrets]
         patterns += _PATTERNS
         by_kind: dict[PrivateKind, list[str]] = {}
@@ -382,7 +391,8 @@ class Anonymiser:
             return True  # a time, or a version
         before = match.string[max(0, match.start() - 12) : match.start()]
         is_version = address.version == 4 and bool(re.search(r"(?i)(?:version[ =:]*|==|\bv)$", before))
-        return is_version or text in self._facts.versions or address.is_loopback or address.is_unspecified
+        is_own = address.is_loopback or text.startswith("0.")  # nobody has such a one: a path of modules
+        return is_version or text in self._facts.versions or is_own or address.is_unspecified
 
     def _url(self, text: str) -> str:
         scheme, _, rest = text.partition("://")
@@ -428,6 +438,12 @@ class Anonymiser:
 
 
 _TEXT_TOKENS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+
+
+def _pieces(string: str) -> list[str]:
+    """A string, or an f-string with its expressions at the odd places."""
+    is_formatted = "f" in string.partition("'")[0].partition('"')[0].lower()
+    return re.split(r"(\{[^{}]*\})", string) if is_formatted else [string]
 
 
 def _is_number(text: str) -> bool:
