@@ -479,6 +479,25 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "host": {"format": "text", "version": "whole", **HOST},
         },
     ),
+    "torchferry-bundle": (
+        "ferry bundle",
+        {
+            "tool": "text",
+            "archive": "text?",
+            "bytes": "whole",
+            "files": [{"name": "text", "sha256": "text", "bytes": "whole", "what": "said"}],
+            "replaced": [
+                {
+                    "kind": "secret|email|url|address|path|host|user|value|word",
+                    "what": "said",
+                    **each("original placeholder", "text"),
+                    "count": "whole",
+                }
+            ],
+            "notes": ["said"],
+            "left_out": {"*": "text"},
+        },
+    ),
     "torchferry-explanation": (
         "ferry explain; `rules` alone of --list, `findings` alone of --code",
         {

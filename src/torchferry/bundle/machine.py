@@ -41,9 +41,7 @@ def examined(request: BundleRequest) -> ExaminedMachine:
     facts = replace(
         facts_of(machine.environment, platform.node(), _user()),
         words=tuple(filter(None, request.hidden)),
-        public_folders=tuple(
-            sorted({os.path.dirname(each) for each in toolkit.folders if each.startswith("/")})
-        ),
+        public_folders=_public_folders(toolkit.folders),
         public_variables=tuple(vendor.env),
         versions=tuple(found for value in versions.values() for found in _FOUR_NUMBERS.findall(value)),
     )

@@ -16,6 +16,9 @@ _Say = Callable[[Text], str]
 _TITLE = Text("{operator} on {vendor}", "{vendor} 上的 {operator}")
 _TITLE_OF_LOG = Text("a program fails on {vendor}", "程序在 {vendor} 上失败")
 _HAPPENS = Text("What happens", "现象")
+_IN_QUESTION = Text(
+    "what {operator} does on {vendor}'s device is in question", "{operator} 在 {vendor} 设备上的行为存疑"
+)
 _REPRODUCE = Text("How to reproduce it", "复现方法")
 _NEEDED = Text(
     "It needs PyTorch and {plugin}, nothing else; unpack the archive and run this in its folder:",
@@ -129,12 +132,16 @@ def _happens(facts: ReadmeFacts, say: _Say) -> Iterator[str]:
     case, log = facts.case, facts.log
     if case is not None:
         outcome = case.outcome
+        if outcome is None and not case.is_recorded_wrong:
+            yield f"- {escape(say(_IN_QUESTION.format(operator=case.operator, vendor=facts.vendor)))}"
         if case.is_recorded_wrong:
             yield f"- {escape(say(case.recorded[0][1]))}"
         if outcome is not None and (outcome.kind.is_failure or not case.is_recorded_wrong):
             yield f"- {escape(say(outcome_sentence(outcome, facts.vendor)))}"
     if log is not None:
         yield from (f"- {escape(say(each))}" for each in log.cause)
+    if log is not None and case is None and not log.cause:
+        yield prose(say(_LOG_HERE.format(file=LOG)))
 
 
 def _reproduce(facts: ReadmeFacts, case: IssueCase, say: _Say) -> Iterator[str]:

@@ -344,7 +344,7 @@ class Anonymiser:
         for name in sorted(self._names, key=len, reverse=True):
             by_kind.setdefault(self._names[name], []).append(re.escape(name))
         patterns += [
-            (kind, rf"(?<![\w.-])(?i:{'|'.join(names)})(?![\w-])")
+            (kind, rf"(?<![A-Za-z0-9])(?i:{'|'.join(names)})(?![A-Za-z0-9])")
             for kind, names in by_kind.items()
             if kind is not PrivateKind.WORD
         ]
