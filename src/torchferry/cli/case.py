@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.readiness.cases.bench import Bench
-    from torchferry.readiness.cases.model import Case, CaseOutcome, TrialFacts
+    from torchferry.readiness.cases.model import Case, CaseOutcome, TimedCall, TrialFacts
+    from torchferry.readiness.cases.times import OtherTimes
     from torchferry.readiness.cases.writing import FileFrame
     from torchferry.vendors.model import Vendor
 
@@ -129,7 +131,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_switch(
         group,
         "--time",
-        "measure one call, forward only, on the device, the CPU and a GPU of this machine, in turns",
+        "measure one call, forward and backward, on the device, the CPU and a GPU of this machine, in turns; the test "
+        "gets a part that prints the time",
     )
     group.add_argument(
         "--save-times", type=Path, metavar="FILE", help="with --time: write what was measured to a JSON file"
@@ -138,7 +141,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--times-of",
         type=Path,
         metavar="FILE",
-        help="with --time: compare with such a file of another machine, as one with a GPU",
+        help="with --time: compare with another machine, as one with a GPU: such a file, a profiler's trace of a run there, "
+        "or what `ferry record kernels --format json` made of one",
     )
     options.add_switch(
         group, "--shrink", "if it fails, write the case with the smallest arguments that fail in the same way"
@@ -168,6 +172,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.writing import write_case
 
+    other = _other_times(args)
     case, frame = _prepared(args, vendor)
     setting = BenchSetting(
         vendor, options.vendor_paths(args), emulate=args.emulate, is_run=not args.no_run, is_quiet=args.quiet
@@ -187,7 +192,7 @@ def run(args: argparse.Namespace) -> int:
             outcome = bench.run(file)
             _say(args, outcome_sentence(outcome, vendor.name))
             if args.time:
-                _time(args, bench, file)
+                _time(args, bench, file, other)
             if args.shrink:
                 _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
         except KeyboardInterrupt as stop:  # the file is there already
@@ -200,27 +205,58 @@ def run(args: argparse.Namespace) -> int:
     return int(outcome.kind.is_failure)
 
 
-def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
+def _time(args: argparse.Namespace, bench: Bench, file: Path, other: OtherTimes | None) -> None:
     import json
 
     from torchferry.files.aside import write_whole
-    from torchferry.readiness.cases.bench import elsewhere_sentences, time_sentences
-    from torchferry.readiness.cases.writing import read_times
+    from torchferry.readiness.cases.times import other_sentences, roofline_sentences, time_sentences
 
-    elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
+    if args.emulate:
+        times = replace(times, simulated=True, names={}, by_events=[])
     _say(args, *time_sentences(times))
     if times.error:
         return
-    _say(args, *elsewhere_sentences(times, elsewhere, str(args.times_of)))
+    _say(args, *roofline_sentences(times, _least_seconds))
+    if other is not None:
+        _say(args, *other_sentences(times, other, str(args.times_of)))
     if args.save_times is not None:
         data = {
             "format": "torchferry-times",
             "operator": args.operator,
             "simulated": times.simulated,
             "seconds": {name: list(each) for name, each in times.seconds.items()},
+            "backward": {name: list(each) for name, each in times.backward.items()},
         }
         write_whole(args.save_times, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def _other_times(args: argparse.Namespace) -> OtherTimes | None:
+    """Those of another machine, looked at before the work."""
+    from torchferry import traces
+    from torchferry.readiness.cases.times import read_other
+
+    if args.times_of is None:
+        return None
+    need("traces are read with", *traces.LIBRARIES)
+    return read_other(args.times_of)
+
+
+def _least_seconds(device: str, calls: Sequence[TimedCall]) -> float | None:
+    """The least time in which a device can do some operators; None where that is not known of one that works."""
+    from torchferry.operators.names import is_plumbing
+    from torchferry.perf.roofline import LEAST_CALL, peaks_of, work_of
+    from torchferry.traces.model import TraceSignature
+
+    peaks, total = peaks_of(device), 0.0
+    for call in calls:
+        work = work_of(call.operator, TraceSignature(call.dims, call.types, call.strides, call.concrete))
+        least = None if peaks is None or work is None else peaks.least_seconds(work)
+        if least is not None:
+            total += max(least, LEAST_CALL)
+        elif not is_plumbing(call.operator):
+            return None
+    return total or None
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -273,6 +309,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         forward_only=args.forward_only,
         command=shlex.join(["ferry", *sys.argv[1:]]),
         file_name=f"test_{short_name(case)}.py" if args.output in (None, _STDOUT) else args.output,
+        timed=args.time,
     )
     if args.output == _STDOUT:
         if kept_tensors(case):
