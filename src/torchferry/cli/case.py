@@ -38,6 +38,11 @@ _NOTATION = """how --input is written:
   2.5, [2,2], True, None, float16, 'sum'   a Python value; a single number is a number, not a shape
   list(2x3, 2x3)                           a list of tensors
   NAME=...                                 an argument by name, as in dim=1
+
+examples:
+  ferry case torch.max --input 10x20:int64 --to ascend
+  ferry case aten::gelu --from npu.h5 --call 12 --to ascend --shrink
+  ferry case torch.nn.functional.silu --input 16x559x2816:bfloat16 --to ascend --time --times-of gpu_trace.json.gz
 """
 
 

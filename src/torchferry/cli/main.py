@@ -68,7 +68,7 @@ _EXIT_CODES = """exit codes:
      is missing
   2  bad usage or bad input
   3  some files failed, the others were done; `ferry ops`, `ferry record`, `ferry profile`: the
-     program failed half way; `ferry analyze`: a detector broke down
+     program failed half way; `ferry analyze`: a detector broke down; `ferry bundle`: a log could not be read
   130  interrupted (143: by SIGTERM)
   `ferry run` and `ferry watch` end with the program's own exit code"""
 
