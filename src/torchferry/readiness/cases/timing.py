@@ -61,7 +61,9 @@ class _Timer:
         self._made = 0
         self._repeat(_WARM_UP)
         self._wait()
-        self.once = min(self.seconds(1) for _ in range(_FEWEST))  # what else runs here must not look like work
+        self.once = min(
+            self.seconds(1) for _ in range(_FEWEST)
+        )  # what else runs here must not look like work
         self.count = max(1, min(_MOST_CALLS, int(_SAMPLE / max(self.once, 1e-7))))
 
     def seconds(self, count: int) -> float:
