@@ -51,7 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
-    parser.add_argument("--sources", type=Path, nargs="*", default=OURS, help="folders with .cpp and .h files")
+    parser.add_argument(
+        "--sources", type=Path, nargs="*", default=OURS, help="folders with .cpp and .h files"
+    )
     args = parser.parse_args(arguments)
     checks = [check for version in args.versions for check in check_version(version, args.sources)]
     print(table(checks))

@@ -68,7 +68,9 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         quick = (
             quick_observer(layouts, self._sink, self._where) if type(self._sink) is StatisticsSink else None
         )
-        self._observer: Any = CallObserver(contents, layouts, self._sink, self._where) if quick is None else quick
+        self._observer: Any = (
+            CallObserver(contents, layouts, self._sink, self._where) if quick is None else quick
+        )
         self._contents: Any = contents if quick is None else quick
         self._reads_views = sketches
         self._plans: dict[int, OperatorPlan] = {}
