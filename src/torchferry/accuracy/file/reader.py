@@ -132,24 +132,25 @@ class MappedRecord(Record):
         self.path = path
         self._memory = memory
         self._view = memoryview(memory)
-        self._tables: Tables | None = None
+        self.tables: Tables | None = None  # of a record of statistics
         found = scanned(self._view, str(path))
         self._places = found.calls
         if found.has_tables:
-            with self._undamaged("its tables"):
-                self._tables = Tables(self._view, found.tables)
-        count = len(self._places) if self._tables is None else self._tables.count
+            with self.undamaged("its tables"):
+                self.tables = Tables(self._view, found.tables)
+        count = len(self._places) if self.tables is None else self.tables.count
         super().__init__(path, found.header, LazyCalls(count, self._call))
 
     def _call(self, index: int) -> Call:
-        with self._undamaged(f"call {index + 1}"):
-            if self._tables is not None:
-                return self._tables.call(index)
+        with self.undamaged(f"call {index + 1}"):
+            if self.tables is not None:
+                return self.tables.call(index)
             place, length = self._places[index]
             return decoded_call(bytes(self._view[place : place + length]))
 
     @contextlib.contextmanager
-    def _undamaged(self, what: str) -> Iterator[None]:
+    def undamaged(self, what: str) -> Iterator[None]:
+        """Around what reads the file: a sentence in the place of an error."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
@@ -158,7 +159,7 @@ class MappedRecord(Record):
 
     def sketch(self, tensor: TensorRecord) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a tensor (`record/sketches.py`), where the record has them."""
-        return None if self._tables is None else self._tables.sketch(tensor.content)
+        return None if self.tables is None else self.tables.sketch(tensor.content)
 
     def raw(self, tensor: TensorRecord) -> memoryview:
         if tensor.offset is None:

@@ -38,6 +38,22 @@ from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_device
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
 from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
+from torchferry.accuracy.watch.rows import (
+    BUFFERS,
+    GRADIENT,
+    GRADIENT_NORM,
+    LEARNING_RATE,
+    LOSS,
+    MODULE,
+    OUTPUT_GRADIENT,
+    PARAMETERS,
+    SCALE,
+    SECONDS,
+    SKIPPED,
+    STEP,
+    TIME,
+    UPDATE,
+)
 from torchferry.errors import RunError
 from torchferry.observe.modes import has_compiled, unobserved
 from torchferry.observe.operators import local_part, why_unreadable
@@ -273,9 +289,6 @@ def _bits(value: float) -> int:
     return int(bits)
 
 
-LOSS, MODULE, OUTPUT_GRADIENT = "loss", "module", "output_gradient"
-GRADIENT, GRADIENT_NORM, PARAMETERS, UPDATE = "gradient", "gradient_norm", "parameter", "update"
-BUFFERS, LEARNING_RATE, SCALE, STEP = "buffer", "learning_rate", "scale", "step"
 _MOST_CALLS = 16  # of one module in a step: a recurrent one is called for each word
 _MOST_TENSORS = 8  # of one answer
 _SAMPLE = 1 << 20  # elements of a parameter that are copied to see how they change
@@ -458,7 +471,8 @@ class Watcher:
             rows.add_number(Where(SCALE, OPTIMIZER), scale)
         seconds = time.perf_counter() - self._began
         is_skipped = self._scaler is not None and is_skipping(self._scaler)
-        rows.add_arguments(Where(STEP, OPTIMIZER), [("seconds", round(seconds, 6)), ("skipped", is_skipped)])
+        ended = (SECONDS, round(seconds, 6)), (TIME, round(time.time(), 3)), (SKIPPED, is_skipped)
+        rows.add_arguments(Where(STEP, OPTIMIZER), ended)
         rows.finish(self._step)
         self.watched += 1
 
