@@ -89,7 +89,7 @@ def add_memory(options: Options, text: str) -> None:
 # How a program or a model is run.
 
 
-def add_steps(options: Options, text: str, default: int = 1) -> None:
+def add_steps(options: Options, text: str, default: int | None = 1) -> None:
     """After how many steps a program is ended."""
     options.add_argument("--steps", type=steps, default=default, metavar="N", help=text)
 

@@ -160,9 +160,7 @@ class WatchedRun:
             if series.row in _OF_TREE and series.model:
                 for path in _paths(series.module):
                     members.setdefault((series.row, series.model, path), []).append(number)
-        nodes = {
-            (each.model, each.module): each.node for each in self.series if each.row == rows.MODULE
-        }
+        nodes = {(each.model, each.module): each.node for each in self.series if each.row == rows.MODULE}
         targets = [[number] for number in range(len(self.series))]
         for (row, model, path), numbers in members.items():
             if len(numbers) < 2:

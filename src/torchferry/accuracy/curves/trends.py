@@ -23,6 +23,7 @@ _NUMBERS = 3_000_000  # of all modules' curves together: some ten megabytes of a
 _CURVES = 6  # a series has about so many that are not constant
 _AT_ONCE = 400_000  # figures of one kind in memory
 _MOST_SPIKES = 40
+_OF_GRADIENTS = (rows.OUTPUT_GRADIENT, rows.GRADIENT, rows.GRADIENT_NORM, rows.GROUP_NORM, rows.UPDATE)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Thinned:
     columns: Array  # numbers of the series
     low: Array  # of the size
     high: Array
+    total: Array  # of the sizes, and how many these are
+    count: Array
     mean: Array  # of the means
     minimum: Array
     maximum: Array
@@ -87,6 +90,13 @@ class Thinned:
         made = {name: np.full((groups, len(columns)), np.nan, np.float32) for name in _FIGURES}
         return Thinned(np.array(columns, np.int64), **made)
 
+    @property
+    def middle(self) -> Array:
+        """The mean of the sizes."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            middle: Array = self.total / self.count
+        return middle
+
     def add(self, figures: Figures, groups: Array) -> None:
         """Take figures in, of steps that are in these groups; the groups ascend."""
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -95,7 +105,7 @@ class Thinned:
             target = getattr(self, name)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 found = ufunc.reduceat(values(figures)[:, self.columns], begins, axis=0)
-                target[here] = ufunc(target[here], found)
+                target[here] = np.where(np.isnan(target[here]), found, ufunc(target[here], found))
 
 
 def _shares(figures: Figures) -> Array:
@@ -107,6 +117,8 @@ def _shares(figures: Figures) -> Array:
 _FIGURES: dict[str, tuple[Callable[[Figures], Array], Any]] = {
     "low": (lambda figures: figures.size, np.fmin),
     "high": (lambda figures: figures.size, np.fmax),
+    "total": (lambda figures: np.nan_to_num(figures.size), np.add),
+    "count": (lambda figures: (~np.isnan(figures.size)).astype(float), np.add),
     "mean": (lambda figures: figures.mean, np.fmax),
     "minimum": (lambda figures: figures.minimum, np.fmin),
     "maximum": (lambda figures: figures.maximum, np.fmax),
@@ -134,6 +146,7 @@ class RunTrend:
     last: Array  # of each series, the last size that there is
     first_bad: Array  # of each series, the step where NaN or Inf comes first; 0: never
     first_kind: Array  # of each series, whether these were NaN
+    skipped: int  # steps that a GradScaler has skipped
 
     def column(self, row: str) -> int | None:
         """The first series of this kind."""
@@ -157,7 +170,9 @@ class RunTrend:
         """The series that have NaN or Inf, in the order in which these appeared: earlier steps and calls first."""
         found = np.flatnonzero(self.first_bad)
         order = sorted(found.tolist(), key=lambda number: (self.first_bad[number], number))
-        return [number for number in order if self.series[number].name or not self.series[number].is_of_module]
+        return [
+            number for number in order if self.series[number].name or not self.series[number].is_of_module
+        ]
 
 
 @dataclass(frozen=True)
@@ -188,9 +203,8 @@ class Trends:
 
 
 def spikes(values: Array) -> Array:
-    """Where a value stands far out of the 32 before it: by half of their median, and by 8 robust deviations.
-
-    Fewer tell nothing of what is usual; the noise of small batches stays within half.
+    """Where a value stands far out of the 32 before it: by half of their median, by 8 robust deviations, and by a quarter
+    above all of them, which a curve that rises is not.
     """
     before = 32
     finite = np.isfinite(values)
@@ -203,7 +217,9 @@ def spikes(values: Array) -> Array:
     usual = np.nanmedian(windows, axis=1)
     spread = 1.4826 * np.nanmedian(np.abs(windows - usual[:, None]), axis=1)
     above = known[before // 4 :] - usual
-    found = np.flatnonzero(above > np.maximum(8 * spread, 0.5 * np.abs(usual)))
+    highest = np.nanmax(windows, axis=1)
+    is_out = known[before // 4 :] > highest + 0.25 * np.abs(highest)
+    found = np.flatnonzero(is_out & (above > np.maximum(8 * spread, 0.5 * np.abs(usual))))
     found = found[np.argsort(-above[found], kind="stable")[:_MOST_SPIKES]]
     chosen: Array = places[before // 4 :][np.sort(found)]
     return chosen
@@ -247,14 +263,21 @@ class _Reading:
         self.last = np.full(len(run.series), np.nan)
         self.first_bad = np.zeros(len(run.series), np.int64)
         self.first_kind = np.zeros(len(run.series), bool)
+        self.of_gradients = np.array([each.row in _OF_GRADIENTS for each in run.series])
+        self.skipped = 0
 
-    def take(self, figures: Figures, steps: Array, whole: Array, modules: Array) -> None:
-        """The figures of these steps, which are in these groups."""
+    def take(self, first: int, last: int, whole: Array, modules: Array) -> Figures:
+        """Read the steps with the indices from `first` up to before `last`, which are in these groups."""
+        figures, steps = self.run.figures(first, last), self.run.steps[first:last]
+        skipped = self.run.skipped[first:last]
         self.whole.add(figures, whole)
         self.modules.add(figures, modules)
         self.steps.append(steps)
         self.sizes.append(figures.size[:, self.whole.columns])
         bad = figures.not_finite > 0
+        # what a GradScaler has found, and skipped the step for, is how it works
+        bad[np.ix_(skipped, self.of_gradients)] = False
+        self.skipped += int(skipped.sum())
         row = bad.argmax(axis=0)
         is_new = bad.any(axis=0) & (self.first_bad == 0)
         self.first_bad[is_new] = steps[row[is_new]]
@@ -263,6 +286,7 @@ class _Reading:
         at = len(known) - 1 - known[::-1].argmax(axis=0)
         is_there = known.any(axis=0)
         self.last[is_there] = figures.size[at, np.arange(len(at))][is_there]
+        return figures
 
     def trend(self) -> RunTrend:
         """All of it."""
@@ -279,6 +303,7 @@ class _Reading:
             last=self.last,
             first_bad=self.first_bad,
             first_kind=self.first_kind,
+            skipped=self.skipped,
         )
 
 
@@ -312,7 +337,10 @@ class _Comparing:
     def take(self, mine: Figures, golden: Figures, steps: Array, whole: Array, modules: Array) -> None:
         """Both sides at the same steps, which are in these groups."""
         apart = distances(_columns(mine, self.mine), _columns(golden, self.golden))
-        for target, groups, mask in ((self.whole, whole, self.is_whole), (self.modules, modules, ~self.is_whole)):
+        for target, groups, mask in (
+            (self.whole, whole, self.is_whole),
+            (self.modules, modules, ~self.is_whole),
+        ):
             begins = np.flatnonzero(np.diff(groups, prepend=-1))
             here = groups[begins]
             with np.errstate(over="ignore"):
@@ -400,8 +428,7 @@ def _read(
             if first == last:
                 continue
             here = run.steps[first:last]
-            figures = run.figures(first, last)
-            reading.take(figures, here, *(axis.group_of(here, steps) for axis in axes))
+            figures = reading.take(first, last, *(axis.group_of(here, steps) for axis in axes))
             if key in shown:
                 found[key] = figures, here
         if comparing is not None and len(found) == 2:

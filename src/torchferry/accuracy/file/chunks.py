@@ -239,6 +239,20 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
+def is_being_written(path: Path) -> bool:
+    """Whether a process writes the file now; where there are no locks, nobody can tell, and the answer is no."""
+    try:
+        import fcntl
+
+        with open(path, "rb") as file:
+            fcntl.lockf(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    except (ImportError, OSError):
+        return False
+    return False
+
+
 def open_for_repair(path: Path) -> int:
     """A file that nobody writes, to be changed."""
     try:
