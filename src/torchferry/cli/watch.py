@@ -201,7 +201,7 @@ def run_show(words: list[str]) -> int:
         metavar="STEP",
         help="the first step that is shown (default: 1); fewer steps are drawn in more detail",
     )
-    options.add_steps(group, "how many steps of the program from there on (default: all)", default="all")  # type: ignore[arg-type]
+    options.add_steps(group, "how many steps of the program from there on (default: all)", default=None)
     group.add_argument(
         "--rank",
         type=options.whole_number(0),

@@ -128,16 +128,14 @@ def _event(moment: float, step: int, summary: bytes) -> bytes:
     )
 
 
-def _events(
-    run: WatchedRun, tags: Sequence[Curve]
-) -> Iterator[bytes]:
+def _events(run: WatchedRun, tags: Sequence[Curve]) -> Iterator[bytes]:
     yield b"\x09" + struct.pack("<d", float(run.times[0])) + b"\x1a" + _varint(len(_VERSION)) + _VERSION
     prefixes = [prefix for _, prefix, _ in tags]
     for start in range(0, len(run.steps), _STEPS_AT_ONCE):
         end = min(start + _STEPS_AT_ONCE, len(run.steps))
-        columns = _columns(run.figures(start, end), tags)
+        columns, is_known = _columns(run.figures(start, end), tags)
         for at in range(start, end):
-            known = np.flatnonzero(~np.isnan(columns[at - start])).tolist()
+            known = np.flatnonzero(is_known[at - start]).tolist()
             numbers = columns[at - start].astype("<f4").tobytes()
             values = [prefixes[place] + numbers[4 * place : 4 * place + 4] for place in known]
             for first in range(0, len(values), _VALUES_OF_AN_EVENT):
@@ -145,19 +143,16 @@ def _events(
                 yield _event(float(run.times[at]), int(run.steps[at]), some)
 
 
-def _columns(figures: Figures, tags: Sequence[Curve]) -> Array:
-    """A row a step and a column a curve."""
+def _columns(figures: Figures, tags: Sequence[Curve]) -> tuple[Array, Array]:
+    """A row a step and a column a curve; and which of them are there: also a loss that is NaN."""
     made: dict[Figure, Array] = {}
     for _, _, figure in tags:
         if figure not in made:
             made[figure] = figure(figures)
-    columns: Array = np.stack([made[figure][:, number] for number, _, figure in tags], axis=1)
-    # a loss that is NaN is drawn as such, and not left out
-    for place, (number, _, figure) in enumerate(tags):
-        if figure is _FIGURES["value"][""]:
-            is_bad = figures.not_finite[:, number] > 0
-            columns[is_bad & np.isnan(columns[:, place]), place] = np.inf
-    return columns
+    columns = np.stack([made[figure][:, number] for number, _, figure in tags], axis=1)
+    numbers = [number for number, _, _ in tags]
+    is_number = np.array([figure is _FIGURES["value"][""] for _, _, figure in tags])
+    return columns, ~np.isnan(columns) | (is_number & (figures.not_finite[:, numbers] > 0))
 
 
 # Records: length, its checksum, the bytes, their checksum.

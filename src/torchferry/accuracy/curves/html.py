@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.accuracy.curves import words
-from torchferry.accuracy.curves.reports import ModuleRow, heads, module_rows, notes_of, remarks
+from torchferry.accuracy.curves.reports import ModuleRow, Remark, heads, module_rows, notes_of, remarks
 from torchferry.accuracy.curves.runs import Array, Series
 from torchferry.accuracy.curves.trends import RunTrend, Thinned, Trends
 from torchferry.accuracy.watch import rows
@@ -75,9 +75,9 @@ _WORDS = {
     "difference": words.DIFFERENCE,
     "both": Text("mine and golden", "本方与标杆"),
     "equal": Text("Equal at all steps that both have.", "在双方共有的所有步骤上相等。"),
-    "event": Text("Dashed lines: where the curve jumps.", "虚线：曲线突增之处。"),
-    "below_all": words.ALL_BELOW,
-    "whole_model": words.WHOLE_MODEL,
+    "spike": Text("Yellow line: the curve jumps.", "黄线：曲线突增。"),
+    "first": Text("Red line: NaN or Inf comes first.", "红线：首次出现 NaN 或 Inf。"),
+    "together": words.TOGETHER,
     "live": Text("The program runs; the page follows.", "程序正在运行；页面会自动更新。"),
     "stale": Text("Nothing new has come since {time}.", "自 {time} 起没有新数据。"),
 }
@@ -121,10 +121,18 @@ def _card(run: RunTrend) -> str:
 def _remarks(trends: Trends) -> str:
     found = remarks(trends)
     lines = "".join(
-        f'<li class="{grade.kind}"><i aria-hidden="true">{grade.sign}</i> {both(text)}</li>'
-        for text, grade in found
+        f'<li class="{each.grade.kind}"><i aria-hidden="true">{each.grade.sign}</i> {_said(each)}</li>'
+        for each in found
     )
     return f'<ul class="remarks">{lines}</ul>' if found else ""
+
+
+def _said(remark: Remark) -> str:
+    """In words; of a module, as a button with which the script chooses it."""
+    text = both(remark.text)
+    if not remark.module:
+        return text
+    return f'<button type="button" class="plain" data-module="{escaped(remark.module)}">{text}</button>'
 
 
 def _notes(trends: Trends) -> str:
@@ -326,6 +334,6 @@ def _of_ranks(trends: Trends, series: Series, numbers: _Numbers) -> list[Any]:
 def _events(trends: Trends, series: Series) -> list[list[Any]]:
     if series.row not in (rows.LOSS, rows.GRADIENT_NORM):
         return []
-    return [
-        [step, "spike"] for step in sorted({step for run in trends.runs for step in run.spikes(series.row)})
-    ]
+    spikes = sorted({step for run in trends.runs for step in run.spikes(series.row)})
+    first = sorted({int(run.first_bad[run.bad[0]]) for run in trends.runs if run.bad})
+    return [[step, kind] for kind, steps in (("spike", spikes), ("first", first)) for step in steps]

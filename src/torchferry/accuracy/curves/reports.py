@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from torchferry import units
-from torchferry.accuracy.compare.statistics import watched_limit
 from torchferry.accuracy.curves import words
 from torchferry.accuracy.curves.runs import Array, Series, WatchedRun
 from torchferry.accuracy.curves.trends import RunTrend, Trends
 from torchferry.accuracy.file.chunks import is_being_written
-from torchferry.accuracy.model import TensorRecord
 from torchferry.accuracy.watch import rows
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
@@ -31,7 +30,7 @@ _TITLE = Text("Curves", "曲线")
 _FACTS = {
     "program": Text("Program", "程序"),
     "device": Text("Device", "设备"),
-    "steps": Text("Watched", "监测"),
+    "steps": Text("Watched", "监视"),
     "time": Text("Time", "时长"),
     "rank": Text("Rank", "Rank"),
     "state": Text("State", "状态"),
@@ -79,61 +78,61 @@ def _step(steps: Array, at: int) -> int:
     return int(steps[at]) if len(steps) else 0
 
 
-def remarks(trends: Trends) -> list[tuple[Text, Grade]]:
+class Remark(NamedTuple):
+    """Something that stands out."""
+
+    text: Text
+    grade: Grade
+    module: str = ""  # which one, as tables call it
+
+
+def remarks(trends: Trends) -> list[Remark]:
     """What stands out: NaN, jumps, and where two runs part."""
-    found: list[tuple[Text, Grade]] = []
+    found: list[Remark] = []
     several = len(trends.runs) > 1
     for run, ranks in zip(trends.runs, trends.ranks, strict=True):
         for each in ranks or (run,):
             label = one_line(each.path.name) if several or ranks else ""
-            found += [(_labelled(label, text), grade) for text, grade in _of_run(each, bool(ranks))]
-    found += _of_two(trends)
-    return found
+            of_run = _of_run(each, is_one_of_many=bool(ranks))
+            found += [remark._replace(text=_labelled(label, remark.text)) for remark in of_run]
+    return found + list(_of_two(trends))
 
 
-def _of_run(run: RunTrend, is_one_of_many: bool) -> Iterator[tuple[Text, Grade]]:
-    bad = run.bad
-    if bad:
-        number = bad[0]
-        what = "NaN" if run.first_kind[number] else "Inf"
-        yield (
-            words.NOT_FINITE.format(
-                what=what, step=f"{run.first_bad[number]:,}", where=words.where(run.series[number])
-            ),
-            _WRONG,
-        )
+def _of_run(run: RunTrend, *, is_one_of_many: bool) -> Iterator[Remark]:
+    if bad := run.bad:
+        series = run.series[bad[0]]
+        what = "NaN" if run.first_kind[bad[0]] else "Inf"
+        step = f"{run.first_bad[bad[0]]:,}"
+        module = _label(series.model, series.module) if series.is_of_module else ""
+        yield Remark(words.NOT_FINITE.format(what=what, step=step, where=words.where(series)), _WRONG, module)
     elif not is_one_of_many:
-        yield words.ALL_FINITE, _FINE
+        yield Remark(words.ALL_FINITE, _FINE)
     for row in (rows.LOSS, rows.GRADIENT_NORM):
         if found := run.spikes(row):
-            shown = ", ".join(f"{step:,}" for step in found[:_SHOWN_SPIKES])
-            steps = _same(shown)
+            steps = _same(", ".join(f"{step:,}" for step in found[:_SHOWN_SPIKES]))
             if len(found) > _SHOWN_SPIKES:
-                steps = words.AND_MORE.format(steps=shown, count=len(found) - _SHOWN_SPIKES)
-            yield words.SPIKES.format(what=words.ROWS[row], steps=steps), _ODD
+                steps = words.AND_MORE.format(steps=steps, count=len(found) - _SHOWN_SPIKES)
+            yield Remark(words.SPIKES.format(what=words.ROWS[row], steps=steps), _ODD)
 
 
-def _of_two(trends: Trends) -> Iterator[tuple[Text, Grade]]:
+def _of_two(trends: Trends) -> Iterator[Remark]:
     found = trends.differences
     if found is None:
         return
     if not found.steps:
-        yield words.NO_COMMON, _ODD
+        yield Remark(words.NO_COMMON, _ODD)
         return
-    limit = watched_limit(TensorRecord("", "float32", (), (), ""))
     for row in (rows.LOSS, rows.GRADIENT_NORM):
+        what = words.ROWS[row]
         for at, number in enumerate(found.mine.tolist()):
-            if trends.runs[0].series[number].row != row:
+            most, step = float(found.farthest[at]), int(found.first[at])
+            if trends.runs[0].series[number].row != row or math.isnan(most):
                 continue
-            most, step, what = found.farthest[at], int(found.first[at]), words.ROWS[row]
-            shown = units.short_number(float(most))
-            if most > limit and step:
-                yield words.PART.format(what=what, step=f"{step:,}", most=shown), _ODD
-            elif most == most:
-                yield (
-                    (words.SAME.format(what=what, most=shown) if most else words.EQUAL.format(what=what)),
-                    _FINE,
-                )
+            shown = units.short_number(most)
+            if step:
+                yield Remark(words.PART.format(what=what, step=f"{step:,}", most=shown), _ODD)
+            else:
+                yield Remark((words.SAME if most else words.EQUAL).format(what=what, most=shown), _FINE)
 
 
 def _labelled(label: str, text: Text) -> Text:
@@ -271,7 +270,7 @@ _TRAINING, _MODULES = Text("The training", "训练过程"), Text("Modules, last 
 
 def page_of(trends: Trends, options: Options) -> Page:
     """Verdicts, the curves of the training in a line each, and the modules."""
-    verdicts = tuple((text, grade.style) for text, grade in remarks(trends))
+    verdicts = tuple((each.text, each.grade.style) for each in remarks(trends))
     facts = [_labelled(one_line(run.path.name), _joined(run)) for run in trends.runs]
     table = Table(_TRAINING, _training_columns(trends), list(_training_rows(trends)))
     modules = _modules_table(trends)

@@ -10,7 +10,7 @@ from torchferry.text import Text
 ROWS = {
     rows.LOSS: Text("Loss", "损失"),
     rows.GRADIENT_NORM: Text("Gradient norm", "梯度范数"),
-    rows.GROUP_NORM: Text("Gradient norm of a group", "参数组的梯度范数"),
+    rows.GROUP_NORM: Text("Group's gradient norm", "参数组梯度范数"),
     rows.LEARNING_RATE: Text("Learning rate", "学习率"),
     rows.SCALE: Text("Scale of the GradScaler", "GradScaler 的缩放系数"),
     rows.SECONDS: Text("Seconds of a step", "每步耗时（秒）"),
@@ -44,8 +44,7 @@ FIGURES = {
 
 MINE, GOLDEN = Text("mine", "本方"), Text("golden", "标杆")
 STEP, MODULE, TYPE = Text("Step", "步骤"), Text("Module", "模块"), Text("Type", "类型")
-WHOLE_MODEL = Text("whole model", "整个模型")
-ALL_BELOW = Text("all below", "以下全部")
+TOGETHER = Text("together", "合计")
 STEPS = Text("{count} steps, {first} to {last}", "{count} 步，第 {first} 至 {last} 步")
 CUT_OFF = Text(
     "its process was ended before it could end the file, or still runs",
@@ -64,7 +63,7 @@ EQUAL = Text("{what}: equal", "{what}：相等")
 COMMON = Text("{count} steps that both have are compared", "比较了双方共有的 {count} 步")
 NO_COMMON = Text(
     "the two have no step in common: watch both with the same --every",
-    "双方没有共同的步骤：请使用相同的 --every 监测双方",
+    "双方没有共同的步骤：请使用相同的 --every 监视双方",
 )
 ALONE = Text(
     "{count} curves are in {which} alone, of {modules}", "有 {count} 条曲线仅存在于{which}中，涉及 {modules}"

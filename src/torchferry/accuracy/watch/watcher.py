@@ -42,6 +42,7 @@ from torchferry.accuracy.watch.rows import (
     BUFFERS,
     GRADIENT,
     GRADIENT_NORM,
+    GROUP_NORM,
     LEARNING_RATE,
     LOSS,
     MODULE,
@@ -225,18 +226,25 @@ class StepRows:
             packed = ROW.pack(row.count, row.nans, row.infinities, row.zeros, *sizes, checksum)
             ctypes.memmove(self._addresses[number], packed, ROW.size)
 
-    def totals(self, operator: str) -> Statistics | None:
-        """The results of all calls of this name as one tensor; None: there are none. Waits for the device."""
+    @property
+    def waiting(self) -> int:
+        """How many calls of this step there are by now."""
+        return len(self._calls)
+
+    def totals(self, operator: str, which: slice = slice(None)) -> Statistics | None:
+        """The results of all calls of this name, or of those in a part of the step, as one tensor; None: there are none.
+
+        Waits for the device."""
         self._device.fetch()
-        rows = [self._row(number) for number in self._numbers(operator)]
+        rows = [self._row(number) for number in self._numbers(operator, which)]
         return _together(rows) if rows else None
 
     def _row(self, number: int) -> Statistics:
         return decode(ctypes.string_at(self._addresses[number], ROW.size))
 
-    def _numbers(self, operator: str) -> list[int]:
+    def _numbers(self, operator: str, which: slice = slice(None)) -> list[int]:
         """Of the contents of such calls, each once."""
-        wanted = [contents for where, _, _, contents in self._calls if where.operator == operator]
+        wanted = [contents for where, _, _, contents in self._calls[which] if where.operator == operator]
         return [number for number in dict.fromkeys(chain.from_iterable(wanted)) if number]
 
     def finish(self, step: int) -> None:
@@ -313,6 +321,7 @@ class Watcher:
         self._called: dict[int, int] = {}  # module -> how often in this step
         # parameters, and samples from before the step; None: it can't be read
         self._before: list[tuple[torch.Tensor, torch.Tensor | None]] = []
+        self._groups: list[tuple[Where, slice]] = []  # of optimizers, and which calls are their gradients
         self._always = [register_optimizer_step_pre_hook(self._before_optimizer)]
         self._backward = torch.autograd.backward
         watch_scalers(self._loss_scaled)
@@ -374,6 +383,7 @@ class Watcher:
         for handle in self._handles:
             handle.remove()
         self._handles, self._called, self._before, self._scaler = [], {}, [], None
+        self._groups = []
         self._where.unwatch()
 
     def _module_called(self, module: torch.nn.Module, _arguments: Any, answer: Any) -> None:
@@ -431,9 +441,12 @@ class Watcher:
             for number, group in enumerate(optimizer.param_groups):
                 rate = Where(LEARNING_RATE, OPTIMIZER, type(optimizer).__name__, f"group{number}")
                 self.rows.add_number(rate, float(group.get("lr", math.nan)))
+                first = self.rows.waiting
                 for place, parameter in enumerate(group["params"]):
                     self._gradient_of(parameter, f"group{number}.{place}", unscale)
                     self._before.append((parameter, _sample(parameter)))
+                norm = Where(GROUP_NORM, BACKWARD, rate.model, rate.module)
+                self._groups.append((norm, slice(first, self.rows.waiting)))
 
     def _gradient_of(self, parameter: torch.Tensor, unnamed: str, scale: torch.Tensor | None) -> None:
         if parameter.grad is None:
@@ -454,6 +467,9 @@ class Watcher:
         total = rows.totals(GRADIENT)
         if total is not None:
             rows.add_statistics(Where(GRADIENT_NORM, BACKWARD), "all", total)
+        for where, which in self._groups if len(self._groups) > 1 else ():
+            if (of_group := rows.totals(GRADIENT, which)) is not None:
+                rows.add_statistics(where, "all", of_group)
         for number, (parameter, sample) in enumerate(self._before):
             owner = self._owners.of(parameter, f"parameter{number}")
             named = Where(PARAMETERS, OPTIMIZER, owner.model, owner.module)

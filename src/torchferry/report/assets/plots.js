@@ -30,6 +30,10 @@ function scaleOf(low, high, isLogarithmic, start, end) {
   const ticks = (about) => {
     if (isLogarithmic) {
       const first = Math.ceil(least - 1e-9), last = Math.floor(least + span + 1e-9);
+      if (last - first < 1) { // one power of ten tells nothing of how far it is to the next
+        const powers = Array.from({ length: last - first + 3 }, (_, at) => 10 ** (first - 1 + at));
+        return powers.flatMap((power) => [power, 2 * power, 5 * power]).filter((value) => value >= low && value <= high);
+      }
       const step = Math.floor((last - first) / about) + 1;
       return Array.from({ length: Math.max(0, Math.floor((last - first) / step) + 1) }, (_, at) => 10 ** (first + at * step));
     }

@@ -83,7 +83,7 @@ function chartOf(title, named, axis, which, notes) {
   const more = names.length - MOST_CURVES;
   const said = [...thinned(axis), ...notes];
   if (more > 0) said.push(data.words.dropped.map((text) => text.replace("{count}", more)));
-  if (events.length) said.push(data.words.event);
+  for (const kind of ["spike", "first"]) if (events.some((event) => event[1] === kind)) said.push(data.words[kind]);
   const apart = named.map(([, series]) => series[APART]).filter((reference) => reference !== null);
   if (apart.length && apart.every((reference) => valuesOf(reference, count).every((value) => !(value > 0)))) said.push(data.words.equal);
   return {
@@ -154,7 +154,7 @@ function tensorName(module, series, isAlone) {
   const label = isAlone ? "" : data.modules[module][LABEL];
   const plain = series[TENSOR].startsWith("output_") && series[TENSOR].endsWith("_0") ? "" : series[TENSOR];
   const isTree = series[TENSOR] === "";
-  const pair = isTree ? data.words.below_all : [plain, plain];
+  const pair = isTree ? data.words.together : [plain, plain];
   const joined = pair.map((text) => [label, text].filter(Boolean).join(" "));
   return joined;
 }
@@ -183,7 +183,7 @@ function showModules() {
   const chips = chosen.map((at) => {
     const chip = element("button", `${data.modules[at][LABEL]} ✕`, "chip");
     chip.type = "button";
-    chip.addEventListener("click", () => choose_module(at, false));
+    chip.addEventListener("click", () => chooseModule(at, false));
     return chip;
   });
   document.getElementById("chosen").replaceChildren(...chips);
@@ -208,7 +208,7 @@ function moduleRow(at) {
   const box = element("input");
   box.type = "checkbox";
   box.checked = state.chosen.includes(at);
-  box.addEventListener("change", () => choose_module(at, box.checked));
+  box.addEventListener("change", () => chooseModule(at, box.checked));
   const path = element("code");
   shortLabel(module).split(".").forEach((part, place) => path.append(...(place ? [".", element("wbr"), part] : [part])));
   const name = element("div", path);
@@ -224,7 +224,7 @@ function moduleRow(at) {
   return made;
 }
 
-function choose_module(at, isChosen) {
+function chooseModule(at, isChosen) {
   state.chosen = state.chosen.filter((each) => each !== at);
   if (isChosen) state.chosen.push(at);
   state.chosen = state.chosen.slice(-MOST_CHOSEN);
@@ -250,6 +250,14 @@ function showTable(staysOnPage) {
   pager.show(found);
   if (staysOnPage && page) pager.go(page);
 }
+
+document.querySelector(".overview").addEventListener("click", (event) => {
+  const button = event.target.closest("[data-module]");
+  const at = button ? data.modules.findIndex(([label]) => label === button.dataset.module) : -1;
+  if (at < 0) return;
+  chooseModule(at, true);
+  document.getElementById("modules").scrollIntoView({ block: "start" });
+});
 
 // What is chosen, in the address.
 
