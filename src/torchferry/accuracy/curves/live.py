@@ -15,8 +15,8 @@ from torchferry.errors import FerryError
 from torchferry.report.formats import Options, write_file
 
 SECONDS = 3.0  # between two pages, at least
-_SHARE = 20  # the work may take this part of the time
-_POLITE = 15  # as `nice` counts
+_SHARE = 10  # the work may take this part of a processor
+_POLITE = 10  # as `nice` counts
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,11 @@ class LivePage:
 
     def write(self, *, is_last: bool = False) -> bool:
         """Write it, of what is there by now; False if there is nothing yet."""
-        from torchferry.accuracy.curves.html import page
-        from torchferry.accuracy.curves.trends import trends_of
+        from torchferry.accuracy.curves import html, trends
 
         if self.skipped():
             return False
-        made = page(trends_of(self.files), self.options, 0.0 if is_last else SECONDS)
+        made = html.page(trends.trends_of(self.files), self.options, 0.0 if is_last else SECONDS)
         write_file(self.page, made.encode("utf-8", "replace"))
         return True
 
@@ -68,9 +67,7 @@ class Follower:
             )  # of this thread alone, on Linux
         pause = SECONDS
         while not self._over.wait(pause):
-            began = time.monotonic()
-            with contextlib.suppress(
-                FerryError, OSError
-            ):  # no whole step yet, or no room: the last page says so
+            began = time.thread_time()  # on a busy machine, the work is long under way without doing anything
+            with contextlib.suppress(FerryError, OSError):  # no whole step yet, or no room: the last page says so
                 self._live.write()
-            pause = max(SECONDS, _SHARE * (time.monotonic() - began))
+            pause = max(SECONDS, _SHARE * (time.thread_time() - began))
