@@ -134,10 +134,10 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
     taken = {path.resolve() for path in (output, *map(Path, replaced))}
     if any(path.resolve() in taken for name in golden for path in run_files(name)):
         raise RunError(f"{args.golden}: is to be drawn and overwritten at once; name another file with -o")
-    earlier = {path: path.stat().st_ino for path in map(Path, replaced)}
+    earlier = {path: path.stat().st_mtime_ns for path in map(Path, replaced)}
 
     def is_of_before() -> bool:
-        return any(path.exists() and path.stat().st_ino == number for path, number in earlier.items())
+        return any(path.exists() and path.stat().st_mtime_ns == moment for path, moment in earlier.items())
 
     return LivePage(args.page.absolute(), [output, *golden], report_options(args), is_of_before)
 
