@@ -228,9 +228,9 @@ def run_show(words: list[str]) -> int:
 
 
 def _trends(args: argparse.Namespace) -> Trends:
-    from torchferry.accuracy.curves.trends import Choice, trends_of
+    from torchferry.accuracy.curves.trends import CurveChoice, trends_of
 
-    choice = Choice(tuple(args.modules), args.first_step, args.steps, args.rank)
+    choice = CurveChoice(tuple(args.modules), args.first_step, args.steps, args.rank)
     with status_line(args.quiet) as line:
 
         def show(done: int, count: int) -> None:

@@ -113,7 +113,9 @@ for step in range(1, 100_000):
 @pytest.mark.parametrize(("end", "code"), [("raise", 1), ("kill", 137), ("interrupt", 130)])
 def test_the_page_is_complete_however_the_program_ends(end: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    watched(tmp_path / "watch.h5", nan_from=1)  # of an earlier run: the new one takes its place, and perhaps its inode
+    watched(
+        tmp_path / "watch.h5", nan_from=1
+    )  # of an earlier run: the new one takes its place, and perhaps its inode
     command = [
         sys.executable,
         "-m",

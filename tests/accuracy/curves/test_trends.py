@@ -12,8 +12,8 @@ import pytest
 from tests.accuracy.curves.samples import BEGAN, COUNT, WatchedFile, watched
 from torchferry.accuracy.compare.statistics import distance
 from torchferry.accuracy.curves.reports import REPORTS, module_rows, notes_of, remarks
-from torchferry.accuracy.curves.runs import Figures, WatchedRun
-from torchferry.accuracy.curves.trends import FINE, Choice, Trends, distances, spikes, trends_of
+from torchferry.accuracy.curves.runs import StepFigures, WatchedRun
+from torchferry.accuracy.curves.trends import FINE, CurveChoice, Trends, distances, spikes, trends_of
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Statistics
 from torchferry.accuracy.watch import rows
@@ -197,10 +197,10 @@ def test_differences_are_those_of_compare() -> None:
     assert found[0] == pytest.approx([distance(*pair) for pair in pairs])
 
 
-def _figures(found: list[Statistics]) -> Figures:
+def _figures(found: list[Statistics]) -> StepFigures:
     names = Statistics.__dataclass_fields__
     made: dict[str, Any] = {name: np.array([[getattr(each, name) for each in found]]) for name in names}
-    return Figures(size=made["rms"], **made)
+    return StepFigures(size=made["rms"], **made)
 
 
 # Ranks, and what is chosen.
@@ -212,23 +212,23 @@ def test_ranks(tmp_path: Path) -> None:
             tmp_path / f"run.rank{rank}.h5", loss=lambda step, rank=rank: rank + 1 / step, rank=rank, world=3,
             nan_from=5 if rank == 2 else 99,
         )  # fmt: skip
-    trends = trends_of([tmp_path / "run.h5"], Choice(rank=1))
+    trends = trends_of([tmp_path / "run.h5"], CurveChoice(rank=1))
     assert trends.runs[0].header.rank == 1 and len(trends.ranks[0]) == 3
     assert said(trends) == ["run.rank2.h5: NaN first at step 5: Outputs, Net: body.second"]
     assert b"largest of 3 ranks" in REPORTS.render(trends, "html")
     with pytest.raises(InputError, match="there is no rank 7; choose one of 0, 1, 2"):
-        trends_of([tmp_path / "run.h5"], Choice(rank=7))
+        trends_of([tmp_path / "run.h5"], CurveChoice(rank=7))
 
 
 def test_a_part_of_the_steps_and_modules(tmp_path: Path) -> None:
     path = watched(tmp_path / "a.h5")
-    trends = trends_of([path], Choice(("*second",), first_step=5, steps=3))
+    trends = trends_of([path], CurveChoice(("*second",), first_step=5, steps=3))
     assert trends.steps.tolist() == [5, 6, 7]
     assert [row.label for row in module_rows(trends)] == ["Net: body.second"]
     lines = REPORTS.render(trends, "csv").decode("utf-8-sig").splitlines()
     assert {line.split(",")[2] for line in lines[1:]} == {"5", "6", "7"}
     with pytest.raises(InputError, match="no step from 99 on was watched"):
-        trends_of([path], Choice(first_step=99))
+        trends_of([path], CurveChoice(first_step=99))
 
 
 def test_csv_has_every_figure(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from torchferry.accuracy.curves.runs import Array, Figures, Series, WatchedRun
+from torchferry.accuracy.curves.runs import Array, Series, StepFigures, WatchedRun
 from torchferry.accuracy.watch import rows
 from torchferry.errors import OutputError
 from torchferry.files.aside import write_whole
@@ -22,7 +22,7 @@ _VERSION = b"brain.Event:2"
 _VALUES_OF_AN_EVENT = 200
 _STEPS_AT_ONCE = 256
 _MATRIX = 1 << 25  # bytes of events whose checksums are computed together
-Figure = Callable[[Figures], Array]
+Figure = Callable[[StepFigures], Array]
 Curve = tuple[int, bytes, Figure]  # number of the series, the beginning of its value, the figure
 _FIGURES: dict[str, dict[str, Figure]] = {
     "value": {"": lambda figures: figures.size},
@@ -91,7 +91,7 @@ def _path(series: Series, has_models: bool) -> list[str]:
     return [series.model, path] if has_models and series.model else [path or "unnamed"]
 
 
-def _not_finite(figures: Figures) -> Array:
+def _not_finite(figures: StepFigures) -> Array:
     """Only where there are any: most curves never have one."""
     found: Array = np.where(figures.not_finite > 0, figures.not_finite, np.nan)
     return found
@@ -143,7 +143,7 @@ def _events(run: WatchedRun, tags: Sequence[Curve]) -> Iterator[bytes]:
                 yield _event(float(run.times[at]), int(run.steps[at]), some)
 
 
-def _columns(figures: Figures, tags: Sequence[Curve]) -> tuple[Array, Array]:
+def _columns(figures: StepFigures, tags: Sequence[Curve]) -> tuple[Array, Array]:
     """A row a step and a column a curve; and which of them are there: also a loss that is NaN."""
     made: dict[Figure, Array] = {}
     for _, _, figure in tags:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.accuracy.curves import words
-from torchferry.accuracy.curves.reports import ModuleRow, Remark, heads, module_rows, notes_of, remarks
+from torchferry.accuracy.curves.reports import CurveRemark, ModuleRow, heads, module_rows, notes_of, remarks
 from torchferry.accuracy.curves.runs import Array, Series
 from torchferry.accuracy.curves.trends import RunTrend, Thinned, Trends
 from torchferry.accuracy.watch import rows
@@ -127,7 +127,7 @@ def _remarks(trends: Trends) -> str:
     return f'<ul class="remarks">{lines}</ul>' if found else ""
 
 
-def _said(remark: Remark) -> str:
+def _said(remark: CurveRemark) -> str:
     """In words; of a module, as a button with which the script chooses it."""
     text = both(remark.text)
     if not remark.module:

@@ -68,6 +68,8 @@ class Follower:
         pause = SECONDS
         while not self._over.wait(pause):
             began = time.thread_time()  # on a busy machine, the work is long under way without doing anything
-            with contextlib.suppress(FerryError, OSError):  # no whole step yet, or no room: the last page says so
+            with contextlib.suppress(
+                FerryError, OSError
+            ):  # no whole step yet, or no room: the last page says so
                 self._live.write()
             pause = max(SECONDS, _SHARE * (time.thread_time() - began))

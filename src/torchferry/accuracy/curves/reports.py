@@ -78,7 +78,7 @@ def _step(steps: Array, at: int) -> int:
     return int(steps[at]) if len(steps) else 0
 
 
-class Remark(NamedTuple):
+class CurveRemark(NamedTuple):
     """Something that stands out."""
 
     text: Text
@@ -86,9 +86,9 @@ class Remark(NamedTuple):
     module: str = ""  # which one, as tables call it
 
 
-def remarks(trends: Trends) -> list[Remark]:
+def remarks(trends: Trends) -> list[CurveRemark]:
     """What stands out: NaN, jumps, and where two runs part."""
-    found: list[Remark] = []
+    found: list[CurveRemark] = []
     several = len(trends.runs) > 1
     for run, ranks in zip(trends.runs, trends.ranks, strict=True):
         for each in ranks or (run,):
@@ -98,29 +98,31 @@ def remarks(trends: Trends) -> list[Remark]:
     return found + list(_of_two(trends))
 
 
-def _of_run(run: RunTrend, *, is_one_of_many: bool) -> Iterator[Remark]:
+def _of_run(run: RunTrend, *, is_one_of_many: bool) -> Iterator[CurveRemark]:
     if bad := run.bad:
         series = run.series[bad[0]]
         what = "NaN" if run.first_kind[bad[0]] else "Inf"
         step = f"{run.first_bad[bad[0]]:,}"
         module = _label(series.model, series.module) if series.is_of_module else ""
-        yield Remark(words.NOT_FINITE.format(what=what, step=step, where=words.where(series)), _WRONG, module)
+        yield CurveRemark(
+            words.NOT_FINITE.format(what=what, step=step, where=words.where(series)), _WRONG, module
+        )
     elif not is_one_of_many:
-        yield Remark(words.ALL_FINITE, _FINE)
+        yield CurveRemark(words.ALL_FINITE, _FINE)
     for row in (rows.LOSS, rows.GRADIENT_NORM):
         if found := run.spikes(row):
             steps = _same(", ".join(f"{step:,}" for step in found[:_SHOWN_SPIKES]))
             if len(found) > _SHOWN_SPIKES:
                 steps = words.AND_MORE.format(steps=steps, count=len(found) - _SHOWN_SPIKES)
-            yield Remark(words.SPIKES.format(what=words.ROWS[row], steps=steps), _ODD)
+            yield CurveRemark(words.SPIKES.format(what=words.ROWS[row], steps=steps), _ODD)
 
 
-def _of_two(trends: Trends) -> Iterator[Remark]:
+def _of_two(trends: Trends) -> Iterator[CurveRemark]:
     found = trends.differences
     if found is None:
         return
     if not found.steps:
-        yield Remark(words.NO_COMMON, _ODD)
+        yield CurveRemark(words.NO_COMMON, _ODD)
         return
     for row in (rows.LOSS, rows.GRADIENT_NORM):
         what = words.ROWS[row]
@@ -130,9 +132,9 @@ def _of_two(trends: Trends) -> Iterator[Remark]:
                 continue
             shown = units.short_number(most)
             if step:
-                yield Remark(words.PART.format(what=what, step=f"{step:,}", most=shown), _ODD)
+                yield CurveRemark(words.PART.format(what=what, step=f"{step:,}", most=shown), _ODD)
             else:
-                yield Remark((words.SAME if most else words.EQUAL).format(what=what, most=shown), _FINE)
+                yield CurveRemark((words.SAME if most else words.EQUAL).format(what=what, most=shown), _FINE)
 
 
 def _labelled(label: str, text: Text) -> Text:

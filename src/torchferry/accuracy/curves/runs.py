@@ -46,7 +46,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Figures:
+class StepFigures:
     """Statistics of some steps: each field has a row a step and a column a series; nan and 0 where there are none."""
 
     count: Array
@@ -184,14 +184,16 @@ class WatchedRun:
 
     # The figures.
 
-    def figures(self, first: int, last: int) -> Figures:
+    def figures(self, first: int, last: int) -> StepFigures:
         """Of the steps from the one with the index `first` up to the one before `last`."""
         with self._record.undamaged("its figures"):
             parts = [self._figures(*some) for some in self._parts(first, last)]
         if len(parts) == 1:
             return parts[0]
-        names = Figures.__dataclass_fields__
-        return Figures(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        names = StepFigures.__dataclass_fields__
+        return StepFigures(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        )
 
     def _parts(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Whole steps, of so many calls that memory stays small."""
@@ -201,7 +203,7 @@ class WatchedRun:
             yield first, end
             first = end
 
-    def _figures(self, first: int, last: int) -> Figures:
+    def _figures(self, first: int, last: int) -> StepFigures:
         calls = self._tables.call_columns(int(self._starts[first]), int(self._ends[last - 1]) + 1)
         step = np.searchsorted(self._ends[first:last], np.arange(len(calls)) + self._starts[first])
         pair = np.searchsorted(self._pairs, _pairs(calls))
@@ -218,7 +220,7 @@ class WatchedRun:
 
     def _filled(
         self, found: Array, step: Array, series: Array, shape: tuple[int, int], first: int
-    ) -> Figures:
+    ) -> StepFigures:
         """Rows of figures, spread over steps and series."""
         many = self._target_starts[series + 1] - self._target_starts[series]
         source = np.repeat(np.arange(len(found)), many)
@@ -236,7 +238,7 @@ class WatchedRun:
             made[name].reshape(-1)[key[begins]] = values
         made["count"][:, 0] = 1.0
         made["mean"][:, 0] = made["rms"][:, 0] = self.seconds[first : first + shape[0]]
-        return Figures(size=self._sizes(made), **made)
+        return StepFigures(size=self._sizes(made), **made)
 
     def _sizes(self, made: dict[str, Array]) -> Array:
         sizes: Array = made["rms"].copy()

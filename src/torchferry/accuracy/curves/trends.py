@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchferry.accuracy.compare.statistics import watched_limit
-from torchferry.accuracy.curves.runs import Array, Figures, Series, WatchedRun, run_files
+from torchferry.accuracy.curves.runs import Array, Series, StepFigures, WatchedRun, run_files
 from torchferry.accuracy.model import RecordHeader, TensorRecord
 from torchferry.accuracy.watch import rows
 from torchferry.errors import InputError
@@ -27,7 +27,7 @@ _OF_GRADIENTS = (rows.OUTPUT_GRADIENT, rows.GRADIENT, rows.GRADIENT_NORM, rows.G
 
 
 @dataclass(frozen=True)
-class Choice:
+class CurveChoice:
     """What of the files is wanted."""
 
     modules: tuple[str, ...] = ()  # patterns of paths; none: all
@@ -70,7 +70,7 @@ def axis_of(steps: Array, most: int) -> StepAxis:
 
 @dataclass(frozen=True)
 class Thinned:
-    """Figures of some series: a row a group of steps, a column a series; nan where there is none."""
+    """StepFigures of some series: a row a group of steps, a column a series; nan where there is none."""
 
     columns: Array  # numbers of the series
     low: Array  # of the size
@@ -97,7 +97,7 @@ class Thinned:
             middle: Array = self.total / self.count
         return middle
 
-    def add(self, figures: Figures, groups: Array) -> None:
+    def add(self, figures: StepFigures, groups: Array) -> None:
         """Take figures in, of steps that are in these groups; the groups ascend."""
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
         here = groups[begins]
@@ -108,13 +108,13 @@ class Thinned:
                 target[here] = np.where(np.isnan(target[here]), found, ufunc(target[here], found))
 
 
-def _shares(figures: Figures) -> Array:
+def _shares(figures: StepFigures) -> Array:
     shares: Array = figures.zeros / np.where(figures.count > 0, figures.count, np.nan)
     return shares
 
 
 # Of each field of Thinned: what it is made of, and how that of several steps becomes one
-_FIGURES: dict[str, tuple[Callable[[Figures], Array], Any]] = {
+_FIGURES: dict[str, tuple[Callable[[StepFigures], Array], Any]] = {
     "low": (lambda figures: figures.size, np.fmin),
     "high": (lambda figures: figures.size, np.fmax),
     "total": (lambda figures: np.nan_to_num(figures.size), np.add),
@@ -199,7 +199,7 @@ class Trends:
     whole_axis: StepAxis
     module_axis: StepAxis
     differences: Differences | None
-    choice: Choice = field(default_factory=Choice)
+    choice: CurveChoice = field(default_factory=CurveChoice)
 
 
 def spikes(values: Array) -> Array:
@@ -225,7 +225,7 @@ def spikes(values: Array) -> Array:
     return chosen
 
 
-def distances(mine: Figures, golden: Figures) -> Array:
+def distances(mine: StepFigures, golden: StepFigures) -> Array:
     """What `compare.statistics.distance` says of each pair; nan where one side has nothing."""
 
     def relative(name: str, size: Array) -> Array:
@@ -249,7 +249,7 @@ def distances(mine: Figures, golden: Figures) -> Array:
 # The way there: all files are read once, some steps at a time.
 
 
-class _Reading:
+class _RunReading:
     """What has been gathered of one file."""
 
     def __init__(self, run: WatchedRun, whole: StepAxis, modules: StepAxis) -> None:
@@ -266,7 +266,7 @@ class _Reading:
         self.of_gradients = np.array([each.row in _OF_GRADIENTS for each in run.series])
         self.skipped = 0
 
-    def take(self, first: int, last: int, whole: Array, modules: Array) -> Figures:
+    def take(self, first: int, last: int, whole: Array, modules: Array) -> StepFigures:
         """Read the steps with the indices from `first` up to before `last`, which are in these groups."""
         figures, steps = self.run.figures(first, last), self.run.steps[first:last]
         skipped = self.run.skipped[first:last]
@@ -310,7 +310,7 @@ class _Reading:
 class _Comparing:
     """The differences of two files, as they are read."""
 
-    def __init__(self, mine: _Reading, golden: _Reading) -> None:
+    def __init__(self, mine: _RunReading, golden: _RunReading) -> None:
         theirs = {each.key: number for number, each in enumerate(golden.run.series)}
         found = [
             (number, theirs[each.key])
@@ -334,7 +334,9 @@ class _Comparing:
         self.first = np.zeros(len(self.mine), np.int64)
         self.steps = 0
 
-    def take(self, mine: Figures, golden: Figures, steps: Array, whole: Array, modules: Array) -> None:
+    def take(
+        self, mine: StepFigures, golden: StepFigures, steps: Array, whole: Array, modules: Array
+    ) -> None:
         """Both sides at the same steps, which are in these groups."""
         apart = distances(_columns(mine, self.mine), _columns(golden, self.golden))
         for target, groups, mask in (
@@ -358,18 +360,20 @@ class _Comparing:
         return Differences(**{name: getattr(self, name) for name in names})
 
 
-def _columns(figures: Figures, columns: Array) -> Figures:
-    return Figures(**{name: getattr(figures, name)[:, columns] for name in Figures.__dataclass_fields__})
+def _columns(figures: StepFigures, columns: Array) -> StepFigures:
+    return StepFigures(
+        **{name: getattr(figures, name)[:, columns] for name in StepFigures.__dataclass_fields__}
+    )
 
 
 Progress = Callable[[int, int], None]
 
 
 def trends_of(
-    paths: Sequence[Path], choice: Choice | None = None, progress: Progress = lambda done, count: None
+    paths: Sequence[Path], choice: CurveChoice | None = None, progress: Progress = lambda done, count: None
 ) -> Trends:
     """Of one run, or of mine and golden; a run may have a file for each rank."""
-    choice = choice or Choice()
+    choice = choice or CurveChoice()
     with ExitStack() as open_files:
         runs: list[list[WatchedRun]] = []
         for path in paths:
@@ -385,7 +389,7 @@ def trends_of(
         modules = sum(each.is_of_module for run in shown for each in run.series)
         most = min(_COARSE_MOST, max(_COARSE_LEAST, _NUMBERS // max(1, modules * _CURVES)))
         axes = axis_of(steps, FINE), axis_of(steps, most)
-        readings = {id(run): _Reading(run, *axes) for run in every}
+        readings = {id(run): _RunReading(run, *axes) for run in every}
         comparing = _Comparing(*(readings[id(run)] for run in shown)) if len(shown) == 2 else None
         _read(readings, [id(run) for run in shown], comparing, steps, axes, progress)
         trends = {key: reading.trend() for key, reading in readings.items()}
@@ -410,7 +414,7 @@ def _shown(runs: Sequence[WatchedRun], rank: int | None) -> WatchedRun:
 
 
 def _read(
-    readings: dict[int, _Reading],
+    readings: dict[int, _RunReading],
     shown: Sequence[int],
     comparing: _Comparing | None,
     steps: Array,
@@ -420,7 +424,7 @@ def _read(
     widest = max(len(reading.run.series) for reading in readings.values())
     for start, end in _pieces(len(steps), max(1, _AT_ONCE // widest)):
         progress(start, len(steps))
-        found: dict[int, tuple[Figures, Array]] = {}
+        found: dict[int, tuple[StepFigures, Array]] = {}
         for key, reading in readings.items():
             run = reading.run
             first = int(np.searchsorted(run.steps, steps[start]))
@@ -439,8 +443,8 @@ def _read(
                 comparing.take(_of_rows(mine, at), _of_rows(golden, other), common, *groups)
 
 
-def _of_rows(figures: Figures, chosen: Array) -> Figures:
-    return Figures(**{name: getattr(figures, name)[chosen] for name in Figures.__dataclass_fields__})
+def _of_rows(figures: StepFigures, chosen: Array) -> StepFigures:
+    return StepFigures(**{name: getattr(figures, name)[chosen] for name in StepFigures.__dataclass_fields__})
 
 
 def _pieces(count: int, size: int) -> Iterator[tuple[int, int]]:

@@ -42,7 +42,7 @@ CALLS_A_BLOCK = 8192
 CONTENTS_A_BLOCK = 65536
 
 
-class CallSignature:
+class StoredSignature:
     """What calls of one sort have in common."""
 
     def __init__(self, line: bytes) -> None:
@@ -55,20 +55,20 @@ class CallSignature:
         self.results = decoded_value(made["results"])
 
 
-class _Signatures(LazySequence[CallSignature]):
+class _Signatures(LazySequence[StoredSignature]):
     """Of a long run there may be one for each step: each is decoded when it is asked for."""
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self._lines = lines
-        self._made: dict[int, CallSignature] = {}
+        self._made: dict[int, StoredSignature] = {}
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    def _make(self, at: int) -> CallSignature:
+    def _make(self, at: int) -> StoredSignature:
         made = self._made.get(at)
         if made is None:
-            made = self._made[at] = CallSignature(self._lines[at])
+            made = self._made[at] = StoredSignature(self._lines[at])
         return made
 
 
