@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -231,13 +231,20 @@ def _trends(args: argparse.Namespace) -> Trends:
     from torchferry.accuracy.curves.trends import CurveChoice, trends_of
 
     choice = CurveChoice(tuple(args.modules), args.first_step, args.steps, args.rank)
+    with _step_counter(args) as show:
+        return trends_of(list(filter(None, (args.file, args.golden))), choice, show)
+
+
+@contextmanager
+def _step_counter(args: argparse.Namespace) -> Iterator[Callable[[int, int], None]]:
+    """Says on a terminal how many steps have been read."""
     with status_line(args.quiet) as line:
 
         def show(done: int, count: int) -> None:
             if line is not None:
                 line.show(f"{done:,} of {count:,} steps")
 
-        return trends_of(list(filter(None, (args.file, args.golden))), choice, show)
+        yield show
 
 
 def _follow(args: argparse.Namespace) -> None:
@@ -288,7 +295,8 @@ def run_convert(words: list[str]) -> int:
     for file, folder in zip(files, folders, strict=True):
         run = WatchedRun(file, args.modules)
         try:
-            count = export(run, folder)
+            with _step_counter(args) as show:
+                count = export(run, folder, show)
         finally:
             run.close()
         if not args.quiet:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from torchferry.accuracy.curves.runs import Array, Series, StepFigures, WatchedRun
+from torchferry.accuracy.curves.trends import Progress
 from torchferry.accuracy.watch import rows
 from torchferry.errors import OutputError
 from torchferry.files.aside import write_whole
@@ -55,14 +56,14 @@ _GROUPS = {
 _NOT_FINITE = "not_finite"
 
 
-def export(run: WatchedRun, folder: Path) -> int:
+def export(run: WatchedRun, folder: Path, progress: Progress = lambda done, count: None) -> int:
     """Write the curves of a run into a new folder; how many these are."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder}: is there already, and not empty; name another folder")
     tags = _tags(run.series)
     path = folder / f"events.out.tfevents.{max(0, int(run.times[0]))}.torchferry"
     try:
-        write_whole(path, _framed(_events(run, tags)))
+        write_whole(path, _framed(_events(run, tags, progress)))
     except OSError as error:
         raise OutputError(f"{path}: can't be written ({error.strerror or error})") from None
     return len(tags)
@@ -128,11 +129,12 @@ def _event(moment: float, step: int, summary: bytes) -> bytes:
     )
 
 
-def _events(run: WatchedRun, tags: Sequence[Curve]) -> Iterator[bytes]:
+def _events(run: WatchedRun, tags: Sequence[Curve], progress: Progress) -> Iterator[bytes]:
     yield b"\x09" + struct.pack("<d", float(run.times[0])) + b"\x1a" + _varint(len(_VERSION)) + _VERSION
     prefixes = [prefix for _, prefix, _ in tags]
     for start in range(0, len(run.steps), _STEPS_AT_ONCE):
         end = min(start + _STEPS_AT_ONCE, len(run.steps))
+        progress(start, len(run.steps))
         columns, is_known = _columns(run.figures(start, end), tags)
         for at in range(start, end):
             known = np.flatnonzero(is_known[at - start]).tolist()
