@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -258,7 +258,8 @@ def _follow(args: argparse.Namespace) -> None:
         raise RunError("--follow writes a page anew; name one with -o FILE.html")
     live = LivePage(pages[0], list(filter(None, (args.file, args.golden))), report_options(args))
     while any(map(is_being_written, run_files(args.file))):
-        live.write()
+        with suppress(InputError):  # no whole step yet
+            live.write()
         time.sleep(SECONDS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,25 @@ def test_a_record_of_operators_has_no_curves(tmp_path: Path) -> None:
     file.writer.close()
     with pytest.raises(InputError, match="holds statistics of operators, no curves"):
         trends_of([tmp_path / "a.h5"])
+
+
+def test_a_file_that_is_cut_off_or_damaged_is_read_or_refused(tmp_path: Path) -> None:
+    whole = watched(tmp_path / "a.h5", range(1, 6)).read_bytes()
+    path = tmp_path / "b.h5"
+    numbers = random.Random(0)
+    refused = 0
+    for _ in range(30):
+        data = bytearray(whole[: numbers.randrange(1, len(whole))] if numbers.random() < 0.3 else whole)
+        used = [at for at in range(0, len(data) - 8, 64) if any(data[at : at + 64])]
+        for _ in range(numbers.randrange(3)):
+            at = numbers.choice(used) + numbers.randrange(8)
+            data[at] ^= 1 << numbers.randrange(8)
+        path.write_bytes(data)
+        try:
+            trends = trends_of([path])
+            REPORTS.render(trends, "html")
+            REPORTS.render(trends, "csv")
+        except InputError as problem:
+            refused += 1
+            assert str(problem).startswith(str(path))
+    assert 3 < refused < 30

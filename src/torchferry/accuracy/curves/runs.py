@@ -112,6 +112,8 @@ class WatchedRun:
         self._ends = np.concatenate(places)
         self._starts = np.concatenate([[0], self._ends[:-1] + 1])
         self.steps: Array = np.concatenate(steps).astype(np.int64)
+        if (np.diff(self.steps) <= 0).any():
+            raise ValueError("its steps do not ascend")
         self._pairs = np.array(sorted(pairs), np.uint64)
         self._learn_steps(np.concatenate(signatures).tolist())
         found = [self._series_of(pair) for pair in self._pairs.tolist()]
@@ -244,7 +246,7 @@ class WatchedRun:
         sizes: Array = made["rms"].copy()
         as_norm = [number for number, each in enumerate(self.series) if each.row in _AS_NORM]
         as_number = [number for number, each in enumerate(self.series) if each.row in _AS_NUMBER]
-        finite = made["count"] - made["nans"] - made["infinities"]
+        finite = np.maximum(made["count"] - made["nans"] - made["infinities"], 0)  # damaged files say anything
         sizes[:, as_norm] *= np.sqrt(finite[:, as_norm])
         sizes[:, as_number] = made["mean"][:, as_number]
         if self._ratios:

@@ -110,7 +110,7 @@ function differenceOf(named, axis) {
   if (curves.every((curve) => curve.low.every((value) => !(value > 0)))) return null;
   const names = known.slice(0, MOST_CURVES).map(([name]) => (name[0] ? name : data.words.both));
   return {
-    title: data.words.difference, names, curves, steps: [axis.first, axis.last], scale: "logarithmic", digits: 3, notes: [], height: LOWER, ...styled(axis),
+    title: data.words.difference, names, curves, steps: [axis.first, axis.last], scale: "logarithmic", digits: 3, notes: [], height: LOWER, solid: true, style: 2,
   };
 }
 
@@ -348,6 +348,9 @@ function begin() {
   }
   if (table) document.getElementById("query").value = state.query;
   if (!state.chosen.length && data.modules.length) state.chosen = [0];
+  if (table && (state.sort[0] !== 0 || state.sort[1] !== 1)) {
+    heads[state.sort[0]].setAttribute("aria-sort", state.sort[1] === 1 ? "ascending" : "descending");
+  }
   showAll();
 }
 
