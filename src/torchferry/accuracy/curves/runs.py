@@ -246,7 +246,9 @@ class WatchedRun:
         sizes: Array = made["rms"].copy()
         as_norm = [number for number, each in enumerate(self.series) if each.row in _AS_NORM]
         as_number = [number for number, each in enumerate(self.series) if each.row in _AS_NUMBER]
-        finite = np.maximum(made["count"] - made["nans"] - made["infinities"], 0)  # damaged files say anything
+        finite = np.maximum(
+            made["count"] - made["nans"] - made["infinities"], 0
+        )  # damaged files say anything
         sizes[:, as_norm] *= np.sqrt(finite[:, as_norm])
         sizes[:, as_number] = made["mean"][:, as_number]
         if self._ratios:
