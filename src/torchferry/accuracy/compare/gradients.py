@@ -1,0 +1,402 @@
+"""Gradients as the optimizer reads them, and weights after its step, of several processes against those of fewer. No
+torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from torchferry.accuracy.compare.layouts import Array, Fit, Rows, TensorLayout, Way, best_fit, made_up, root_mean_square, values_of
+from torchferry.accuracy.compare.lineup import CallGroup
+from torchferry.accuracy.compare.passes import shape_of, spot_of
+from torchferry.accuracy.compare.programs import different_arguments
+from torchferry.accuracy.compare.reduction import Reduction, ReductionKind, reduction_of
+from torchferry.accuracy.compare.stages import LaidOut, Outcome, Stage, StageResult
+from torchferry.accuracy.compare.statistics import AMPLIFICATION, EPSILONS, rounding
+from torchferry.accuracy.compare.updates import OptimizerStep
+from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.model import TensorRecord
+from torchferry.text import Text
+
+_FAINT = 1e-3  # of the largest gradient of a step: what rounding of smaller ones is relative to
+_EQUALLY = 0.01  # by which shares of ranks differ before they are said to
+_RELIABLE = 0.02  # by which an element of a gradient may differ for its update to be looked at
+_UPDATES = 0.05  # by which updates may differ
+_ROUNDED = 4.0  # roundings of a weight, in the difference of two updates
+
+_SUMMED = Text(
+    "gradients are {times} times as large: summed over the ranks, not averaged",
+    "梯度是应有值的 {times} 倍：各 rank 的梯度被求和，而没有取平均",
+)
+_TOO_SMALL = Text(
+    "gradients are {times} times what they should be: averaged over the ranks, although the loss of each rank is its share "
+    "of the whole already (a sum, or divided by the global batch)",
+    "梯度是应有值的 {times} 倍：各 rank 的梯度取了平均，而各 rank 的损失已经只是整体的一份（求和，或已除以全局批次）",
+)
+_SCALED = Text(
+    "gradients are {times} times what they should be: each rank's was multiplied by {factor} before they were added up",
+    "梯度是应有值的 {times} 倍：各 rank 的梯度相加前被乘以 {factor}",
+)
+_TIMES = Text("gradients are {times} times what they should be", "梯度是应有值的 {times} 倍")
+_LOST = Text(
+    "the gradients of rank {ranks} are not in the reduced ones", "归约后的梯度不包含 rank {ranks} 的梯度"
+)
+_KEPT = Text(
+    "{gradient} is not reduced: each rank keeps its own gradient (not a parameter of the model that "
+    "DistributedDataParallel wraps, or in its list of ignored ones?)",
+    "{gradient} 没有归约：每个 rank 使用自己的梯度（该参数不属于 DistributedDataParallel 包装的模型，或在其忽略列表中？）",
+)
+_UNEVEN = Text(
+    "the gradients of the ranks are added up with other weights for some", "各 rank 的梯度以不同的权重相加"
+)
+_APART = Text(
+    "rank {ranks} goes on with another gradient than rank 0", "rank {ranks} 使用的梯度与 rank 0 的不同"
+)
+_NO_SUM = Text(
+    "{gradient}: what the optimizer reads follows from no sum of the ranks' gradients (clipped, compressed or changed on "
+    "the way?)",
+    "{gradient}：优化器读取的梯度不是各 rank 梯度的任何加权和（中途被裁剪、压缩或修改？）",
+)
+_UNLIKE = Text(
+    "{gradient}: reduced, it is not the other side's", "{gradient}：归约后与对方的不同"
+)
+_ONE_OF = Text("{said} ({count} of {total} gradients)", "{said}（{total} 个梯度中的 {count} 个）")
+_RIGHT_BY_ITSELF = Text(
+    "they are the mean of the ranks' own gradients; what the ranks compute differs before",
+    "它们是各 rank 梯度的平均；各 rank 的计算在此之前已不同",
+)
+_COUNTS = Text(
+    "rank {rank} updates {many} parameters with {gradients} gradients, the other side {few}: they can't be told apart by "
+    "their order",
+    "rank {rank} 用 {gradients} 个梯度更新 {many} 个参数，对方为 {few} 个：无法按顺序对应",
+)
+_ARGUMENTS = Text(
+    "{operator} is called with other arguments: {name} is {many} on the ranks, {few} on the other side",
+    "{operator} 的参数不同：{name} 在各 rank 上为 {many}，对方为 {few}",
+)
+_APART_AFTER = Text(
+    "{weight}: after the step the ranks no longer have the same weights", "{weight}：更新之后各 rank 的权重已不一致"
+)
+_OTHER_UPDATE = Text(
+    "{weight}: from the same gradient and arguments, its update is another one", "{weight}：梯度和参数相同，更新量却不同"
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """The processes of one run, at one step."""
+
+    records: Sequence[Record]
+    steps: Sequence[OptimizerStep]
+
+    def arrays(self, tensors: Sequence[TensorRecord]) -> list[Array] | None:
+        """One tensor of each process; None: one has no contents."""
+        found = [values_of(record, tensor) for record, tensor in zip(self.records, tensors, strict=True)]
+        return None if any(each is None for each in found) else [each for each in found if each is not None]
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """What became of one weight."""
+
+    name: str
+    are_apart: bool  # the ranks no longer have the same
+    distance: float  # between its updates on both sides
+
+
+@dataclass(frozen=True)
+class _Gradient:
+    """One gradient of all processes, as the optimizer reads it."""
+
+    name: str
+    many: list[Array]
+    few: list[Array]
+    limit: float
+    size: float
+
+
+class GradientComparison:
+    """Of one step."""
+
+    def __init__(self, many: Side, few: Side, step: int, shares: Array | None, sizes: dict[int, float]) -> None:
+        self._many, self._few, self._step = many, few, step
+        self._shares = shares if shares is not None else np.full(len(many.records), np.nan)
+        self._sizes = sizes
+        self._relative = len(many.records) / len(few.records)
+        self.layouts: dict[tuple[str, TensorLayout], LaidOut] = {}
+
+    def reduction(self, *, has_parted: bool) -> StageResult | None:
+        """Whether the gradients that the optimizer reads are the other side's."""
+        problem = self._uncounted()
+        if problem is not None:
+            return StageResult(self._step, Stage.REDUCTION, Outcome.UNKNOWN, why=problem)
+        gradients = self._gradients()
+        if not gradients:
+            return None
+        wrong: list[tuple[_Gradient, Fit | None]] = []
+        for each in gradients:
+            found = best_fit(each.many, each.few, Rows(), each.size, each.limit)
+            if found is not None and found.distance <= each.limit and found.layout.way in (Way.SAME, Way.SPLIT):
+                self._lay_out("gradient", found.layout, each.name)
+            else:
+                wrong.append((each, found))
+        if not wrong:
+            return StageResult(self._step, Stage.REDUCTION, Outcome.FITS, len(gradients))
+        return self._of_wrong(wrong, len(gradients), has_parted=has_parted)
+
+    def _uncounted(self) -> Text | None:
+        count = len(self._few.steps[0].gradients)
+        for rank, each in enumerate(self._many.steps):
+            if len(each.gradients) != count and not self._is_flat():
+                return _COUNTS.format(
+                    rank=rank, many=len(each.parameters), gradients=len(each.gradients), few=count
+                )
+        return None
+
+    def _is_flat(self) -> bool:
+        """Whether all pieces of all ranks, one after the other, have as many elements as the other side's gradients."""
+        pieces = sum(_elements(each.gradients) for each in self._many.steps)
+        return len(self._few.records) == 1 and pieces == _elements(self._few.steps[0].gradients)
+
+    def _gradients(self) -> list[_Gradient]:
+        first = self._few.steps[0]
+        largest = 0.0
+        found: list[tuple[TensorRecord, list[Array], list[Array]]] = []
+        for at, tensor in enumerate(first.gradients):
+            few = self._few.arrays([each.gradients[at] for each in self._few.steps])
+            many = self._many_arrays(at)
+            if few is not None and many is not None:
+                largest = max(largest, root_mean_square(few[0]))
+                found.append((tensor, many, few))
+        return [
+            _Gradient(
+                self._name(at, tensor),
+                many,
+                few,
+                rounding([tensor]) * AMPLIFICATION,
+                max(self._sizes.get(tensor.content, 0.0), _FAINT * largest),
+            )
+            for at, (tensor, many, few) in enumerate(found)
+        ]
+
+    def _many_arrays(self, at: int) -> list[Array] | None:
+        if all(len(each.gradients) == len(self._few.steps[0].gradients) for each in self._many.steps):
+            return self._many.arrays([each.gradients[at] for each in self._many.steps])
+        return self._from_flat(at)
+
+    def _from_flat(self, at: int) -> list[Array] | None:
+        pieces = [
+            values
+            for record, step in zip(self._many.records, self._many.steps, strict=True)
+            for tensor in step.gradients
+            if (values := values_of(record, tensor)) is not None
+        ]
+        flat = np.concatenate([each.reshape(-1) for each in pieces])
+        tensors = self._few.steps[0].gradients
+        start = _elements(tensors[:at])
+        made = flat[start : start + _elements(tensors[at : at + 1])].reshape(tensors[at].shape)
+        return [made] * len(self._many.records)
+
+    def _name(self, at: int, tensor: TensorRecord) -> str:
+        first = self._few.steps[0]
+        module = first.modules.get(tensor.content, "")
+        return " ".join(filter(None, (f"{at + 1}", module, shape_of(tensor))))
+
+    def _of_wrong(
+        self, wrong: list[tuple[_Gradient, Fit | None]], total: int, *, has_parted: bool
+    ) -> StageResult:
+        explained = [(each, fit, self._reduction(each)) for each, fit in wrong]
+        for gradient, fit, reduction in explained:
+            said = self._said(gradient, reduction, fit, has_parted=has_parted)
+            if said is None:
+                continue
+            alike = sum(each.kind is reduction.kind for _, _, each in explained)
+            why = _ONE_OF.format(said=said, count=alike, total=total)
+            rank = reduction.ranks[0] if len(reduction.ranks) == 1 else None
+            apart = fit.distance if fit is not None else None
+            return StageResult(
+                self._step, Stage.REDUCTION, Outcome.PARTS, total, why, rank, None, gradient.name, apart, gradient.limit
+            )
+        are_means = all(each.kind is ReductionKind.MEAN for _, _, each in explained)
+        why_not = _RIGHT_BY_ITSELF if are_means else None
+        return StageResult(self._step, Stage.REDUCTION, Outcome.FOLLOWS, total, why_not)
+
+    def _reduction(self, gradient: _Gradient) -> Reduction:
+        """By the ranks' own gradients of that shape which explain it best."""
+        shape = gradient.few[0].shape
+        after = gradient.many
+        if any(each.shape != shape for each in after):
+            joined = np.concatenate(after, 0)
+            if joined.shape != shape:
+                return Reduction(ReductionKind.UNKNOWN)
+            after = [joined]
+        own = [[each for each in step.own if each.shape == shape] for step in self._many.steps]
+        best = Reduction(ReductionKind.UNKNOWN)
+        for tensors in zip(*own, strict=False):
+            before = self._many.arrays(tensors)
+            if before is None:
+                continue
+            found = reduction_of(before, after)
+            if found.kind not in (ReductionKind.OTHER, ReductionKind.UNKNOWN):
+                return found
+            if found.kind is ReductionKind.OTHER:
+                best = found
+        return best
+
+    def _said(
+        self, gradient: _Gradient, reduction: Reduction, fit: Fit | None, *, has_parted: bool
+    ) -> Text | None:
+        """What is wrong with a reduction; None: nothing, what went in differs."""
+        kind, ranks = reduction.kind, ", ".join(map(str, reduction.ranks))
+        if kind is ReductionKind.LOST:
+            return _LOST.format(ranks=ranks)
+        if kind is ReductionKind.OWN:
+            return _KEPT.format(gradient=gradient.name)
+        if kind is ReductionKind.APART:
+            return _APART.format(ranks=ranks)
+        if kind is ReductionKind.UNEVEN:
+            return _UNEVEN
+        if kind in (ReductionKind.MEAN, ReductionKind.SUM, ReductionKind.SCALED):
+            return self._of_factor(reduction)
+        if has_parted:
+            return None
+        known = _times_of(gradient)
+        if known is not None:
+            times = _shown(known)
+            if abs(known - self._relative) < _EQUALLY * known:
+                return _SUMMED.format(times=times)
+            return _TIMES.format(times=times)
+        return (_NO_SUM if kind is ReductionKind.OTHER else _UNLIKE).format(gradient=gradient.name)
+
+    def _of_factor(self, reduction: Reduction) -> Text | None:
+        """A right sum, times something."""
+        shares = self._shares / len(self._few.records)  # the few average, too
+        if not np.isfinite(shares).all():
+            return None if reduction.kind is ReductionKind.MEAN else _SUMMED.format(times=len(self._many.records))
+        if float(np.ptp(shares)) > _EQUALLY * float(shares.mean()):
+            return None  # the loss is to blame
+        times = float(shares.mean()) * reduction.factor * len(self._few.records)
+        if abs(times - 1) < _EQUALLY:
+            return None
+        if reduction.kind is ReductionKind.SUM:
+            return _SUMMED.format(times=_shown(times))
+        if reduction.kind is ReductionKind.MEAN and times < 1:
+            return _TOO_SMALL.format(times=_shown(times))
+        return _SCALED.format(times=_shown(times), factor=_shown(reduction.factor))
+
+    # The optimizer's arguments, and what it makes of the weights.
+
+    def optimizer(self, groups: Sequence[CallGroup]) -> StageResult | None:
+        """Whether its calls have the same arguments on both sides."""
+        for group in groups:
+            for rank, call in enumerate(group.many):
+                different = different_arguments(call, group.few[0], is_complete=True)
+                if different:
+                    one = different[0]
+                    why = _ARGUMENTS.format(
+                        operator=call.operator, name=one.name, many=one.mine, few=one.golden
+                    )
+                    which = rank if rank else None
+                    spot = spot_of(group.few[0])
+                    return StageResult(
+                        self._step, Stage.OPTIMIZER, Outcome.PARTS, len(groups), why, which, spot
+                    )
+        return StageResult(self._step, Stage.OPTIMIZER, Outcome.FITS, len(groups)) if groups else None
+
+    def update(self, *, has_parted: bool) -> StageResult | None:
+        """Whether the weights after the step are the other side's."""
+        count = len(self._few.steps[0].parameters)
+        if not count or any(len(each.parameters) != count for each in self._many.steps):
+            return None
+        compared = 0
+        for at in range(count):
+            weight = self._weight(at)
+            if weight is None:
+                continue
+            compared += 1
+            said = None
+            if weight.are_apart:
+                said = _APART_AFTER
+            elif not has_parted and weight.distance > _UPDATES:
+                said = _OTHER_UPDATE
+            if said is not None:
+                why = said.format(weight=weight.name)
+                apart = None if weight.are_apart else weight.distance
+                return StageResult(
+                    self._step, Stage.UPDATE, Outcome.PARTS, compared, why, None, None, weight.name, apart, _UPDATES
+                )
+        outcome = Outcome.FOLLOWS if has_parted else Outcome.FITS
+        return StageResult(self._step, Stage.UPDATE, outcome, compared) if compared else None
+
+    def _weight(self, at: int) -> _Weight | None:
+        """A weight before and after the step; None: it can't be compared."""
+        parameters = [step.parameters[at] for step in self._many.steps]
+        first = self._few.steps[0].parameters[at]
+        before = self._many.arrays([each.before for each in parameters])
+        after = self._many.arrays([each.after for each in parameters])
+        few_before = self._few.arrays([step.parameters[at].before for step in self._few.steps])
+        few_after = self._few.arrays([step.parameters[at].after for step in self._few.steps])
+        if before is None or after is None or few_before is None or few_after is None:
+            return None
+        limit = rounding([first.after])
+        start = best_fit(before, few_before, Rows(), 0.0, limit)
+        if start is None or start.distance > limit or len(few_before) > 1:
+            return None
+        name = self._name(at, first.before)
+        self._lay_out("parameter", start.layout, name)
+        are_apart = start.layout.way is Way.SAME and any(not np.array_equal(after[0], each) for each in after[1:])
+        one, other = (made_up(each, start.layout) for each in (before, after))
+        apart = self._between_updates(at, other - one, few_after[0] - few_before[0], root_mean_square(few_before[0]))
+        return _Weight(name, are_apart, apart)
+
+    def _between_updates(self, at: int, mine: Array, other: Array, size: float) -> float:
+        """How far two updates are apart where their gradients are alike, relative to the other side's."""
+        reliable = self._reliable(at, other.shape)
+        mine, other = mine[reliable], other[reliable]
+        off = root_mean_square(mine - other)
+        dtype = self._few.steps[0].parameters[at].after.dtype
+        if not other.size or off <= _ROUNDED * EPSILONS.get(dtype, 0.0) * size:
+            return 0.0
+        scale = root_mean_square(other)
+        return off / scale if scale else math.inf
+
+    def _reliable(self, at: int, shape: tuple[int, ...]) -> Array:
+        """Elements whose gradients are alike: where one is rounding alone, an optimizer may make a full step of it."""
+        everything = np.ones(shape, dtype=bool)
+        first = self._few.steps[0]
+        if len(first.gradients) != len(first.parameters):
+            return everything
+        few = self._few.arrays([step.gradients[at] for step in self._few.steps])
+        many = self._many_arrays(at)
+        found = best_fit(many, few, Rows(), 0.0, 0.0) if few is not None and many is not None else None
+        if found is None or few is None or many is None or found.layout.way not in (Way.SAME, Way.SPLIT):
+            return everything
+        made = made_up(many, found.layout)
+        alike = np.abs(made - few[0]) <= _RELIABLE * np.abs(few[0])
+        return alike if alike.shape == shape else everything
+
+    def _lay_out(self, role: str, layout: TensorLayout, name: str) -> None:
+        known = self.layouts.get((role, layout))
+        count = known.count + 1 if known is not None else 1
+        self.layouts[role, layout] = LaidOut(role, layout, count, known.example if known is not None else name)
+
+
+def _elements(tensors: Sequence[TensorRecord]) -> int:
+    return sum(math.prod(each.shape) for each in tensors)
+
+
+def _times_of(gradient: _Gradient) -> float | None:
+    """How often the gradient of the first rank is the other side's; None: it is no multiple of it."""
+    one, other = gradient.many[0], gradient.few[0]
+    if one.shape != other.shape or not root_mean_square(other):
+        return None
+    times = float(np.vdot(one, other)) / float(np.vdot(other, other))
+    is_multiple = root_mean_square(one - times * other) <= _EQUALLY * root_mean_square(one)
+    return times if is_multiple and abs(times - 1) > _EQUALLY else None
+
+
+def _shown(number: float) -> str:
+    return f"{number:.4g}"

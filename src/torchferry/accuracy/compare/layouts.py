@@ -1,0 +1,236 @@
+"""How the tensors of several processes make up one: the same on each, rows of a batch, pieces along an axis, or parts
+of a sum. No torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from torchferry.accuracy.file.contents import shaped
+from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.model import TensorRecord
+
+Array = np.ndarray[Any, Any]
+_WIDE = 1 << 20  # elements up to which differences are taken in double precision
+_POINTS = 64.0  # a single element may be this much farther off than all are on average
+_FUSED = (2, 3)  # products in one weight, each divided by itself: gate and up, or query, key and value
+_READABLE = ("float", "bfloat16", "int", "uint", "bool")
+
+
+class Way(str, Enum):
+    """How a tensor of one process is spread over several."""
+
+    SAME = "same"  # each has all of it
+    ROWS = "rows"  # each has those of its samples
+    SPLIT = "split"  # each has a piece along an axis
+    FUSED = "fused"  # the same, of each of several parts along the axis
+    SUM = "sum"  # added up they are it
+    MEAN = "mean"
+
+
+@dataclass(frozen=True)
+class TensorLayout:
+    """How the tensors of several processes make up one."""
+
+    way: Way
+    axis: int | None = None
+    parts: int = 1  # of a fused tensor
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The layout by which two sides come nearest to each other."""
+
+    layout: TensorLayout
+    distance: float  # relative to the size of what they should be
+    rank: int | None = None  # that is farthest off; None: no single one
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which samples of the whole batch each process has; None: all of them."""
+
+    of_ranks: tuple[Array, ...] | None = None
+    count: int = 0  # in the whole batch
+
+    def positions(self, rank: int, size: int, *, is_minor: bool = False) -> Array | None:
+        """Where the rows of a rank lie in a tensor that has `size` rows in all; None: it has no whole number a sample.
+
+        `is_minor`: samples are the faster index of the rows.
+        """
+        assert self.of_ranks is not None
+        each, rest = divmod(size, self.count)
+        if rest or not each:
+            return None
+        samples = self.of_ranks[rank]
+        inner = np.arange(each)
+        if is_minor:
+            return (inner[:, None] * self.count + samples[None, :]).reshape(-1)
+        return (samples[:, None] * each + inner[None, :]).reshape(-1)
+
+
+def values_of(record: Record, tensor: TensorRecord) -> Array | None:
+    """A tensor's elements as numbers that numpy knows; None where it has none."""
+    if tensor.offset is None or not tensor.dtype.startswith(_READABLE) or tensor.dtype.startswith("float8"):
+        return None
+    found = shaped(record.array(tensor), tensor)
+    if tensor.dtype == "bfloat16":
+        return (found.astype(np.uint32) << 16).view(np.float32)
+    if found.dtype == np.float64 or found.size <= _WIDE:
+        return found.astype(np.float64)
+    return found.astype(np.float32)
+
+
+def root_mean_square(values: Array) -> float:
+    """Of the finite elements; 0 where there are none."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if not flat.size:
+        return 0.0
+    total = float(np.dot(flat, flat))
+    if math.isfinite(total):
+        return math.sqrt(total / flat.size)
+    finite = flat[np.isfinite(flat)].astype(np.float64)
+    return math.sqrt(float(np.dot(finite, finite)) / flat.size)
+
+
+def distance(one: Array, other: Array, size: float = 0.0) -> float:
+    """How far two tensors are apart, relative to the other's root mean square, or to `size` where that is larger; inf
+    where a NaN or an infinity stands on one side only."""
+    if one.size == 0:
+        return 0.0
+    finite = np.isfinite(one) & np.isfinite(other)
+    if not finite.all():
+        ours, theirs = one[~finite], other[~finite]
+        if not np.array_equal(ours, theirs, equal_nan=True):
+            return math.inf
+        one, other = one[finite], other[finite]
+        if one.size == 0:
+            return 0.0
+    apart = one - other
+    off = root_mean_square(apart)
+    if off == 0.0:
+        return 0.0
+    scale = max(root_mean_square(other), size)
+    return max(off, float(np.abs(apart).max()) / _POINTS) / scale if scale else math.inf
+
+
+def best_fit(many: Sequence[Array], few: Sequence[Array], rows: Rows, size: float, limit: float) -> Fit | None:
+    """The layout by which both sides come nearest, the first within the limit; None: their shapes fit by none."""
+    best: Fit | None = None
+    for _, whole in _options(few, contiguous(few), None):
+        for layout, made in _options(many, rows, whole.shape):
+            found = Fit(layout, distance(made, whole, size))
+            if best is None or found.distance < best.distance:
+                best = _with_rank(found, many, whole, rows, size)
+            if best.distance <= limit:
+                return best
+    return best
+
+
+def made_up(arrays: Sequence[Array], layout: TensorLayout) -> Array:
+    """The whole, of the same on each rank or of pieces along an axis."""
+    if layout.way is Way.SPLIT and layout.axis is not None:
+        return np.concatenate(arrays, layout.axis)
+    return arrays[0]
+
+
+def contiguous(arrays: Sequence[Array]) -> Rows:
+    """The samples of ranks that follow each other."""
+    if len(arrays) == 1 or any(each.ndim == 0 for each in arrays):
+        return Rows()
+    ends = np.cumsum([0, *(len(each) for each in arrays)])
+    return Rows(tuple(np.arange(start, end) for start, end in pairwise(ends)), int(ends[-1]))
+
+
+def _options(
+    arrays: Sequence[Array], rows: Rows, shape: tuple[int, ...] | None
+) -> Iterator[tuple[TensorLayout, Array]]:
+    """What the tensors of all ranks may make up, of this shape if one is given."""
+    first = arrays[0]
+    are_alike = all(each.shape == first.shape for each in arrays)
+    if are_alike and shape in (None, first.shape):
+        yield TensorLayout(Way.SAME), _farthest_from_first(arrays)
+    if len(arrays) == 1:
+        return
+    if first.ndim:
+        yield from _joined(arrays, rows, shape)
+    if are_alike and shape in (None, first.shape):
+        total = np.sum(np.stack(arrays), axis=0)
+        yield TensorLayout(Way.SUM), total
+        yield TensorLayout(Way.MEAN), total / len(arrays)
+
+
+def _farthest_from_first(arrays: Sequence[Array]) -> Array:
+    """Of tensors that should be equal, the one that is most unlike the first: if it fits, all do."""
+    if len(arrays) == 1:
+        return arrays[0]
+    others = [(float(np.abs(each - arrays[0]).max()) if each.size else 0.0, each) for each in arrays[1:]]
+    off, worst = max(others, key=lambda each: (math.inf if math.isnan(each[0]) else each[0]))
+    return worst if off else arrays[0]
+
+
+def _joined(
+    arrays: Sequence[Array], rows: Rows, shape: tuple[int, ...] | None
+) -> Iterator[tuple[TensorLayout, Array]]:
+    for axis in range(arrays[0].ndim):
+        rests = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in arrays}
+        if len({each.ndim for each in arrays}) > 1 or len(rests) > 1:
+            continue
+        length = sum(each.shape[axis] for each in arrays)
+        whole = (*arrays[0].shape[:axis], length, *arrays[0].shape[axis + 1 :])
+        if shape is not None and whole != shape:
+            continue
+        for is_minor in (False, True):
+            made = _by_rows(arrays, rows, axis, whole, is_minor=is_minor)
+            if made is not None:
+                yield TensorLayout(Way.ROWS, axis), made
+        joined = np.concatenate(arrays, axis)
+        yield TensorLayout(Way.SPLIT, axis), joined
+        for parts in _FUSED:
+            if shape is not None and all(each.shape[axis] % parts == 0 for each in arrays):
+                pieces = zip(*(np.split(each, parts, axis) for each in arrays), strict=True)
+                made = np.concatenate([piece for ranks in pieces for piece in ranks], axis)
+                yield TensorLayout(Way.FUSED, axis, parts), made
+
+
+def _by_rows(
+    arrays: Sequence[Array], rows: Rows, axis: int, whole: tuple[int, ...], *, is_minor: bool
+) -> Array | None:
+    if rows.of_ranks is None or len(rows.of_ranks) != len(arrays):
+        return None
+    made = np.empty(whole, arrays[0].dtype)
+    view = np.moveaxis(made, axis, 0)
+    for rank, each in enumerate(arrays):
+        positions = rows.positions(rank, whole[axis], is_minor=is_minor)
+        if positions is None or len(positions) != each.shape[axis]:
+            return None
+        view[positions] = np.moveaxis(each, axis, 0)
+    return made
+
+
+def _with_rank(found: Fit, many: Sequence[Array], whole: Array, rows: Rows, size: float) -> Fit:
+    """With the rank that is farthest off, where there is one to name."""
+    layout = found.layout
+    if layout.way is Way.SAME:
+        parts = [whole] * len(many)
+    elif layout.way is Way.ROWS and rows.of_ranks is not None and layout.axis is not None:
+        view = np.moveaxis(whole, layout.axis, 0)
+        every = [rows.positions(rank, len(view)) for rank in range(len(many))]
+        parts = [view[each] for each in every if each is not None]
+        many = [np.moveaxis(each, layout.axis, 0) for each in many]
+    else:
+        return found
+    if any(one.shape != other.shape for one, other in zip(many, parts, strict=False)):
+        return found
+    scale = max(size, root_mean_square(whole))
+    off = [distance(one, other, scale) for one, other in zip(many, parts, strict=False)]
+    worst = max(range(len(off)), key=off.__getitem__, default=None)
+    if worst is None or sum(each >= off[worst] / 2 for each in off) > 1:  # it is not one of them
+        return found
+    return Fit(layout, found.distance, worst)

@@ -1,0 +1,373 @@
+"""Forward and backward pass of several processes against those of fewer: the first call whose results part. No torch."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from torchferry.accuracy.compare.batches import BatchDivision, divided
+from torchferry.accuracy.compare.layouts import (
+    Array,
+    Fit,
+    Rows,
+    TensorLayout,
+    Way,
+    best_fit,
+    root_mean_square,
+    values_of,
+)
+from torchferry.accuracy.compare.lineup import BACKWARD, FORWARD, CallGroup, module_path
+from torchferry.accuracy.compare.matching import is_scratch
+from torchferry.accuracy.compare.reduction import share_of_samples
+from torchferry.accuracy.compare.stages import LaidOut, Outcome, Spot, Stage, StageResult
+from torchferry.accuracy.compare.statistics import AMPLIFICATION, rounding
+from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.operators.names import family, is_random
+from torchferry.text import Text
+
+_PARAMETER, _BUFFER = "parameter", "buffer"
+_CREEP = 1e-2  # the largest distance of inputs that is taken for what rounding has grown to
+_PRODUCTS = ("matrix product", "convolution", "convolution backward")
+_RELEASE = 1 << 27  # bytes of the files that are read before they are given back
+
+_RANDOM = Text(
+    "{operator} draws random numbers, and each rank draws its own: compare runs without dropout (p=0), or judge each "
+    "rank alone with `ferry compare {path}`",
+    "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `ferry compare {path}` 单独判断各 rank",
+)
+_BATCH_NORM = Text(
+    "BatchNorm is not synchronised: each rank takes mean and variance of its own samples (torch.nn.SyncBatchNorm takes "
+    "those of all ranks)",
+    "BatchNorm 未同步：每个 rank 只用自己的样本计算均值和方差（torch.nn.SyncBatchNorm 使用全部 rank 的样本）",
+)
+_OWN = Text(
+    "what goes into {operator} is the same as on the other side, what comes out is not",
+    "{operator} 的输入与对方一致，输出却不同",
+)
+_DIFFERENT_WEIGHTS = Text(
+    "the ranks start with other weights than the other side: {tensor}", "各 rank 的初始权重与对方不同：{tensor}"
+)
+_DIFFERENT_INPUT = Text(
+    "{tensor} does not go with the samples that the rank has: it is not the same part of the batch",
+    "{tensor} 与该 rank 的样本不对应：不是批次的同一部分",
+)
+_NOT_IN_ORDER = Text("{name} is {many} on the ranks, {few} on the other side", "{name}：各 rank 为 {many}，对方为 {few}")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a tensor of the few, by its content."""
+
+    outcome: Outcome
+    distance: float = 0.0
+
+
+@dataclass
+class StageFindings:
+    """What was seen of a stage so far."""
+
+    compared: int = 0
+    first: StageResult | None = None  # where it parts
+    follows: bool = False
+    unknown: int = 0
+
+    def result(self, step: int, stage: Stage) -> StageResult | None:
+        """What is to be said of it; None: there was nothing to compare."""
+        if self.first is not None:
+            return self.first
+        if not self.compared and not self.follows and not self.unknown:
+            return None
+        outcome = Outcome.FOLLOWS if self.follows else Outcome.FITS if self.compared else Outcome.UNKNOWN
+        return StageResult(step, stage, outcome, self.compared)
+
+
+@dataclass
+class Passes:
+    """Follows both passes of a step, call by call."""
+
+    many: Sequence[Record]
+    few: Sequence[Record]
+    step: int
+    division: BatchDivision | None = None
+    shares: Array | None = None  # times the other side's, by which each rank's loss gradient counts its samples
+    scalars: list[tuple[CallGroup, list[Array], list[Array]]] = field(default_factory=list)
+    layouts: Counter[tuple[str, TensorLayout]] = field(default_factory=Counter)
+    examples: dict[tuple[str, TensorLayout], str] = field(default_factory=dict)
+    sizes: dict[int, float] = field(default_factory=dict)  # content -> the size that its terms have
+    culprit: CallGroup | None = None
+
+    def __post_init__(self) -> None:
+        self.stages = {stage: StageFindings() for stage in Stage}
+        self._known: dict[int, _Known] = {}
+        self._made: set[int] = set()
+        self._read = 0
+
+    @property
+    def has_parted(self) -> bool:
+        """Whether anything has parted already."""
+        return any(each.first is not None for each in self.stages.values())
+
+    def follow(self, groups: Iterable[CallGroup]) -> None:
+        """Look at all calls, in their order."""
+        for group in groups:
+            self._look(group)
+            self._release(group)
+
+    def _release(self, group: CallGroup) -> None:
+        self._read += sum(each.nbytes for call in (*group.many, *group.few) for each in (*call.inputs, *call.outputs))
+        if self._read > _RELEASE:
+            for record in (*self.many, *self.few):
+                record.release()
+            self._read = 0
+
+    def _look(self, group: CallGroup) -> None:
+        call = group.few[0]
+        stage = BACKWARD_STAGE if call.phase == BACKWARD else Stage.FORWARD
+        states = [self._input(group, each, stage) for each in call.inputs if each.offset is not None]
+        given = max((each.distance for each in states if each.outcome is Outcome.FITS), default=0.0)
+        outcomes = {each.outcome for each in states}
+        for tensor in call.outputs:
+            if tensor.offset is None or is_scratch(tensor):
+                continue
+            self._output(group, tensor, stage, outcomes, min(given, _CREEP))
+            self._made.add(tensor.content)
+
+    # Inputs: what an earlier call has made is known; what comes from outside is looked at here.
+
+    def _input(self, group: CallGroup, tensor: TensorRecord, stage: Stage) -> _Known:
+        known = self._known.get(tensor.content) if tensor.content else None
+        if known is None:
+            known = self._source(group, tensor, stage)
+            if tensor.content:
+                self._known[tensor.content] = known
+        return known
+
+    def _source(self, group: CallGroup, tensor: TensorRecord, stage: Stage) -> _Known:
+        both = self._arrays(group, tensor)
+        if both is None:
+            return _Known(Outcome.UNKNOWN)
+        is_weight = tensor.role in (_PARAMETER, _BUFFER)
+        if not is_weight and stage is Stage.FORWARD and self.division is None:
+            self._divide(both)
+        limit = rounding([tensor])
+        found = self._fit(*both, limit, stage)
+        if found is not None and found.distance <= limit:
+            self._count(tensor.role or "activation", found.layout, group.few[0], tensor)
+            if is_weight:
+                self.stages[Stage.PARAMETERS].compared += 1
+            return _Known(Outcome.FITS, found.distance)
+        if stage is not Stage.FORWARD:
+            return _Known(Outcome.UNKNOWN)
+        if is_weight:
+            said = _DIFFERENT_WEIGHTS.format(tensor=described(group.few[0], tensor))
+            self._part(group, Stage.PARAMETERS, tensor, found, limit, said)
+        elif self.division is not None and self.division.problem is None and len(self.few) == 1:
+            if found is not None and not self._is_late(group):
+                said = _DIFFERENT_INPUT.format(tensor=described(group.few[0], tensor))
+                self._part(group, Stage.BATCH, tensor, found, limit, said)
+        return _Known(Outcome.PARTS if found is not None else Outcome.UNKNOWN)
+
+    def _is_late(self, group: CallGroup) -> bool:
+        """Whether calls before it have parted, of which it may be a piece."""
+        return self.has_parted
+
+    def _divide(self, both: tuple[list[Array], list[Array]]) -> None:
+        found = divided(*both)
+        if found is None:
+            return
+        self.division = found
+        if found.problem is not None:
+            self.stages[Stage.BATCH].first = StageResult(
+                self.step, Stage.BATCH, Outcome.PARTS, 1, found.problem, found.rank
+            )
+        else:
+            self.stages[Stage.BATCH].compared += 1
+
+    # Outputs.
+
+    def _output(
+        self, group: CallGroup, tensor: TensorRecord, stage: Stage, inputs: set[Outcome], given: float
+    ) -> None:
+        both = self._arrays(group, tensor)
+        if both is None:
+            self._known[tensor.content] = _Known(Outcome.UNKNOWN)
+            return
+        call = group.few[0]
+        if stage is BACKWARD_STAGE and self.shares is None:
+            self._share(both)
+        limit = max(rounding([*call.inputs, tensor]), AMPLIFICATION * given)
+        size = self._natural_size(call, tensor, both[1])
+        if size:
+            self.sizes[tensor.content] = size
+        if stage is Stage.FORWARD and tensor.shape == () and _is_float(tensor):
+            stage = Stage.LOSS
+            self.scalars.append((group, *both))
+        found = self._fit(*both, limit, stage, size)
+        seen = self.stages[stage]
+        if found is not None and found.distance <= limit:
+            seen.compared += 1
+            role = "activation" if stage is not BACKWARD_STAGE else "gradient of a rank"
+            self._count(role, found.layout, call, tensor)
+            self._known[tensor.content] = _Known(Outcome.FITS, found.distance)
+        elif inputs & {Outcome.PARTS, Outcome.FOLLOWS}:
+            seen.follows = True
+            self._known[tensor.content] = _Known(Outcome.FOLLOWS)
+        elif inputs & {Outcome.RANDOM}:
+            seen.follows = True
+            self._known[tensor.content] = _Known(Outcome.RANDOM)
+        elif found is None or Outcome.UNKNOWN in inputs or not _is_float(tensor):
+            seen.unknown += 1
+            self._known[tensor.content] = _Known(Outcome.UNKNOWN)
+        elif stage is Stage.LOSS:
+            self._known[tensor.content] = _Known(Outcome.FITS)  # the gradients will tell
+        else:
+            self._of_wrong_output(group, tensor, stage, found, limit)
+
+    def _of_wrong_output(
+        self, group: CallGroup, tensor: TensorRecord, stage: Stage, found: Fit, limit: float
+    ) -> None:
+        call = group.few[0]
+        if is_random(call.operator) or call.random is not None:
+            said = _RANDOM.format(operator=call.operator, path=self.many[0].path)
+            self._part(group, stage, tensor, found, limit, said, Outcome.RANDOM)
+            self._known[tensor.content] = _Known(Outcome.RANDOM)
+            return
+        is_batch_norm = family(call.operator) == "batch norm"
+        said = _BATCH_NORM if is_batch_norm else _OWN.format(operator=call.operator)
+        if not self.has_parted and not is_batch_norm:
+            self.culprit = group
+        self._part(group, stage, tensor, found, limit, said)
+        self._known[tensor.content] = _Known(Outcome.PARTS)
+
+    def _part(
+        self,
+        group: CallGroup,
+        stage: Stage,
+        tensor: TensorRecord,
+        found: Fit | None,
+        limit: float,
+        said: Text,
+        outcome: Outcome = Outcome.PARTS,
+    ) -> None:
+        seen = self.stages[stage]
+        if seen.first is None:
+            apart, rank = (found.distance, found.rank) if found is not None else (None, None)
+            shown = f"{tensor.name} {shape_of(tensor)}"
+            seen.first = StageResult(
+                self.step, stage, outcome, seen.compared, said, rank, spot_of(group.few[0]), shown, apart, limit
+            )
+
+    # What both have in common.
+
+    def _arrays(self, group: CallGroup, tensor: TensorRecord) -> tuple[list[Array], list[Array]] | None:
+        """The tensor of every process; None: one has no contents."""
+        many = _values(self.many, group.many, tensor.name)
+        few = _values(self.few, group.few, tensor.name)
+        return (many, few) if many and few else None
+
+    def _fit(
+        self, many: list[Array], few: list[Array], limit: float, stage: Stage, size: float = 0.0
+    ) -> Fit | None:
+        rows = self.division.rows if self.division is not None else Rows()
+        found = best_fit(many, few, rows, size, limit)
+        if stage is not BACKWARD_STAGE or self.shares is None or (found is not None and found.distance <= limit):
+            return found
+        shared = [each / share for each, share in zip(many, self.shares, strict=True)]
+        other = best_fit(shared, few, rows, size, limit)
+        return min((each for each in (found, other) if each is not None), key=lambda each: each.distance, default=None)
+
+    def _share(self, both: tuple[list[Array], list[Array]]) -> None:
+        """By what the loss of each rank counts its samples: the first gradient that has rows tells."""
+        if self.division is None or self.division.rows.of_ranks is None:
+            self.shares = np.ones(len(self.many))
+            return
+        self.shares = share_of_samples(*both, self.division.rows)
+
+    def _natural_size(self, call: Call, tensor: TensorRecord, few: list[Array]) -> float:
+        """The size of a sum whose terms have random signs: what rounding is relative to where terms cancel out."""
+        if len(few) > 1 or call.phase == FORWARD:
+            return 0.0
+        terms = [
+            (root_mean_square(each), each.size)
+            for given in call.inputs
+            if "float" in given.dtype and (each := values_of(self.few[0], given)) is not None and each.size > 1
+        ]
+        count = max(1, few[0].size)
+        if family(call.operator) in _PRODUCTS and len(terms) >= 2:
+            (one, ones), (other, others) = _factors(call, tensor, terms)
+            return one * other * math.sqrt(math.sqrt(ones * others / count))
+        if terms and terms[0][1] > count:
+            return terms[0][0] * math.sqrt(terms[0][1] / count)
+        return terms[0][0] if terms and call.phase == BACKWARD and "norm" in family(call.operator) else 0.0
+
+    def _count(self, role: str, layout: TensorLayout, call: Call, tensor: TensorRecord) -> None:
+        if tensor.shape == ():
+            return
+        key = (role, layout)
+        self.layouts[key] += 1
+        self.examples.setdefault(key, described(call, tensor))
+
+    def laid_out(self) -> tuple[LaidOut, ...]:
+        """The layouts that were found, the most frequent first."""
+        return tuple(
+            LaidOut(role, layout, count, self.examples[role, layout])
+            for (role, layout), count in self.layouts.most_common()
+        )
+
+
+BACKWARD_STAGE = Stage.BACKWARD
+
+
+def _factors(
+    call: Call, tensor: TensorRecord, terms: list[tuple[float, int]]
+) -> tuple[tuple[float, int], tuple[float, int]]:
+    """Which inputs a product is made of: those of a bias are left out, and a convolution's derivatives have two each."""
+    if len(terms) == 2:
+        return terms[0], terms[1]
+    if "backward" in call.operator:
+        return terms[0], terms[2] if tensor.name.endswith("output_0") else terms[1]
+    return terms[1], terms[2]
+
+
+def _values(records: Sequence[Record], calls: Sequence[Call], name: str) -> list[Array]:
+    """Of this tensor in the call of each process; empty where one has none."""
+    found = []
+    for record, call in zip(records, calls, strict=True):
+        tensor = next((each for each in (*call.inputs, *call.outputs) if each.name == name), None)
+        values = values_of(record, tensor) if tensor is not None else None
+        if values is None:
+            return []
+        found.append(values)
+    return found
+
+
+def _is_float(tensor: TensorRecord) -> bool:
+    return "float" in tensor.dtype
+
+
+def shape_of(tensor: TensorRecord) -> str:
+    """Dtype and shape, as float32[8,64]."""
+    return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
+
+
+def described(call: Call, tensor: TensorRecord) -> str:
+    """A tensor by its module, name and shape."""
+    return " ".join(filter(None, (module_path(call), tensor.name, shape_of(tensor))))
+
+
+def spot_of(call: Call) -> Spot:
+    """Where a call is made."""
+    return Spot(call.number, call.operator, call.phase, module_path(call) or call.model, call.place)
+
+
+def parted(findings: dict[Stage, StageFindings], step: int) -> Iterator[StageResult]:
+    """The results of all stages that there is anything to say of."""
+    for stage, seen in findings.items():
+        result = seen.result(step, stage)
+        if result is not None:
+            yield result

@@ -1,0 +1,201 @@
+"""Compares the processes of one run with those of another that has fewer, or another layout: stage by stage, to the
+first place where they part."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from torchferry.accuracy.compare.batches import BatchDivision
+from torchferry.accuracy.compare.gradients import GradientComparison, Side
+from torchferry.accuracy.compare.layouts import Array
+from torchferry.accuracy.compare.lineup import CallGroup, ProcessCalls, lined_up
+from torchferry.accuracy.compare.passes import Passes, parted, spot_of
+from torchferry.accuracy.compare.stages import (
+    LaidOut,
+    Outcome,
+    RankGroup,
+    RanksComparison,
+    Stage,
+    StageResult,
+    first_parting,
+)
+from torchferry.accuracy.compare.updates import OptimizerStep, StepsOfOptimizer
+from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.judge.model import CallPair, Verdict
+from torchferry.accuracy.model import Kept
+from torchferry.errors import InputError
+from torchferry.text import Text
+
+_EVENLY = 5e-3  # by which the shares of samples of two ranks may differ
+_UNEVEN_SIZES = Text(
+    "the mean of the ranks' means is not the mean of all samples: the ranks have {sizes} of them, and each sample counts "
+    "{shares} times as much",
+    "各 rank 平均值的平均不等于全部样本的平均：各 rank 的样本数为 {sizes}，其每个样本的权重分别为应有的 {shares} 倍",
+)
+_UNEVEN_COUNTS = Text(
+    "each rank divides its loss by a count of its own (ignore_index, masks, class weights?): its samples count {shares} "
+    "times as much as in one process",
+    "每个 rank 用自己的计数去除损失（ignore_index、掩码、类别权重？）：其样本的权重分别为单进程时的 {shares} 倍",
+)
+_OTHER_LOSS = Text(
+    "the losses of the ranks ({many}) give neither the mean nor the sum of the other side's ({few})",
+    "各 rank 的损失（{many}）的平均与总和都不等于对方的损失（{few}）",
+)
+_WRONG_OPERATOR = Text(
+    "{operator} itself computes wrong results on rank {rank} of {side}: {why}",
+    "{operator} 本身在 {side} 的 rank {rank} 上计算错误：{why}",
+)
+_NO_STEP = Text(
+    "the two sides have no step in common that was recorded whole", "两份记录没有共同的完整步"
+)
+_LATER = Text(
+    "in step {step}, only the batch and the optimizer's arguments were compared: the weights had parted before",
+    "第 {step} 步只比较了批次和优化器参数：权重在此之前已不同",
+)
+_PASSES = Text(
+    "{path}: {count} calls of a step have no counterpart on the other side, and were left out (accumulated gradients?)",
+    "{path}：一步中有 {count} 个调用在对方没有对应项，已略过（梯度累积？）",
+)
+
+
+def compare_ranks(mine: Sequence[Record], golden: Sequence[Record], names: tuple[str, str]) -> RanksComparison:
+    """The processes of two runs; whichever has fewer is what the others are to make up."""
+    start = time.perf_counter()
+    is_swapped = len(golden) > len(mine)
+    many, few = (golden, mine) if is_swapped else (mine, golden)
+    paths = names[::-1] if is_swapped else names
+    for record in (*many, *few):
+        if record.header.kept is not Kept.TENSORS:
+            raise InputError(
+                f"{record.path}: holds no elements of results, without which ranks can't be put together; record it "
+                "with --tensors"
+            )
+    found = _RanksRun(many, few, paths)
+    stages = tuple(found.stages())
+    return RanksComparison(
+        *(
+            RankGroup(path, tuple(each.header for each in side))
+            for path, side in zip(paths, (many, few), strict=True)
+        ),
+        found.division.said if found.division is not None and found.division.problem is None else None,
+        stages,
+        first_parting(stages),
+        tuple(found.layouts),
+        tuple(found.notes),
+        time.perf_counter() - start,
+    )
+
+
+class _RanksRun:
+    """All steps of two runs."""
+
+    def __init__(self, many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str]) -> None:
+        self._many, self._few, self._paths = many, few, paths
+        self._calls = [[ProcessCalls(each) for each in side] for side in (many, few)]
+        self._updates = [[StepsOfOptimizer(each).steps for each in side] for side in (many, few)]
+        self.division: BatchDivision | None = None
+        self.layouts: list[LaidOut] = []
+        self.notes: list[Text] = []
+
+    def stages(self) -> Iterator[StageResult]:
+        """Of all steps that both have."""
+        common = set.intersection(*(set(each.steps) for side in self._calls for each in side))
+        if not common:
+            self.notes.append(_NO_STEP)
+        has_parted = False
+        for step in sorted(common):
+            found = list(self._of_step(step, is_first=step == min(common), has_parted=has_parted))
+            yield from found
+            has_parted = has_parted or any(each.outcome is not Outcome.FITS for each in found)
+
+    def _of_step(self, step: int, *, is_first: bool, has_parted: bool) -> Iterator[StageResult]:
+        many, few = self._calls
+        passes = Passes(self._many, self._few, step)
+        groups = list(lined_up(many, few, step))
+        self._note_left_out(groups, step)
+        passes.follow(groups)
+        found = [*self._with_judgements(passes, parted(passes.stages, step)), *self._of_loss(passes, step)]
+        if has_parted:  # what follows from other weights is no news
+            found = [each for each in found if each.stage is Stage.BATCH]
+            self.notes.append(_LATER.format(step=step))
+        yield from sorted(found, key=lambda each: list(Stage).index(each.stage))
+        if is_first:
+            self.division, self.layouts = passes.division, list(passes.laid_out())
+        has_parted = has_parted or any(each.outcome is not Outcome.FITS for each in found)
+        yield from self._of_update(step, passes, is_first=is_first, has_parted=has_parted)
+
+    def _of_update(
+        self, step: int, passes: Passes, *, is_first: bool, has_parted: bool
+    ) -> Iterator[StageResult]:
+        many, few = (
+            Side(records, [each.get(step, OptimizerStep()) for each in updates])
+            for records, updates in zip((self._many, self._few), self._updates, strict=True)
+        )
+        gradients = GradientComparison(many, few, step, passes.shares, passes.sizes)
+        groups = list(lined_up(*self._calls, step, of_optimizer=True))
+        reduction = gradients.reduction(has_parted=has_parted)
+        optimizer = gradients.optimizer(groups)
+        found = [each for each in (reduction, optimizer) if each is not None]
+        has_parted = has_parted or any(each.outcome is not Outcome.FITS for each in found)
+        update = gradients.update(has_parted=has_parted)
+        yield from found
+        if update is not None:
+            yield update
+        if is_first:
+            self.layouts += gradients.layouts.values()
+
+    def _note_left_out(self, groups: Sequence[CallGroup], step: int) -> None:
+        for path, side in zip(self._paths, self._calls, strict=True):
+            left = max(len(each.calls(step, of_optimizer=False)) for each in side) - len(groups)
+            if left > len(groups) // 4:
+                self.notes.append(_PASSES.format(path=path, count=left))
+
+    def _of_loss(self, passes: Passes, step: int) -> Iterator[StageResult]:
+        """Whether the samples of all ranks count alike, and the losses are a mean or a sum."""
+        shares, division = passes.shares, passes.division
+        if shares is None or division is None or division.rows.of_ranks is None or passes.has_parted:
+            return
+        relative = shares * len(self._few) / len(self._many)
+        if float(np.ptp(relative)) > _EVENLY * float(relative.mean()):
+            sizes = [len(each) for each in division.rows.of_ranks]
+            is_of_sizes = float(np.ptp(shares * sizes)) < _EVENLY * float((shares * sizes).mean())
+            said = _UNEVEN_SIZES if is_of_sizes and len(set(sizes)) > 1 else _UNEVEN_COUNTS
+            why = said.format(sizes=_listed(sizes), shares=", ".join(f"{each:.3g}" for each in relative))
+            spot = spot_of(passes.scalars[-1][0].few[0]) if passes.scalars else None
+            passes.stages[Stage.LOSS].first = StageResult(
+                step, Stage.LOSS, Outcome.PARTS, len(passes.scalars), why, None, spot
+            )
+            yield passes.stages[Stage.LOSS].first
+
+    def _with_judgements(self, passes: Passes, results: Iterator[StageResult]) -> Iterator[StageResult]:
+        """With what is known of the operator itself, where the runs part at one."""
+        for result in results:
+            is_culprit = passes.culprit is not None and result.stage in (Stage.FORWARD, Stage.BACKWARD)
+            why = self._wrong_operator(passes.culprit, result) if is_culprit and passes.culprit else None
+            yield replace(result, why=why) if why is not None else result
+
+    def _wrong_operator(self, group: CallGroup, result: StageResult) -> Text | None:
+        """Whether the operator computes wrong from its own inputs, on a rank of either side."""
+        if result.outcome is not Outcome.PARTS or importlib.util.find_spec("torch") is None:
+            return None
+        if result.spot is None or result.spot.number != group.few[0].number:
+            return None
+        from torchferry.accuracy.judge.judging import Judge
+
+        sides = zip(self._paths, (self._many, self._few), (group.many, group.few), strict=True)
+        for path, records, calls in sides:
+            for rank, (record, call) in enumerate(zip(records, calls, strict=True)):
+                judgement = Judge(record, None).judge(CallPair(call, None))
+                if judgement.verdict in (Verdict.FAULT, Verdict.SUSPICIOUS):
+                    why = judgement.why or Text(judgement.sort.value, judgement.sort.value)
+                    return _WRONG_OPERATOR.format(operator=call.operator, rank=rank, side=path, why=why)
+        return None
+
+
+def _listed(numbers: Sequence[int] | Array) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,112 @@
+"""What an optimizer's step reads and writes in one process: gradients and parameters, in its order. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torchferry.accuracy.file.reader import Record
+from torchferry.accuracy.model import Call, TensorRecord
+from torchferry.operators.names import base_name, is_plumbing
+
+_PARAMETER = "parameter"
+_GRADIENTS = "input/grads"  # of fused optimizers, which may write to them
+_UNSCALING = "_amp_foreach_non_finite_check_and_unscale_"
+_OF_SCALING = ("input/found_inf", "input/inv_scale")
+_HANDING_OVER = ("detach", "add_")  # by which autograd makes the result of a backward pass a gradient
+_ACCUMULATING = "AccumulateGrad"
+_READING = ("clone", "copy_", "_to_copy")  # plumbing that counts as a look at a gradient
+
+
+@dataclass
+class UpdatedParameter:
+    """A parameter before and after the step."""
+
+    before: TensorRecord
+    after: TensorRecord
+    is_known: bool  # for a parameter: the model has used it; it might be the optimizer's own state otherwise
+    last: int = 0  # the call that has written to it last
+
+
+@dataclass
+class OptimizerStep:
+    """Of one process."""
+
+    own: list[TensorRecord] = field(default_factory=list)  # gradients as the backward pass has left them
+    gradients: list[TensorRecord] = field(default_factory=list)  # as the optimizer reads them first
+    written: list[UpdatedParameter] = field(default_factory=list)
+    modules: dict[int, str] = field(default_factory=dict)  # content of a gradient -> where it was made
+
+    @property
+    def parameters(self) -> list[UpdatedParameter]:
+        """What is known for a parameter; else what the last call has written to, as an optimizer's last does."""
+        known = [each for each in self.written if each.is_known]
+        last = max((each.last for each in self.written), default=0)
+        return known or [each for each in self.written if each.last == last]
+
+
+class StepsOfOptimizer:
+    """Follows the contents of one process from the forward pass to the weights after each step."""
+
+    def __init__(self, record: Record) -> None:
+        self.steps: dict[int, OptimizerStep] = {}
+        self._forward: set[int] = set()  # contents that a forward pass has seen
+        self._state: set[int] = set()  # contents that an optimizer has made
+        self._places: dict[int, UpdatedParameter] = {}  # by the content that it has now
+        self._seen: set[int] = set()  # gradients of the step
+        self._step = 0
+        for at in range(len(record.calls)):
+            self._see(record.calls[at])
+
+    def _see(self, call: Call) -> None:
+        if call.step != self._step:
+            self._step = call.step
+            self._state -= self._places.keys()  # parameters are no state
+            self._places, self._seen, self._forward = {}, set(), set()
+        step = self.steps.setdefault(call.step, OptimizerStep())
+        if call.phase == "forward":
+            self._forward.update(each.content for each in (*call.inputs, *call.outputs))
+        elif call.phase == "backward":
+            if call.node == _ACCUMULATING and base_name(call.operator) in _HANDING_OVER:
+                step.own += [each for each in call.inputs[-1:] if each.offset is not None]
+            elif call.module:
+                step.modules.update((each.content, call.module) for each in call.outputs if each.content)
+            # parameters that are gathered once more for the backward pass
+            self._forward.update(each.content for each in call.inputs if each.role == _PARAMETER)
+        elif call.phase == "optimizer":
+            self._see_update(call, step)
+
+    def _see_update(self, call: Call, step: OptimizerStep) -> None:
+        name = base_name(call.operator)
+        if is_plumbing(call.operator) and name not in _READING:
+            given = {each.content for each in call.inputs}  # what a view shows is nothing new
+            self._state.update(each.content for each in call.outputs if each.content not in given)
+            return
+        written = {each.name.partition("/")[2]: each for each in call.outputs if "/output_" not in each.name}
+        for tensor in call.inputs:
+            after = written.get(tensor.name.partition("/")[2])
+            if self._is_gradient(tensor, name, is_written=after is not None):
+                self._seen.add(tensor.content)
+                step.gradients.append(tensor)
+            elif after is not None and after.offset is not None:
+                self._update(call.number, tensor, after, step)
+        self._state.update(each.content for each in call.outputs if each.content not in self._places)
+
+    def _is_gradient(self, tensor: TensorRecord, operator: str, *, is_written: bool) -> bool:
+        if tensor.role or tensor.offset is None or not tensor.shape or "float" not in tensor.dtype:
+            return False
+        if tensor.content in self._seen or tensor.content in self._places or tensor.name.startswith(_OF_SCALING):
+            return False
+        if tensor.content in self._state or tensor.content in self._forward:
+            return False
+        return not is_written or operator == _UNSCALING or tensor.name.startswith(_GRADIENTS)
+
+    def _update(self, number: int, tensor: TensorRecord, after: TensorRecord, step: OptimizerStep) -> None:
+        known = self._places.pop(tensor.content, None)
+        if known is None:
+            if tensor.offset is None or not tensor.shape or tensor.content in self._state:
+                return
+            is_known = tensor.role == _PARAMETER or tensor.content in self._forward
+            known = UpdatedParameter(tensor, after, is_known)
+            step.written.append(known)
+        known.after, known.last = after, number
+        self._places[after.content] = known
