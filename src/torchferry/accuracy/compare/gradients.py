@@ -4,37 +4,44 @@ torch."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from torchferry.accuracy.compare.layouts import Array, Fit, Rows, TensorLayout, Way, best_fit, made_up, root_mean_square, values_of
 from torchferry.accuracy.compare.lineup import CallGroup
 from torchferry.accuracy.compare.passes import shape_of, spot_of
-from torchferry.accuracy.compare.programs import different_arguments
+from torchferry.accuracy.compare.programs import ArgumentDifference, different_arguments
 from torchferry.accuracy.compare.reduction import Reduction, ReductionKind, reduction_of
 from torchferry.accuracy.compare.stages import LaidOut, Outcome, Stage, StageResult
 from torchferry.accuracy.compare.statistics import AMPLIFICATION, EPSILONS, rounding
 from torchferry.accuracy.compare.updates import OptimizerStep
 from torchferry.accuracy.file.reader import Record
-from torchferry.accuracy.model import TensorRecord
+from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
 from torchferry.text import Text
 
 _FAINT = 1e-3  # of the largest gradient of a step: what rounding of smaller ones is relative to
 _EQUALLY = 0.01  # by which shares of ranks differ before they are said to
 _RELIABLE = 0.02  # by which an element of a gradient may differ for its update to be looked at
 _UPDATES = 0.05  # by which updates may differ
+_HELD = (Way.SAME, Way.SPLIT)  # how ranks may hold gradients and weights
+_ARGUMENTS_SAID = 3  # operators whose arguments are said
 _ROUNDED = 4.0  # roundings of a weight, in the difference of two updates
 
 _SUMMED = Text(
     "gradients are {times} times as large: summed over the ranks, not averaged",
     "梯度是应有值的 {times} 倍：各 rank 的梯度被求和，而没有取平均",
 )
-_TOO_SMALL = Text(
+_SHARES = Text(
     "gradients are {times} times what they should be: averaged over the ranks, although the loss of each rank is its share "
     "of the whole already (a sum, or divided by the global batch)",
     "梯度是应有值的 {times} 倍：各 rank 的梯度取了平均，而各 rank 的损失已经只是整体的一份（求和，或已除以全局批次）",
+)
+_OTHER_LOSS = Text(
+    "gradients are {times} times what they should be: their mean is right, but the loss of each rank is not the mean over its "
+    "samples",
+    "梯度是应有值的 {times} 倍：取平均没有问题，但各 rank 的损失不是其样本的平均",
 )
 _SCALED = Text(
     "gradients are {times} times what they should be: each rank's was multiplied by {factor} before they were added up",
@@ -74,8 +81,12 @@ _COUNTS = Text(
     "rank {rank} 用 {gradients} 个梯度更新 {many} 个参数，对方为 {few} 个：无法按顺序对应",
 )
 _ARGUMENTS = Text(
-    "{operator} is called with other arguments: {name} is {many} on the ranks, {few} on the other side",
-    "{operator} 的参数不同：{name} 在各 rank 上为 {many}，对方为 {few}",
+    "the optimizer's step has other arguments (learning rate, weight decay?): {arguments}",
+    "优化器更新的参数不同（学习率、权重衰减？）：{arguments}",
+)
+_ARGUMENT = Text(
+    "{operator}: {name} is {many} on the ranks, {few} on the other side",
+    "{operator}：{name} 在各 rank 上为 {many}，对方为 {few}",
 )
 _APART_AFTER = Text(
     "{weight}: after the step the ranks no longer have the same weights", "{weight}：更新之后各 rank 的权重已不一致"
@@ -83,6 +94,9 @@ _APART_AFTER = Text(
 _OTHER_UPDATE = Text(
     "{weight}: from the same gradient and arguments, its update is another one", "{weight}：梯度和参数相同，更新量却不同"
 )
+
+
+_Kind = Callable[[OptimizerStep], Sequence[TensorRecord]]  # which tensors of a step
 
 
 @dataclass(frozen=True)
@@ -138,8 +152,8 @@ class GradientComparison:
             return None
         wrong: list[tuple[_Gradient, Fit | None]] = []
         for each in gradients:
-            found = best_fit(each.many, each.few, Rows(), each.size, each.limit)
-            if found is not None and found.distance <= each.limit and found.layout.way in (Way.SAME, Way.SPLIT):
+            found = best_fit(each.many, each.few, Rows(), each.size, each.limit, _HELD)
+            if found is not None and found.distance <= each.limit:
                 self._lay_out("gradient", found.layout, each.name)
             else:
                 wrong.append((each, found))
@@ -167,7 +181,7 @@ class GradientComparison:
         found: list[tuple[TensorRecord, list[Array], list[Array]]] = []
         for at, tensor in enumerate(first.gradients):
             few = self._few.arrays([each.gradients[at] for each in self._few.steps])
-            many = self._many_arrays(at)
+            many = self._many_arrays(at, OptimizerStep.read)
             if few is not None and many is not None:
                 largest = max(largest, root_mean_square(few[0]))
                 found.append((tensor, many, few))
@@ -182,28 +196,29 @@ class GradientComparison:
             for at, (tensor, many, few) in enumerate(found)
         ]
 
-    def _many_arrays(self, at: int) -> list[Array] | None:
-        if all(len(each.gradients) == len(self._few.steps[0].gradients) for each in self._many.steps):
-            return self._many.arrays([each.gradients[at] for each in self._many.steps])
-        return self._from_flat(at)
-
-    def _from_flat(self, at: int) -> list[Array] | None:
+    def _many_arrays(self, at: int, kind: _Kind) -> list[Array] | None:
+        """One tensor of each of the many; where each has its share of one long row, the piece that belongs to it."""
+        lists = [kind(each) for each in self._many.steps]
+        wanted = kind(self._few.steps[0])
+        if all(len(each) == len(wanted) for each in lists):
+            return self._many.arrays([each[at] for each in lists])
+        if not self._is_flat():
+            return None
         pieces = [
-            values
-            for record, step in zip(self._many.records, self._many.steps, strict=True)
-            for tensor in step.gradients
-            if (values := values_of(record, tensor)) is not None
+            values_of(record, tensor)
+            for record, tensors in zip(self._many.records, lists, strict=True)
+            for tensor in tensors
         ]
-        flat = np.concatenate([each.reshape(-1) for each in pieces])
-        tensors = self._few.steps[0].gradients
-        start = _elements(tensors[:at])
-        made = flat[start : start + _elements(tensors[at : at + 1])].reshape(tensors[at].shape)
-        return [made] * len(self._many.records)
+        flat = np.concatenate([each.reshape(-1) for each in pieces if each is not None])
+        start = _elements(wanted[:at])
+        made = flat[start : start + _elements(wanted[at : at + 1])]
+        return [made.reshape(wanted[at].shape)] if made.size == _elements(wanted[at : at + 1]) else None
 
     def _name(self, at: int, tensor: TensorRecord) -> str:
         first = self._few.steps[0]
-        module = first.modules.get(tensor.content, "")
-        return " ".join(filter(None, (f"{at + 1}", module, shape_of(tensor))))
+        made = first.gradients[at].content if at < len(first.gradients) else 0
+        module = first.modules.get(made, "")
+        return ", ".join(filter(None, (f"no. {at + 1}", module, shape_of(tensor))))
 
     def _of_wrong(
         self, wrong: list[tuple[_Gradient, Fit | None]], total: int, *, has_parted: bool
@@ -260,7 +275,7 @@ class GradientComparison:
         if kind is ReductionKind.UNEVEN:
             return _UNEVEN
         if kind in (ReductionKind.MEAN, ReductionKind.SUM, ReductionKind.SCALED):
-            return self._of_factor(reduction)
+            return None if has_parted and kind is ReductionKind.MEAN else self._of_factor(reduction)
         if has_parted:
             return None
         known = _times_of(gradient)
@@ -283,34 +298,38 @@ class GradientComparison:
             return None
         if reduction.kind is ReductionKind.SUM:
             return _SUMMED.format(times=_shown(times))
-        if reduction.kind is ReductionKind.MEAN and times < 1:
-            return _TOO_SMALL.format(times=_shown(times))
+        if reduction.kind is ReductionKind.MEAN:
+            said = _SHARES if abs(times * self._relative - 1) < _EQUALLY else _OTHER_LOSS
+            return said.format(times=_shown(times))
         return _SCALED.format(times=_shown(times), factor=_shown(reduction.factor))
 
     # The optimizer's arguments, and what it makes of the weights.
 
     def optimizer(self, groups: Sequence[CallGroup]) -> StageResult | None:
         """Whether its calls have the same arguments on both sides."""
+        found: dict[str, tuple[CallGroup, int, ArgumentDifference]] = {}
         for group in groups:
             for rank, call in enumerate(group.many):
-                different = different_arguments(call, group.few[0], is_complete=True)
-                if different:
-                    one = different[0]
-                    why = _ARGUMENTS.format(
-                        operator=call.operator, name=one.name, many=one.mine, few=one.golden
-                    )
-                    which = rank if rank else None
-                    spot = spot_of(group.few[0])
-                    return StageResult(
-                        self._step, Stage.OPTIMIZER, Outcome.PARTS, len(groups), why, which, spot
-                    )
-        return StageResult(self._step, Stage.OPTIMIZER, Outcome.FITS, len(groups)) if groups else None
+                several = different_arguments(*_plain_arguments(call, group.few[0]), is_complete=True)
+                if several:
+                    found.setdefault(call.operator, (group, rank, several[0]))
+        if not found:
+            return StageResult(self._step, Stage.OPTIMIZER, Outcome.FITS, len(groups)) if groups else None
+        said = [
+            _ARGUMENT.format(operator=operator, name=each.name, many=each.mine, few=each.golden)
+            for operator, (_, _, each) in found.items()
+        ][:_ARGUMENTS_SAID]
+        listed = Text("; ".join(each.en for each in said), "；".join(each.zh for each in said))
+        group, rank, _ = next(iter(found.values()))
+        why = _ARGUMENTS.format(arguments=listed)
+        which = rank if rank else None  # those of the first are those of all, as a rule
+        return StageResult(
+            self._step, Stage.OPTIMIZER, Outcome.PARTS, len(groups), why, which, spot_of(group.few[0])
+        )
 
     def update(self, *, has_parted: bool) -> StageResult | None:
         """Whether the weights after the step are the other side's."""
         count = len(self._few.steps[0].parameters)
-        if not count or any(len(each.parameters) != count for each in self._many.steps):
-            return None
         compared = 0
         for at in range(count):
             weight = self._weight(at)
@@ -333,16 +352,16 @@ class GradientComparison:
 
     def _weight(self, at: int) -> _Weight | None:
         """A weight before and after the step; None: it can't be compared."""
-        parameters = [step.parameters[at] for step in self._many.steps]
         first = self._few.steps[0].parameters[at]
-        before = self._many.arrays([each.before for each in parameters])
-        after = self._many.arrays([each.after for each in parameters])
-        few_before = self._few.arrays([step.parameters[at].before for step in self._few.steps])
-        few_after = self._few.arrays([step.parameters[at].after for step in self._few.steps])
+        before, after = (self._many_arrays(at, kind) for kind in (OptimizerStep.before, OptimizerStep.after))
+        few_before, few_after = (
+            self._few.arrays([kind(step)[at] for step in self._few.steps])
+            for kind in (OptimizerStep.before, OptimizerStep.after)
+        )
         if before is None or after is None or few_before is None or few_after is None:
             return None
         limit = rounding([first.after])
-        start = best_fit(before, few_before, Rows(), 0.0, limit)
+        start = best_fit(before, few_before, Rows(), 0.0, limit, _HELD)
         if start is None or start.distance > limit or len(few_before) > 1:
             return None
         name = self._name(at, first.before)
@@ -370,9 +389,9 @@ class GradientComparison:
         if len(first.gradients) != len(first.parameters):
             return everything
         few = self._few.arrays([step.gradients[at] for step in self._few.steps])
-        many = self._many_arrays(at)
-        found = best_fit(many, few, Rows(), 0.0, 0.0) if few is not None and many is not None else None
-        if found is None or few is None or many is None or found.layout.way not in (Way.SAME, Way.SPLIT):
+        many = self._many_arrays(at, OptimizerStep.read)
+        found = best_fit(many, few, Rows(), 0.0, 0.0, _HELD) if few is not None and many is not None else None
+        if found is None or few is None or many is None:
             return everything
         made = made_up(many, found.layout)
         alike = np.abs(made - few[0]) <= _RELIABLE * np.abs(few[0])
@@ -382,6 +401,20 @@ class GradientComparison:
         known = self.layouts.get((role, layout))
         count = known.count + 1 if known is not None else 1
         self.layouts[role, layout] = LaidOut(role, layout, count, known.example if known is not None else name)
+
+
+def _plain_arguments(*calls: Call) -> list[Call]:
+    """The calls without their tensors, and without lists that are as long as those are."""
+    lists = [{name: len(value) for name, value in each.arguments if isinstance(value, tuple)} for each in calls]
+    other = {name for name in lists[0] if lists[0][name] != lists[1].get(name)}
+    return [
+        replace(each, arguments=tuple(one for one in each.arguments if one[0] not in other and not _is_tensor(one[1])))
+        for each in calls
+    ]
+
+
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value, TensorRef) or (isinstance(value, tuple) and any(map(_is_tensor, value)))
 
 
 def _elements(tensors: Sequence[TensorRecord]) -> int:

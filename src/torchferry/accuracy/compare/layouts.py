@@ -4,7 +4,7 @@ of a sum. No torch."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -120,11 +120,23 @@ def distance(one: Array, other: Array, size: float = 0.0) -> float:
     return max(off, float(np.abs(apart).max()) / _POINTS) / scale if scale else math.inf
 
 
-def best_fit(many: Sequence[Array], few: Sequence[Array], rows: Rows, size: float, limit: float) -> Fit | None:
-    """The layout by which both sides come nearest, the first within the limit; None: their shapes fit by none."""
+def best_fit(
+    many: Sequence[Array],
+    few: Sequence[Array],
+    rows: Rows,
+    size: float,
+    limit: float,
+    ways: Collection[Way] = tuple(Way),
+) -> Fit | None:
+    """The layout by which both sides come nearest, the first within the limit; None: their shapes fit by none.
+
+    `size` is what a distance is relative to where the tensor itself is smaller.
+    """
     best: Fit | None = None
-    for _, whole in _options(few, contiguous(few), None):
-        for layout, made in _options(many, rows, whole.shape):
+    for meant, whole in _options(few, Rows(), None):
+        for layout, made in _options(many, rows, whole.shape) if meant.way in ways else ():
+            if layout.way not in ways:
+                continue
             found = Fit(layout, distance(made, whole, size))
             if best is None or found.distance < best.distance:
                 best = _with_rank(found, many, whole, rows, size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from torchferry.operators.names import base_name, family, is_plumbing
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 _WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_fsdp_wrapped_module|_checkpoint_wrapped_module|_orig_mod|module)(?:\.|$)")
-_COMMUNICATION = ("c10d::", "_c10d_functional::", "c10d_functional::", "fsdp::")
+COMMUNICATION = ("c10d::", "_c10d_functional::", "c10d_functional::", "fsdp::")
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,26 @@ class ProcessCalls:
         self.record = record
         self._steps: dict[int, list[tuple[int, Hashable]]] = {}
         self._optimizer: dict[int, list[tuple[int, Hashable]]] = {}
+        self._inside: Counter[int] = Counter()
         for at in range(len(record.calls)):
             call = record.calls[at]
             if call.phase == OPTIMIZER:
                 if _updates(call):
                     self._optimizer.setdefault(call.step, []).append((at, base_name(call.operator)))
             elif _computes(call):
-                key = (call.phase, module_path(call), family(call.operator))
+                path = module_path(call)
+                key = (call.phase, path, family(call.operator))
                 self._steps.setdefault(call.step, []).append((at, key))
+                self._inside[call.step] += bool(path)
 
     @property
     def steps(self) -> list[int]:
         """The steps that the record has."""
         return sorted({*self._steps, *self._optimizer})
+
+    def inside(self, step: int) -> int:
+        """How many calls of a step are made inside of modules."""
+        return self._inside[step]
 
     def calls(self, step: int, *, of_optimizer: bool) -> list[tuple[int, Hashable]]:
         """Positions and keys."""
@@ -76,7 +84,7 @@ def lined_up(
 
 
 def _computes(call: Call) -> bool:
-    return bool(call.outputs) and not call.operator.startswith(_COMMUNICATION) and not is_plumbing(call.operator) and any(
+    return bool(call.outputs) and not call.operator.startswith(COMMUNICATION) and not is_plumbing(call.operator) and any(
         each.offset is not None for each in call.outputs
     )
 

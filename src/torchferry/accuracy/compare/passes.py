@@ -31,6 +31,7 @@ from torchferry.operators.names import family, is_random
 from torchferry.text import Text
 
 _PARAMETER, _BUFFER = "parameter", "buffer"
+_FIRST_CALLS = 16  # in the model, whose inputs are looked at for the samples of the batch
 _CREEP = 1e-2  # the largest distance of inputs that is taken for what rounding has grown to
 _PRODUCTS = ("matrix product", "convolution", "convolution backward")
 _RELEASE = 1 << 27  # bytes of the files that are read before they are given back
@@ -49,6 +50,11 @@ _OWN = Text(
     "what goes into {operator} is the same as on the other side, what comes out is not",
     "{operator} 的输入与对方一致，输出却不同",
 )
+_OTHER_INPUT = Text(
+    "{name} of {operator} is another one on the ranks, although the calls before, which both sides make, agree: one side "
+    "does something more in between",
+    "各 rank 上 {operator} 的 {name} 与对方不同，而双方此前共有的调用结果一致：有一方在其间多做了运算",
+)
 _DIFFERENT_WEIGHTS = Text(
     "the ranks start with other weights than the other side: {tensor}", "各 rank 的初始权重与对方不同：{tensor}"
 )
@@ -56,7 +62,6 @@ _DIFFERENT_INPUT = Text(
     "{tensor} does not go with the samples that the rank has: it is not the same part of the batch",
     "{tensor} 与该 rank 的样本不对应：不是批次的同一部分",
 )
-_NOT_IN_ORDER = Text("{name} is {many} on the ranks, {few} on the other side", "{name}：各 rank 为 {many}，对方为 {few}")
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class Passes:
     many: Sequence[Record]
     few: Sequence[Record]
     step: int
+    weights: frozenset[int] = frozenset()  # contents of parameters, also where the model has pieces of them
     division: BatchDivision | None = None
     shares: Array | None = None  # times the other side's, by which each rank's loss gradient counts its samples
     scalars: list[tuple[CallGroup, list[Array], list[Array]]] = field(default_factory=list)
@@ -104,6 +110,7 @@ class Passes:
     def __post_init__(self) -> None:
         self.stages = {stage: StageFindings() for stage in Stage}
         self._known: dict[int, _Known] = {}
+        self._is_inside = False  # the model has been called
         self._made: set[int] = set()
         self._read = 0
 
@@ -112,9 +119,11 @@ class Passes:
         """Whether anything has parted already."""
         return any(each.first is not None for each in self.stages.values())
 
-    def follow(self, groups: Iterable[CallGroup]) -> None:
+    def follow(self, groups: Sequence[CallGroup]) -> None:
         """Look at all calls, in their order."""
+        self._divide(groups)
         for group in groups:
+            self._is_inside = self._is_inside or bool(group.few[0].model)
             self._look(group)
             self._release(group)
 
@@ -151,42 +160,49 @@ class Passes:
         both = self._arrays(group, tensor)
         if both is None:
             return _Known(Outcome.UNKNOWN)
-        is_weight = tensor.role in (_PARAMETER, _BUFFER)
-        if not is_weight and stage is Stage.FORWARD and self.division is None:
-            self._divide(both)
+        role = _role_of(group, tensor)
+        is_weight = role in (_PARAMETER, _BUFFER) or tensor.content in self.weights
         limit = rounding([tensor])
         found = self._fit(*both, limit, stage)
         if found is not None and found.distance <= limit:
-            self._count(tensor.role or "activation", found.layout, group.few[0], tensor)
+            self._count(role or "input", found.layout, group.few[0], tensor)
             if is_weight:
                 self.stages[Stage.PARAMETERS].compared += 1
             return _Known(Outcome.FITS, found.distance)
-        if stage is not Stage.FORWARD:
+        if stage is not Stage.FORWARD or not self._is_inside:  # data may be made ready in any way
             return _Known(Outcome.UNKNOWN)
         if is_weight:
             said = _DIFFERENT_WEIGHTS.format(tensor=described(group.few[0], tensor))
             self._part(group, Stage.PARAMETERS, tensor, found, limit, said)
         elif self.division is not None and self.division.problem is None and len(self.few) == 1:
-            if found is not None and not self._is_late(group):
+            if found is not None and not self.has_parted:  # else it may be a piece of what has
                 said = _DIFFERENT_INPUT.format(tensor=described(group.few[0], tensor))
                 self._part(group, Stage.BATCH, tensor, found, limit, said)
         return _Known(Outcome.PARTS if found is not None else Outcome.UNKNOWN)
 
-    def _is_late(self, group: CallGroup) -> bool:
-        """Whether calls before it have parted, of which it may be a piece."""
-        return self.has_parted
+    def _divide(self, groups: Sequence[CallGroup]) -> None:
+        """Find the samples of each rank in what the model is given first."""
+        whole: BatchDivision | None = None
+        for group in [each for each in groups if each.few[0].model][:_FIRST_CALLS]:
+            for tensor in group.few[0].inputs:
+                if _role_of(group, tensor) or tensor.content in self.weights:
+                    continue
+                both = self._arrays(group, tensor)
+                found = divided(*both) if both is not None else None
+                if found is None:
+                    continue
+                if found.problem is not None or found.rows.of_ranks is not None or _is_float(tensor):
+                    return self._set_division(found)
+                whole = whole or found  # positions, it may be, which are the same everywhere
+        if whole is not None:
+            self._set_division(whole)
 
-    def _divide(self, both: tuple[list[Array], list[Array]]) -> None:
-        found = divided(*both)
-        if found is None:
-            return
+    def _set_division(self, found: BatchDivision) -> None:
         self.division = found
+        seen = self.stages[Stage.BATCH]
+        seen.compared += 1
         if found.problem is not None:
-            self.stages[Stage.BATCH].first = StageResult(
-                self.step, Stage.BATCH, Outcome.PARTS, 1, found.problem, found.rank
-            )
-        else:
-            self.stages[Stage.BATCH].compared += 1
+            seen.first = StageResult(self.step, Stage.BATCH, Outcome.PARTS, 1, found.problem, found.rank)
 
     # Outputs.
 
@@ -237,12 +253,26 @@ class Passes:
             self._part(group, stage, tensor, found, limit, said, Outcome.RANDOM)
             self._known[tensor.content] = _Known(Outcome.RANDOM)
             return
+        other = next((each for each in call.inputs if self._is_other(group, each, limit)), None)
+        if other is not None:
+            said = _OTHER_INPUT.format(operator=call.operator, name=other.name)
+            self._part(group, stage, tensor, found, limit, said)
+            self._known[tensor.content] = _Known(Outcome.PARTS)
+            return
         is_batch_norm = family(call.operator) == "batch norm"
         said = _BATCH_NORM if is_batch_norm else _OWN.format(operator=call.operator)
         if not self.has_parted and not is_batch_norm:
             self.culprit = group
         self._part(group, stage, tensor, found, limit, said)
         self._known[tensor.content] = _Known(Outcome.PARTS)
+
+    def _is_other(self, group: CallGroup, tensor: TensorRecord, limit: float) -> bool:
+        """Whether an input is another one on the ranks, although what has made it on the other side fits."""
+        both = self._arrays(group, tensor)
+        if both is None or not _is_float(tensor):
+            return False
+        found = self._fit(*both, limit, BACKWARD_STAGE if group.few[0].phase == BACKWARD else Stage.FORWARD)
+        return found is not None and found.distance > limit
 
     def _part(
         self,
@@ -344,6 +374,12 @@ def _values(records: Sequence[Record], calls: Sequence[Call], name: str) -> list
             return []
         found.append(values)
     return found
+
+
+def _role_of(group: CallGroup, tensor: TensorRecord) -> str:
+    """What the tensor is to the model of any process: pieces of a distributed one have no role."""
+    every = (each for call in (*group.few, *group.many) for each in call.inputs if each.name == tensor.name)
+    return next((each.role for each in every if each.role), "")
 
 
 def _is_float(tensor: TensorRecord) -> bool:

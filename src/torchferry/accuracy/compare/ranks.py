@@ -13,7 +13,7 @@ import numpy as np
 from torchferry.accuracy.compare.batches import BatchDivision
 from torchferry.accuracy.compare.gradients import GradientComparison, Side
 from torchferry.accuracy.compare.layouts import Array
-from torchferry.accuracy.compare.lineup import CallGroup, ProcessCalls, lined_up
+from torchferry.accuracy.compare.lineup import CallGroup, ProcessCalls, lined_up, module_path
 from torchferry.accuracy.compare.passes import Passes, parted, spot_of
 from torchferry.accuracy.compare.stages import (
     LaidOut,
@@ -115,7 +115,8 @@ class _RanksRun:
 
     def _of_step(self, step: int, *, is_first: bool, has_parted: bool) -> Iterator[StageResult]:
         many, few = self._calls
-        passes = Passes(self._many, self._few, step)
+        update = self._updates[1][0].get(step, OptimizerStep())
+        passes = Passes(self._many, self._few, step, frozenset(each.content for each in update.before()))
         groups = list(lined_up(many, few, step))
         self._note_left_out(groups, step)
         passes.follow(groups)
@@ -151,8 +152,9 @@ class _RanksRun:
 
     def _note_left_out(self, groups: Sequence[CallGroup], step: int) -> None:
         for path, side in zip(self._paths, self._calls, strict=True):
-            left = max(len(each.calls(step, of_optimizer=False)) for each in side) - len(groups)
-            if left > len(groups) // 4:
+            matched = sum(bool(module_path(each.few[0])) for each in groups)
+            left = max(each.inside(step) for each in side) - matched
+            if left > matched // 4:
                 self.notes.append(_PASSES.format(path=path, count=left))
 
     def _of_loss(self, passes: Passes, step: int) -> Iterator[StageResult]:

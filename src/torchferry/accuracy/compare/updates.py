@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from torchferry.accuracy.compare.lineup import COMMUNICATION, FORWARD, OPTIMIZER, module_path
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.operators.names import base_name, is_plumbing
@@ -43,6 +44,18 @@ class OptimizerStep:
         last = max((each.last for each in self.written), default=0)
         return known or [each for each in self.written if each.last == last]
 
+    def read(self) -> list[TensorRecord]:
+        """The gradients, as the optimizer reads them first."""
+        return self.gradients
+
+    def before(self) -> list[TensorRecord]:
+        """The parameters before the step."""
+        return [each.before for each in self.parameters]
+
+    def after(self) -> list[TensorRecord]:
+        """The parameters after it."""
+        return [each.after for each in self.parameters]
+
 
 class StepsOfOptimizer:
     """Follows the contents of one process from the forward pass to the weights after each step."""
@@ -53,27 +66,44 @@ class StepsOfOptimizer:
         self._state: set[int] = set()  # contents that an optimizer has made
         self._places: dict[int, UpdatedParameter] = {}  # by the content that it has now
         self._seen: set[int] = set()  # gradients of the step
+        self._waiting: list[Call] = []  # calls of the step after its backward pass
         self._step = 0
         for at in range(len(record.calls)):
             self._see(record.calls[at])
+        self._end_step()
 
     def _see(self, call: Call) -> None:
         if call.step != self._step:
+            self._end_step()
             self._step = call.step
-            self._state -= self._places.keys()  # parameters are no state
-            self._places, self._seen, self._forward = {}, set(), set()
         step = self.steps.setdefault(call.step, OptimizerStep())
-        if call.phase == "forward":
+        if call.phase == OPTIMIZER:
+            self._waiting.append(call)
+        elif call.phase == FORWARD:
             self._forward.update(each.content for each in (*call.inputs, *call.outputs))
-        elif call.phase == "backward":
-            if call.node == _ACCUMULATING and base_name(call.operator) in _HANDING_OVER:
-                step.own += [each for each in call.inputs[-1:] if each.offset is not None]
-            elif call.module:
-                step.modules.update((each.content, call.module) for each in call.outputs if each.content)
+        elif call.node == _ACCUMULATING and base_name(call.operator) in _HANDING_OVER:
+            step.own += [each for each in call.inputs[-1:] if each.offset is not None]
+        else:
+            if call.module:
+                path = module_path(call)
+                step.modules.update((each.content, path) for each in call.outputs if each.content)
             # parameters that are gathered once more for the backward pass
             self._forward.update(each.content for each in call.inputs if each.role == _PARAMETER)
-        elif call.phase == "optimizer":
-            self._see_update(call, step)
+
+    def _end_step(self) -> None:
+        """Look at what the optimizers do; what is done to gradients before, elsewhere in the program, is not theirs."""
+        waiting, self._waiting = self._waiting, []
+        places = {call.place for call in waiting if any(map(self._is_known, call.inputs)) and _written(call)}
+        if not places and waiting:
+            places = {waiting[-1].place}
+        for call in waiting:
+            if call.place in places and not call.operator.startswith(COMMUNICATION):
+                self._see_update(call, self.steps[self._step])
+        self._state -= self._places.keys()  # parameters are no state
+        self._places, self._seen, self._forward = {}, set(), set()
+
+    def _is_known(self, tensor: TensorRecord) -> bool:
+        return tensor.role == _PARAMETER or (tensor.content in self._forward and tensor.content != 0)
 
     def _see_update(self, call: Call, step: OptimizerStep) -> None:
         name = base_name(call.operator)
@@ -81,7 +111,7 @@ class StepsOfOptimizer:
             given = {each.content for each in call.inputs}  # what a view shows is nothing new
             self._state.update(each.content for each in call.outputs if each.content not in given)
             return
-        written = {each.name.partition("/")[2]: each for each in call.outputs if "/output_" not in each.name}
+        written = _written(call)
         for tensor in call.inputs:
             after = written.get(tensor.name.partition("/")[2])
             if self._is_gradient(tensor, name, is_written=after is not None):
@@ -94,9 +124,9 @@ class StepsOfOptimizer:
     def _is_gradient(self, tensor: TensorRecord, operator: str, *, is_written: bool) -> bool:
         if tensor.role or tensor.offset is None or not tensor.shape or "float" not in tensor.dtype:
             return False
-        if tensor.content in self._seen or tensor.content in self._places or tensor.name.startswith(_OF_SCALING):
+        if tensor.name.startswith(_OF_SCALING):
             return False
-        if tensor.content in self._state or tensor.content in self._forward:
+        if any(tensor.content in known for known in (self._seen, self._places, self._state, self._forward)):
             return False
         return not is_written or operator == _UNSCALING or tensor.name.startswith(_GRADIENTS)
 
@@ -105,8 +135,12 @@ class StepsOfOptimizer:
         if known is None:
             if tensor.offset is None or not tensor.shape or tensor.content in self._state:
                 return
-            is_known = tensor.role == _PARAMETER or tensor.content in self._forward
-            known = UpdatedParameter(tensor, after, is_known)
+            known = UpdatedParameter(tensor, after, self._is_known(tensor))
             step.written.append(known)
         known.after, known.last = after, number
         self._places[after.content] = known
+
+
+def _written(call: Call) -> dict[str, TensorRecord]:
+    """The arguments that a call has written to, by their names."""
+    return {each.name.partition("/")[2]: each for each in call.outputs if "/output_" not in each.name}
