@@ -71,20 +71,32 @@ def compare_files(mine: Path, golden: Path | None, work: ComparingPlan | None = 
     from torchferry.accuracy.file.reader import open_records
 
     with ExitStack() as stack:
-        ours = {each.header.rank: stack.enter_context(each) for each in open_records(mine)}
-        theirs = (
-            {each.header.rank: stack.enter_context(each) for each in open_records(golden)} if golden else {}
+        ours, theirs = (
+            [stack.enter_context(each) for each in open_records(path)] if path else []
+            for path in (mine, golden)
         )
-        common = sorted(set(ours) & set(theirs)) if golden else sorted(ours)
-        if not common and len(ours) == len(theirs) == 1:  # each rank's file may be named by itself
-            return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
-        if not common:
-            raise InputError(
-                f"{mine} and {golden}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
-                "two records of the same ranks"
-            )
-        comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
-    lonely = sorted(set(ours) ^ set(theirs)) if golden else []
+        return compare_ranks_alike(ours, theirs if golden else None, (mine, golden), work)
+
+
+def compare_ranks_alike(
+    mine: Sequence[Record],
+    golden: Sequence[Record] | None,
+    names: tuple[Path, Path | None],
+    work: ComparingPlan | None = None,
+) -> list[RankComparison]:
+    """The records of all ranks of two runs, each with its counterpart; without golden, each by itself."""
+    ours = {each.header.rank: each for each in mine}
+    theirs = {each.header.rank: each for each in golden or ()}
+    common = sorted(ours if golden is None else set(ours) & set(theirs))
+    if not common and len(ours) == len(theirs) == 1:  # each rank's file may be named by itself
+        return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
+    if not common:
+        raise InputError(
+            f"{names[0]} and {names[1]}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
+            "two records of the same ranks"
+        )
+    comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
+    lonely = sorted(set(ours) ^ set(theirs)) if golden is not None else []
     if lonely:
         first = comparisons[0]
         comparisons[0] = replace(first, notes=(*first.notes, LONELY_RANKS.format(ranks=_listed(lonely))))

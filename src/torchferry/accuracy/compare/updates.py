@@ -60,7 +60,7 @@ class OptimizerStep:
 class StepsOfOptimizer:
     """Follows the contents of one process from the forward pass to the weights after each step."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, *, is_first_alone: bool = False) -> None:
         self.steps: dict[int, OptimizerStep] = {}
         self._forward: set[int] = set()  # contents that a forward pass has seen
         self._state: set[int] = set()  # contents that an optimizer has made
@@ -69,6 +69,8 @@ class StepsOfOptimizer:
         self._waiting: list[Call] = []  # calls of the step after its backward pass
         self._step = 0
         for at in range(len(record.calls)):
+            if is_first_alone and self._step not in (0, record.calls[at].step):
+                break
             self._see(record.calls[at])
         self._end_step()
 
@@ -144,3 +146,9 @@ class StepsOfOptimizer:
 def _written(call: Call) -> dict[str, TensorRecord]:
     """The arguments that a call has written to, by their names."""
     return {each.name.partition("/")[2]: each for each in call.outputs if "/output_" not in each.name}
+
+
+def gradient_shapes(record: Record) -> list[tuple[int, ...]]:
+    """Of the gradients that the first recorded step of the optimizer reads."""
+    steps = StepsOfOptimizer(record, is_first_alone=True).steps
+    return [each.shape for step in steps.values() for each in step.gradients]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from torchferry.accuracy.compare.model import RankComparison
+from torchferry.accuracy.compare.stages import RanksComparison
 from torchferry.report.formats import Reports
 
 REPORTS: Reports[Sequence[RankComparison]] = Reports(
@@ -14,4 +15,9 @@ REPORTS: Reports[Sequence[RankComparison]] = Reports(
         "xlsx": f"{__name__}.sheets:to_xlsx",
         "html": f"{__name__}.html:to_html",
     }
+)
+
+# Of runs with another number of processes, or another layout.
+RANKS_REPORTS: Reports[RanksComparison] = Reports(
+    {"json": f"{__name__}.ranks:to_json"}, page=f"{__name__}.ranks:page_of"
 )
