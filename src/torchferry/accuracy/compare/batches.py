@@ -16,11 +16,10 @@ _CONTIGUOUS = Text(
     "each rank has the samples that follow those of the rank before", "各 rank 依次取连续的一段样本"
 )
 _STRIDED = Text(
-    "sample by sample in turn, as DistributedSampler deals them", "样本逐个轮流分给各 rank（DistributedSampler 的方式）"
+    "sample by sample in turn, as DistributedSampler deals them",
+    "样本逐个轮流分给各 rank（DistributedSampler 的方式）",
 )
-_OTHER = Text(
-    "in another order, found by the bytes of the samples", "以其他顺序划分（按样本的字节找到）"
-)
+_OTHER = Text("in another order, found by the bytes of the samples", "以其他顺序划分（按样本的字节找到）")
 _WHOLE = Text("every rank has the whole batch", "每个 rank 都有整个批次")
 _MISSING = Text(
     "rank {rank} has {count} of {total} samples that are not in the other side's batch: other data, another order of "
@@ -28,7 +27,8 @@ _MISSING = Text(
     "rank {rank} 的 {total} 个样本中有 {count} 个不在对方的批次里：数据或样本顺序不同，或样本经过随机变换",
 )
 _TWICE = Text(
-    "sample {samples} of the batch is on several ranks ({ranks})", "批次中第 {samples} 个样本同时在多个 rank 上（{ranks}）"
+    "sample {samples} of the batch is on several ranks ({ranks})",
+    "批次中第 {samples} 个样本同时在多个 rank 上（{ranks}）",
 )
 _LEFT = Text("; sample {samples} is on none", "；第 {samples} 个样本不在任何 rank 上")
 _SIZES = Text(
@@ -47,20 +47,20 @@ class BatchDivision:
     rank: int | None = None  # whose samples are wrong
 
 
-def divided(many: Sequence[Array], few: Sequence[Array]) -> BatchDivision | None:
-    """How the batch of the few is divided among the many; None: these tensors tell nothing of it."""
+def divided(many: Sequence[Array], few: Sequence[Array], ranks: Sequence[int]) -> BatchDivision | None:
+    """How the batch of the few is divided among the many, which are of these ranks; None: these tensors tell nothing."""
     for axis in (0, 1):
         if any(each.ndim <= axis for each in (*many, *few)):
             return None
         found = _along(
-            [np.moveaxis(each, axis, 0) for each in many], [np.moveaxis(each, axis, 0) for each in few]
+            [np.moveaxis(each, axis, 0) for each in many], [np.moveaxis(each, axis, 0) for each in few], ranks
         )
         if found is not None:
             return found
     return None
 
 
-def _along(many: Sequence[Array], few: Sequence[Array]) -> BatchDivision | None:
+def _along(many: Sequence[Array], few: Sequence[Array], labels: Sequence[int]) -> BatchDivision | None:
     if len({each.shape[1:] for each in (*many, *few)}) > 1:
         return None
     whole = [row.tobytes() for each in few for row in np.ascontiguousarray(each)]
@@ -71,17 +71,17 @@ def _along(many: Sequence[Array], few: Sequence[Array]) -> BatchDivision | None:
     ranks = [[row.tobytes() for row in np.ascontiguousarray(each)] for each in many]
     if all(rank == whole for rank in ranks):
         return BatchDivision(Rows(), _WHOLE)
-    return _found(ranks, whole)
+    return _found(ranks, whole, labels)
 
 
-def _found(ranks: Sequence[Sequence[bytes]], whole: Sequence[bytes]) -> BatchDivision:
+def _found(ranks: Sequence[Sequence[bytes]], whole: Sequence[bytes], labels: Sequence[int]) -> BatchDivision:
     places: dict[bytes, list[int]] = defaultdict(list)
     for at, row in enumerate(whole):
         places[row].append(at)
     taken: Counter[bytes] = Counter()
     of_ranks: list[list[int]] = []
     holders: dict[int, list[int]] = defaultdict(list)
-    for rank, rows in enumerate(ranks):
+    for rank, rows in zip(labels, ranks, strict=True):
         missing = sum(row not in places for row in rows)
         if missing:
             problem = _MISSING.format(rank=rank, count=missing, total=len(rows))
@@ -115,7 +115,10 @@ def _of_sizes(ranks: Sequence[Sequence[bytes]], whole: Sequence[bytes]) -> Text 
 def _named(of_ranks: Sequence[Sequence[int]]) -> Text:
     if [at for each in of_ranks for at in each] == list(range(sum(map(len, of_ranks)))):
         return _CONTIGUOUS
-    if all(list(each) == list(range(rank, rank + len(of_ranks) * len(each), len(of_ranks))) for rank, each in enumerate(of_ranks)):
+    if all(
+        list(each) == list(range(rank, rank + len(of_ranks) * len(each), len(of_ranks)))
+        for rank, each in enumerate(of_ranks)
+    ):
         return _STRIDED
     return _OTHER
 

@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from torchferry.accuracy.compare.layouts import Array, Fit, Rows, TensorLayout, Way, best_fit, made_up, root_mean_square, values_of
+from torchferry.accuracy.compare.layouts import (
+    Array,
+    Fit,
+    Rows,
+    TensorLayout,
+    Way,
+    best_fit,
+    made_up,
+    root_mean_square,
+    values_of,
+)
 from torchferry.accuracy.compare.lineup import CallGroup
 from torchferry.accuracy.compare.passes import shape_of, spot_of
 from torchferry.accuracy.compare.programs import ArgumentDifference, different_arguments
@@ -67,9 +77,7 @@ _NO_SUM = Text(
     "the way?)",
     "{gradient}：优化器读取的梯度不是各 rank 梯度的任何加权和（中途被裁剪、压缩或修改？）",
 )
-_UNLIKE = Text(
-    "{gradient}: reduced, it is not the other side's", "{gradient}：归约后与对方的不同"
-)
+_UNLIKE = Text("{gradient}: reduced, it is not the other side's", "{gradient}：归约后与对方的不同")
 _ONE_OF = Text("{said} ({count} of {total} gradients)", "{said}（{total} 个梯度中的 {count} 个）")
 _RIGHT_BY_ITSELF = Text(
     "they are the mean of the ranks' own gradients; what the ranks compute differs before",
@@ -89,10 +97,12 @@ _ARGUMENT = Text(
     "{operator}：{name} 在各 rank 上为 {many}，对方为 {few}",
 )
 _APART_AFTER = Text(
-    "{weight}: after the step the ranks no longer have the same weights", "{weight}：更新之后各 rank 的权重已不一致"
+    "{weight}: after the step the ranks no longer have the same weights",
+    "{weight}：更新之后各 rank 的权重已不一致",
 )
 _OTHER_UPDATE = Text(
-    "{weight}: from the same gradient and arguments, its update is another one", "{weight}：梯度和参数相同，更新量却不同"
+    "{weight}: from the same gradient and arguments, its update is another one",
+    "{weight}：梯度和参数相同，更新量却不同",
 )
 
 
@@ -135,7 +145,9 @@ class _Gradient:
 class GradientComparison:
     """Of one step."""
 
-    def __init__(self, many: Side, few: Side, step: int, shares: Array | None, sizes: dict[int, float]) -> None:
+    def __init__(
+        self, many: Side, few: Side, step: int, shares: Array | None, sizes: dict[int, float]
+    ) -> None:
         self._many, self._few, self._step = many, few, step
         self._shares = shares if shares is not None else np.full(len(many.records), np.nan)
         self._sizes = sizes
@@ -233,7 +245,16 @@ class GradientComparison:
             rank = reduction.ranks[0] if len(reduction.ranks) == 1 else None
             apart = fit.distance if fit is not None else None
             return StageResult(
-                self._step, Stage.REDUCTION, Outcome.PARTS, total, why, rank, None, gradient.name, apart, gradient.limit
+                self._step,
+                Stage.REDUCTION,
+                Outcome.PARTS,
+                total,
+                why,
+                rank,
+                None,
+                gradient.name,
+                apart,
+                gradient.limit,
             )
         are_means = all(each.kind is ReductionKind.MEAN for _, _, each in explained)
         why_not = _RIGHT_BY_ITSELF if are_means else None
@@ -290,7 +311,11 @@ class GradientComparison:
         """A right sum, times something."""
         shares = self._shares / len(self._few.records)  # the few average, too
         if not np.isfinite(shares).all():
-            return None if reduction.kind is ReductionKind.MEAN else _SUMMED.format(times=len(self._many.records))
+            return (
+                None
+                if reduction.kind is ReductionKind.MEAN
+                else _SUMMED.format(times=len(self._many.records))
+            )
         if float(np.ptp(shares)) > _EQUALLY * float(shares.mean()):
             return None  # the loss is to blame
         times = float(shares.mean()) * reduction.factor * len(self._few.records)
@@ -345,7 +370,16 @@ class GradientComparison:
                 why = said.format(weight=weight.name)
                 apart = None if weight.are_apart else weight.distance
                 return StageResult(
-                    self._step, Stage.UPDATE, Outcome.PARTS, compared, why, None, None, weight.name, apart, _UPDATES
+                    self._step,
+                    Stage.UPDATE,
+                    Outcome.PARTS,
+                    compared,
+                    why,
+                    None,
+                    None,
+                    weight.name,
+                    apart,
+                    _UPDATES,
                 )
         outcome = Outcome.FOLLOWS if has_parted else Outcome.FITS
         return StageResult(self._step, Stage.UPDATE, outcome, compared) if compared else None
@@ -362,13 +396,16 @@ class GradientComparison:
             return None
         limit = rounding([first.after])
         start = best_fit(before, few_before, Rows(), 0.0, limit, _HELD)
-        if start is None or start.distance > limit or len(few_before) > 1:
+        if start is None or start.distance > limit:
             return None
         name = self._name(at, first.before)
         self._lay_out("parameter", start.layout, name)
-        are_apart = start.layout.way is Way.SAME and any(not np.array_equal(after[0], each) for each in after[1:])
+        are_apart = start.layout.way is Way.SAME and any(
+            not np.array_equal(after[0], each) for each in after[1:]
+        )
         one, other = (made_up(each, start.layout) for each in (before, after))
-        apart = self._between_updates(at, other - one, few_after[0] - few_before[0], root_mean_square(few_before[0]))
+        few_one, few_other = (made_up(each, start.other) for each in (few_before, few_after))
+        apart = self._between_updates(at, other - one, few_other - few_one, root_mean_square(few_one))
         return _Weight(name, are_apart, apart)
 
     def _between_updates(self, at: int, mine: Array, other: Array, size: float) -> float:
@@ -393,22 +430,29 @@ class GradientComparison:
         found = best_fit(many, few, Rows(), 0.0, 0.0, _HELD) if few is not None and many is not None else None
         if found is None or few is None or many is None:
             return everything
-        made = made_up(many, found.layout)
-        alike = np.abs(made - few[0]) <= _RELIABLE * np.abs(few[0])
+        made, meant = made_up(many, found.layout), made_up(few, found.other)
+        alike = np.abs(made - meant) <= _RELIABLE * np.abs(meant)
         return alike if alike.shape == shape else everything
 
     def _lay_out(self, role: str, layout: TensorLayout, name: str) -> None:
         known = self.layouts.get((role, layout))
         count = known.count + 1 if known is not None else 1
-        self.layouts[role, layout] = LaidOut(role, layout, count, known.example if known is not None else name)
+        self.layouts[role, layout] = LaidOut(
+            role, layout, count, known.example if known is not None else name
+        )
 
 
 def _plain_arguments(*calls: Call) -> list[Call]:
     """The calls without their tensors, and without lists that are as long as those are."""
-    lists = [{name: len(value) for name, value in each.arguments if isinstance(value, tuple)} for each in calls]
+    lists = [
+        {name: len(value) for name, value in each.arguments if isinstance(value, tuple)} for each in calls
+    ]
     other = {name for name in lists[0] if lists[0][name] != lists[1].get(name)}
     return [
-        replace(each, arguments=tuple(one for one in each.arguments if one[0] not in other and not _is_tensor(one[1])))
+        replace(
+            each,
+            arguments=tuple(one for one in each.arguments if one[0] not in other and not _is_tensor(one[1])),
+        )
         for each in calls
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from typing import Any
@@ -50,6 +50,7 @@ class Fit:
     layout: TensorLayout
     distance: float  # relative to the size of what they should be
     rank: int | None = None  # that is farthest off; None: no single one
+    other: TensorLayout = TensorLayout(Way.SAME)  # of the side with fewer
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,14 @@ def values_of(record: Record, tensor: TensorRecord) -> Array | None:
 def root_mean_square(values: Array) -> float:
     """Of the finite elements; 0 where there are none."""
     flat = np.ascontiguousarray(values).reshape(-1)
-    if not flat.size:
+    largest = float(np.abs(flat).max(initial=0.0))
+    if not math.isfinite(largest):
+        flat = np.where(np.isfinite(flat), flat, 0)
+        largest = float(np.abs(flat).max(initial=0.0))
+    if largest == 0.0:
         return 0.0
-    total = float(np.dot(flat, flat))
-    if math.isfinite(total):
-        return math.sqrt(total / flat.size)
-    finite = flat[np.isfinite(flat)].astype(np.float64)
-    return math.sqrt(float(np.dot(finite, finite)) / flat.size)
+    scaled = flat / largest  # the square of a large number may be none
+    return largest * math.sqrt(float(np.dot(scaled, scaled)) / flat.size)
 
 
 def distance(one: Array, other: Array, size: float = 0.0) -> float:
@@ -133,13 +135,15 @@ def best_fit(
     `size` is what a distance is relative to where the tensor itself is smaller.
     """
     best: Fit | None = None
-    for meant, whole in _options(few, Rows(), None):
-        for layout, made in _options(many, rows, whole.shape) if meant.way in ways else ():
+    for other, wholes in _options(few, Rows(), None):
+        if other.way not in ways or max(distance(each, wholes[0], size) for each in wholes) > limit:
+            continue  # the few are not alike themselves
+        for layout, made in _options(many, rows, wholes[0].shape):
             if layout.way not in ways:
                 continue
-            found = Fit(layout, distance(made, whole, size))
+            found = Fit(layout, max(distance(each, wholes[0], size) for each in made), other=other)
             if best is None or found.distance < best.distance:
-                best = _with_rank(found, many, whole, rows, size)
+                best = _with_rank(found, many, wholes[0], rows, size)
             if best.distance <= limit:
                 return best
     return best
@@ -162,29 +166,20 @@ def contiguous(arrays: Sequence[Array]) -> Rows:
 
 def _options(
     arrays: Sequence[Array], rows: Rows, shape: tuple[int, ...] | None
-) -> Iterator[tuple[TensorLayout, Array]]:
-    """What the tensors of all ranks may make up, of this shape if one is given."""
+) -> Iterator[tuple[TensorLayout, Sequence[Array]]]:
+    """What the tensors of all ranks may make up, of this shape if one is given; several that should be equal."""
     first = arrays[0]
     are_alike = all(each.shape == first.shape for each in arrays)
     if are_alike and shape in (None, first.shape):
-        yield TensorLayout(Way.SAME), _farthest_from_first(arrays)
+        yield TensorLayout(Way.SAME), arrays
     if len(arrays) == 1:
         return
     if first.ndim:
-        yield from _joined(arrays, rows, shape)
+        yield from ((layout, [made]) for layout, made in _joined(arrays, rows, shape))
     if are_alike and shape in (None, first.shape):
         total = np.sum(np.stack(arrays), axis=0)
-        yield TensorLayout(Way.SUM), total
-        yield TensorLayout(Way.MEAN), total / len(arrays)
-
-
-def _farthest_from_first(arrays: Sequence[Array]) -> Array:
-    """Of tensors that should be equal, the one that is most unlike the first: if it fits, all do."""
-    if len(arrays) == 1:
-        return arrays[0]
-    others = [(float(np.abs(each - arrays[0]).max()) if each.size else 0.0, each) for each in arrays[1:]]
-    off, worst = max(others, key=lambda each: (math.inf if math.isnan(each[0]) else each[0]))
-    return worst if off else arrays[0]
+        yield TensorLayout(Way.SUM), [total]
+        yield TensorLayout(Way.MEAN), [total / len(arrays)]
 
 
 def _joined(
@@ -216,7 +211,7 @@ def _by_rows(
 ) -> Array | None:
     if rows.of_ranks is None or len(rows.of_ranks) != len(arrays):
         return None
-    made = np.empty(whole, arrays[0].dtype)
+    made = np.zeros(whole, arrays[0].dtype)
     view = np.moveaxis(made, axis, 0)
     for rank, each in enumerate(arrays):
         positions = rows.positions(rank, whole[axis], is_minor=is_minor)
@@ -245,4 +240,4 @@ def _with_rank(found: Fit, many: Sequence[Array], whole: Array, rows: Rows, size
     worst = max(range(len(off)), key=off.__getitem__, default=None)
     if worst is None or sum(each >= off[worst] / 2 for each in off) > 1:  # it is not one of them
         return found
-    return Fit(layout, found.distance, worst)
+    return replace(found, rank=worst)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,6 @@ from torchferry.accuracy.compare.layouts import (
     Fit,
     Rows,
     TensorLayout,
-    Way,
     best_fit,
     root_mean_square,
     values_of,
@@ -56,7 +55,8 @@ _OTHER_INPUT = Text(
     "各 rank 上 {operator} 的 {name} 与对方不同，而双方此前共有的调用结果一致：有一方在其间多做了运算",
 )
 _DIFFERENT_WEIGHTS = Text(
-    "the ranks start with other weights than the other side: {tensor}", "各 rank 的初始权重与对方不同：{tensor}"
+    "the ranks start with other weights than the other side: {tensor}",
+    "各 rank 的初始权重与对方不同：{tensor}",
 )
 _DIFFERENT_INPUT = Text(
     "{tensor} does not go with the samples that the rank has: it is not the same part of the batch",
@@ -98,9 +98,12 @@ class Passes:
     many: Sequence[Record]
     few: Sequence[Record]
     step: int
+    ranks: Sequence[int]  # of the many, each of which may be there several times, with other samples
     weights: frozenset[int] = frozenset()  # contents of parameters, also where the model has pieces of them
     division: BatchDivision | None = None
-    shares: Array | None = None  # times the other side's, by which each rank's loss gradient counts its samples
+    shares: Array | None = (
+        None  # times the other side's, by which each rank's loss gradient counts its samples
+    )
     scalars: list[tuple[CallGroup, list[Array], list[Array]]] = field(default_factory=list)
     layouts: Counter[tuple[str, TensorLayout]] = field(default_factory=Counter)
     examples: dict[tuple[str, TensorLayout], str] = field(default_factory=dict)
@@ -128,7 +131,9 @@ class Passes:
             self._release(group)
 
     def _release(self, group: CallGroup) -> None:
-        self._read += sum(each.nbytes for call in (*group.many, *group.few) for each in (*call.inputs, *call.outputs))
+        self._read += sum(
+            each.nbytes for call in (*group.many, *group.few) for each in (*call.inputs, *call.outputs)
+        )
         if self._read > _RELEASE:
             for record in (*self.many, *self.few):
                 record.release()
@@ -183,19 +188,27 @@ class Passes:
     def _divide(self, groups: Sequence[CallGroup]) -> None:
         """Find the samples of each rank in what the model is given first."""
         whole: BatchDivision | None = None
-        for group in [each for each in groups if each.few[0].model][:_FIRST_CALLS]:
-            for tensor in group.few[0].inputs:
-                if _role_of(group, tensor) or tensor.content in self.weights:
-                    continue
-                both = self._arrays(group, tensor)
-                found = divided(*both) if both is not None else None
-                if found is None:
-                    continue
-                if found.problem is not None or found.rows.of_ranks is not None or _is_float(tensor):
-                    return self._set_division(found)
-                whole = whole or found  # positions, it may be, which are the same everywhere
+        for both, is_float in self._first_inputs(groups):
+            found = divided(*both, self.ranks)
+            if found is None:
+                continue
+            whole = whole or found
+            if found.problem is not None or found.rows.of_ranks is not None or is_float:
+                whole = found
+                break  # what is the same everywhere may be positions, and no samples
         if whole is not None:
             self._set_division(whole)
+
+    def _first_inputs(
+        self, groups: Sequence[CallGroup]
+    ) -> Iterator[tuple[tuple[list[Array], list[Array]], bool]]:
+        """What the first calls of the model are given, but its weights; and whether these are fractions."""
+        for group in [each for each in groups if each.few[0].model][:_FIRST_CALLS]:
+            for tensor in group.few[0].inputs:
+                is_weight = bool(_role_of(group, tensor)) or tensor.content in self.weights
+                both = None if is_weight else self._arrays(group, tensor)
+                if both is not None:
+                    yield both, _is_float(tensor)
 
     def _set_division(self, found: BatchDivision) -> None:
         self.division = found
@@ -286,10 +299,20 @@ class Passes:
     ) -> None:
         seen = self.stages[stage]
         if seen.first is None:
-            apart, rank = (found.distance, found.rank) if found is not None else (None, None)
+            apart = found.distance if found is not None else None
+            rank = self.ranks[found.rank] if found is not None and found.rank is not None else None
             shown = f"{tensor.name} {shape_of(tensor)}"
             seen.first = StageResult(
-                self.step, stage, outcome, seen.compared, said, rank, spot_of(group.few[0]), shown, apart, limit
+                self.step,
+                stage,
+                outcome,
+                seen.compared,
+                said,
+                rank,
+                spot_of(group.few[0]),
+                shown,
+                apart,
+                limit,
             )
 
     # What both have in common.
@@ -305,11 +328,19 @@ class Passes:
     ) -> Fit | None:
         rows = self.division.rows if self.division is not None else Rows()
         found = best_fit(many, few, rows, size, limit)
-        if stage is not BACKWARD_STAGE or self.shares is None or (found is not None and found.distance <= limit):
+        if (
+            stage is not BACKWARD_STAGE
+            or self.shares is None
+            or (found is not None and found.distance <= limit)
+        ):
             return found
         shared = [each / share for each, share in zip(many, self.shares, strict=True)]
         other = best_fit(shared, few, rows, size, limit)
-        return min((each for each in (found, other) if each is not None), key=lambda each: each.distance, default=None)
+        return min(
+            (each for each in (found, other) if each is not None),
+            key=lambda each: each.distance,
+            default=None,
+        )
 
     def _share(self, both: tuple[list[Array], list[Array]]) -> None:
         """By what the loss of each rank counts its samples: the first gradient that has rows tells."""
@@ -325,7 +356,9 @@ class Passes:
         terms = [
             (root_mean_square(each), each.size)
             for given in call.inputs
-            if "float" in given.dtype and (each := values_of(self.few[0], given)) is not None and each.size > 1
+            if "float" in given.dtype
+            and (each := values_of(self.few[0], given)) is not None
+            and each.size > 1
         ]
         count = max(1, few[0].size)
         if family(call.operator) in _PRODUCTS and len(terms) >= 2:

@@ -13,7 +13,7 @@ import numpy as np
 from torchferry.accuracy.compare.batches import BatchDivision
 from torchferry.accuracy.compare.gradients import GradientComparison, Side
 from torchferry.accuracy.compare.layouts import Array
-from torchferry.accuracy.compare.lineup import CallGroup, ProcessCalls, lined_up, module_path
+from torchferry.accuracy.compare.lineup import CallGroup, PassCalls, ProcessCalls, lined_up, module_path
 from torchferry.accuracy.compare.passes import Passes, parted, spot_of
 from torchferry.accuracy.compare.stages import (
     LaidOut,
@@ -50,20 +50,24 @@ _WRONG_OPERATOR = Text(
     "{operator} itself computes wrong results on rank {rank} of {side}: {why}",
     "{operator} 本身在 {side} 的 rank {rank} 上计算错误：{why}",
 )
-_NO_STEP = Text(
-    "the two sides have no step in common that was recorded whole", "两份记录没有共同的完整步"
-)
+_NO_STEP = Text("the two sides have no step in common that was recorded whole", "两份记录没有共同的完整步")
 _LATER = Text(
     "in step {step}, only the batch and the optimizer's arguments were compared: the weights had parted before",
     "第 {step} 步只比较了批次和优化器参数：权重在此之前已不同",
 )
-_PASSES = Text(
-    "{path}: {count} calls of a step have no counterpart on the other side, and were left out (accumulated gradients?)",
-    "{path}：一步中有 {count} 个调用在对方没有对应项，已略过（梯度累积？）",
+_LEFT_OUT = Text(
+    "{path}: {count} calls of a step have no counterpart on the other side, and were left out",
+    "{path}：一步中有 {count} 个调用在对方没有对应项，已略过",
+)
+_ACCUMULATED = Text(
+    "{path}: step {step} accumulates the gradients of {count} passes, which were taken as one batch",
+    "{path}：第 {step} 步累积了 {count} 次前向与反向的梯度，它们被视为一个批次",
 )
 
 
-def compare_ranks(mine: Sequence[Record], golden: Sequence[Record], names: tuple[str, str]) -> RanksComparison:
+def compare_ranks(
+    mine: Sequence[Record], golden: Sequence[Record], names: tuple[str, str]
+) -> RanksComparison:
     """The processes of two runs; whichever has fewer is what the others are to make up."""
     start = time.perf_counter()
     is_swapped = len(golden) > len(mine)
@@ -78,10 +82,8 @@ def compare_ranks(mine: Sequence[Record], golden: Sequence[Record], names: tuple
     found = _RanksRun(many, few, paths)
     stages = tuple(found.stages())
     return RanksComparison(
-        *(
-            RankGroup(path, tuple(each.header for each in side))
-            for path, side in zip(paths, (many, few), strict=True)
-        ),
+        RankGroup(paths[0], tuple(each.header for each in many)),
+        RankGroup(paths[1], tuple(each.header for each in few)),
         found.division.said if found.division is not None and found.division.problem is None else None,
         stages,
         first_parting(stages),
@@ -96,7 +98,7 @@ class _RanksRun:
 
     def __init__(self, many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str]) -> None:
         self._many, self._few, self._paths = many, few, paths
-        self._calls = [[ProcessCalls(each) for each in side] for side in (many, few)]
+        self._calls = [[ProcessCalls(each, rank) for rank, each in enumerate(side)] for side in (many, few)]
         self._updates = [[StepsOfOptimizer(each).steps for each in side] for side in (many, few)]
         self.division: BatchDivision | None = None
         self.layouts: list[LaidOut] = []
@@ -114,11 +116,14 @@ class _RanksRun:
             has_parted = has_parted or any(each.outcome is not Outcome.FITS for each in found)
 
     def _of_step(self, step: int, *, is_first: bool, has_parted: bool) -> Iterator[StageResult]:
-        many, few = self._calls
+        many, few = ([one for each in side for one in each.passes(step)] for side in self._calls)
+        self._note_passes(many, few, step)
         update = self._updates[1][0].get(step, OptimizerStep())
-        passes = Passes(self._many, self._few, step, frozenset(each.content for each in update.before()))
-        groups = list(lined_up(many, few, step))
-        self._note_left_out(groups, step)
+        weights = frozenset(each.content for each in update.before())
+        records = [[each.record for each in side] for side in (many, few)]
+        passes = Passes(records[0], records[1], step, [each.rank for each in many], weights)
+        groups = list(lined_up(many, few))
+        self._note_left_out(groups, (many, few))
         passes.follow(groups)
         found = [*self._with_judgements(passes, parted(passes.stages, step)), *self._of_loss(passes, step)]
         if has_parted:  # what follows from other weights is no news
@@ -138,7 +143,7 @@ class _RanksRun:
             for records, updates in zip((self._many, self._few), self._updates, strict=True)
         )
         gradients = GradientComparison(many, few, step, passes.shares, passes.sizes)
-        groups = list(lined_up(*self._calls, step, of_optimizer=True))
+        groups = list(lined_up(*([each.optimizer(step) for each in side] for side in self._calls)))
         reduction = gradients.reduction(has_parted=has_parted)
         optimizer = gradients.optimizer(groups)
         found = [each for each in (reduction, optimizer) if each is not None]
@@ -150,12 +155,19 @@ class _RanksRun:
         if is_first:
             self.layouts += gradients.layouts.values()
 
-    def _note_left_out(self, groups: Sequence[CallGroup], step: int) -> None:
-        for path, side in zip(self._paths, self._calls, strict=True):
-            matched = sum(bool(module_path(each.few[0])) for each in groups)
-            left = max(each.inside(step) for each in side) - matched
+    def _note_passes(self, many: Sequence[PassCalls], few: Sequence[PassCalls], step: int) -> None:
+        for path, records, passes in zip(self._paths, (self._many, self._few), (many, few), strict=True):
+            if len(passes) > len(records):
+                self.notes.append(
+                    _ACCUMULATED.format(path=path, count=len(passes) // len(records), step=step)
+                )
+
+    def _note_left_out(self, groups: Sequence[CallGroup], sides: Sequence[Sequence[PassCalls]]) -> None:
+        matched = sum(bool(module_path(each.few[0])) for each in groups)
+        for path, side in zip(self._paths, sides, strict=True):
+            left = max(each.inside for each in side) - matched
             if left > matched // 4:
-                self.notes.append(_PASSES.format(path=path, count=left))
+                self.notes.append(_LEFT_OUT.format(path=path, count=left))
 
     def _of_loss(self, passes: Passes, step: int) -> Iterator[StageResult]:
         """Whether the samples of all ranks count alike, and the losses are a mean or a sum."""
@@ -169,33 +181,35 @@ class _RanksRun:
             said = _UNEVEN_SIZES if is_of_sizes and len(set(sizes)) > 1 else _UNEVEN_COUNTS
             why = said.format(sizes=_listed(sizes), shares=", ".join(f"{each:.3g}" for each in relative))
             spot = spot_of(passes.scalars[-1][0].few[0]) if passes.scalars else None
-            passes.stages[Stage.LOSS].first = StageResult(
-                step, Stage.LOSS, Outcome.PARTS, len(passes.scalars), why, None, spot
-            )
-            yield passes.stages[Stage.LOSS].first
+            yield StageResult(step, Stage.LOSS, Outcome.PARTS, len(passes.scalars), why, None, spot)
 
     def _with_judgements(self, passes: Passes, results: Iterator[StageResult]) -> Iterator[StageResult]:
         """With what is known of the operator itself, where the runs part at one."""
         for result in results:
             is_culprit = passes.culprit is not None and result.stage in (Stage.FORWARD, Stage.BACKWARD)
-            why = self._wrong_operator(passes.culprit, result) if is_culprit and passes.culprit else None
+            why = self._wrong_operator(passes, result) if is_culprit else None
             yield replace(result, why=why) if why is not None else result
 
-    def _wrong_operator(self, group: CallGroup, result: StageResult) -> Text | None:
+    def _wrong_operator(self, passes: Passes, result: StageResult) -> Text | None:
         """Whether the operator computes wrong from its own inputs, on a rank of either side."""
+        group = passes.culprit
+        if group is None:
+            return None
         if result.outcome is not Outcome.PARTS or importlib.util.find_spec("torch") is None:
             return None
         if result.spot is None or result.spot.number != group.few[0].number:
             return None
         from torchferry.accuracy.judge.judging import Judge
 
-        sides = zip(self._paths, (self._many, self._few), (group.many, group.few), strict=True)
+        sides = zip(self._paths, (passes.many, passes.few), (group.many, group.few), strict=True)
         for path, records, calls in sides:
-            for rank, (record, call) in enumerate(zip(records, calls, strict=True)):
+            for record, call in zip(records, calls, strict=True):
                 judgement = Judge(record, None).judge(CallPair(call, None))
                 if judgement.verdict in (Verdict.FAULT, Verdict.SUSPICIOUS):
                     why = judgement.why or Text(judgement.sort.value, judgement.sort.value)
-                    return _WRONG_OPERATOR.format(operator=call.operator, rank=rank, side=path, why=why)
+                    return _WRONG_OPERATOR.format(
+                        operator=call.operator, rank=record.header.rank, side=path, why=why
+                    )
         return None
 
 

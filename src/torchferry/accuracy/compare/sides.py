@@ -24,7 +24,9 @@ class RecordFiles:
     """One side: a record by its name, or files of several ranks of one run."""
 
     name: Path
-    files: tuple[Path, ...] = ()  # each by its name, as a shell lists them; otherwise what the name stands for
+    files: tuple[
+        Path, ...
+    ] = ()  # each by its name, as a shell lists them; otherwise what the name stands for
 
     def opened(self) -> list[Record]:
         """The records of all of its processes, by rank."""
@@ -61,7 +63,9 @@ def compare_sides(
         theirs = [stack.enter_context(each) for each in golden.opened()] if golden is not None else None
         if golden is not None and theirs is not None and _are_laid_out_otherwise(ours, theirs):
             return compare_ranks(ours, theirs, (str(mine.name), str(golden.name)))
-        return compare_ranks_alike(ours, theirs, (mine.name, golden.name if golden is not None else None), work)
+        return compare_ranks_alike(
+            ours, theirs, (mine.name, golden.name if golden is not None else None), work
+        )
 
 
 def _are_laid_out_otherwise(mine: Sequence[Record], golden: Sequence[Record]) -> bool:

@@ -1,10 +1,15 @@
 """What a comparison of records has found: text, JSON, CSV, a workbook, a page, and the vendors' own CSV. No torch."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from torchferry.accuracy.compare.model import RankComparison
-from torchferry.accuracy.compare.stages import RanksComparison
 from torchferry.report.formats import Reports
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.compare.stages import RanksComparison
 
 REPORTS: Reports[Sequence[RankComparison]] = Reports(
     {

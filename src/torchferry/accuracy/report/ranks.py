@@ -47,10 +47,13 @@ _ROLES = {
 }
 _WAYS = {
     Way.SAME: Text("the same on every rank", "各 rank 相同"),
-    Way.ROWS: Text("each rank has those of its samples (axis {axis})", "各 rank 只有自己的样本（第 {axis} 维）"),
+    Way.ROWS: Text(
+        "each rank has those of its samples (axis {axis})", "各 rank 只有自己的样本（第 {axis} 维）"
+    ),
     Way.SPLIT: Text("each rank has a piece along axis {axis}", "各 rank 各有一段（沿第 {axis} 维切分）"),
     Way.FUSED: Text(
-        "each rank has a piece of each of {parts} parts along axis {axis}", "沿第 {axis} 维的 {parts} 个部分各自切分"
+        "each rank has a piece of each of {parts} parts along axis {axis}",
+        "沿第 {axis} 维的 {parts} 个部分各自切分",
     ),
     Way.SUM: Text("the ranks' add up to it", "各 rank 之和"),
     Way.MEAN: Text("the mean of the ranks'", "各 rank 的平均"),
@@ -61,7 +64,8 @@ _ALL_FIT = Text(
     "除舍入误差外没有差异：从批次到更新后的权重，{path} 的 {many} 个进程合起来等于 {other}",
 )
 _FIT_AS_FAR = Text(
-    "no difference was found, but not everything could be compared: see the stages", "未发现差异，但有些内容无法比较：见各阶段"
+    "no difference was found, but not everything could be compared: see the stages",
+    "未发现差异，但有些内容无法比较：见各阶段",
 )
 _NOTHING = Text("nothing could be compared", "没有可比较的内容")
 _PARTS = Text("step {step}, {stage}: {why}", "第 {step} 步，{stage}：{why}")
@@ -78,9 +82,7 @@ _LAYOUT = Text("Layout", "布局")
 _EXAMPLE = Text("As", "例如")
 _PROCESSES = Text("Processes", "进程数")
 _NEXT = Text("{what}: {command}", "{what}：{command}")
-_NEXT_JUDGE = Text(
-    "each operator of one rank against double precision", "用双精度检查某个 rank 的每个算子"
-)
+_NEXT_JUDGE = Text("each operator of one rank against double precision", "用双精度检查某个 rank 的每个算子")
 _RANK = Text("rank {rank}", "rank {rank}")
 
 
@@ -126,7 +128,7 @@ def _stages(comparison: RanksComparison) -> Table:
         Column(words.LIMIT, is_number=True),
         Column(_WHAT),
     )
-    return Table(_STAGES, columns, [_stage_row(each) for each in comparison.stages])
+    return Table(_STAGES, columns, [_stage_row(each) for each in comparison.stages]).without_empty_columns()
 
 
 def _stage_row(each: StageResult) -> tuple[Any, ...]:
@@ -157,9 +159,19 @@ def _figure(value: float | None) -> Cell | None:
 
 
 def _layouts(comparison: RanksComparison) -> Table:
-    columns = (Column(_KIND), Column(_LAYOUT), Column(words.COUNT, kind="count"), Column(_EXAMPLE, kind="code"))
+    columns = (
+        Column(_KIND),
+        Column(_LAYOUT),
+        Column(words.COUNT, kind="count"),
+        Column(_EXAMPLE, kind="code"),
+    )
     rows = [
-        (_ROLES.get(each.role, Text(each.role, each.role)), layout_in_words(each.layout), each.count, one_line(each.example))
+        (
+            _ROLES.get(each.role, Text(each.role, each.role)),
+            layout_in_words(each.layout),
+            each.count,
+            one_line(each.example),
+        )
         for each in comparison.layouts
     ]
     return Table(_LAYOUTS, columns, rows)
@@ -171,7 +183,11 @@ def layout_in_words(layout: TensorLayout) -> Text:
 
 
 def _records(comparison: RanksComparison) -> Table:
-    columns = (Column(words.FILE, kind="code"), Column(_PROCESSES, kind="count"), Column(words.PROGRAM, kind="code"))
+    columns = (
+        Column(words.FILE, kind="code"),
+        Column(_PROCESSES, kind="count"),
+        Column(words.PROGRAM, kind="code"),
+    )
     rows = [
         (one_line(side.path), len(side.headers), one_line(side.headers[0].program))
         for side in (comparison.many, comparison.few)
@@ -184,7 +200,9 @@ def _remarks(comparison: RanksComparison) -> list[Text]:
     if comparison.culprit is not None:
         stage = comparison.stages[comparison.culprit]
         if stage.stage in (Stage.FORWARD, Stage.BACKWARD):
-            found += [_NEXT.format(what=_NEXT_JUDGE, command=f"ferry compare {one_line(comparison.many.path)}")]
+            found += [
+                _NEXT.format(what=_NEXT_JUDGE, command=f"ferry compare {one_line(comparison.many.path)}")
+            ]
     return found
 
 
@@ -203,8 +221,15 @@ def to_json(comparison: RanksComparison, options: Options) -> str:
         "division": comparison.division,
         "stages": comparison.stages,
         "layouts": [
-            {"role": each.role, "said": layout_in_words(each.layout), "count": each.count, "example": each.example,
-             "way": each.layout.way, "axis": each.layout.axis, "parts": each.layout.parts}
+            {
+                "role": each.role,
+                "said": layout_in_words(each.layout),
+                "count": each.count,
+                "example": each.example,
+                "way": each.layout.way,
+                "axis": each.layout.axis,
+                "parts": each.layout.parts,
+            }
             for each in comparison.layouts
         ],
         "notes": comparison.notes,
