@@ -21,7 +21,7 @@ from torchferry.accuracy.compare.layouts import (
     values_of,
 )
 from torchferry.accuracy.compare.lineup import CallGroup
-from torchferry.accuracy.compare.passes import shape_of, spot_of
+from torchferry.accuracy.compare.passes import Passes, shape_of, spot_of
 from torchferry.accuracy.compare.programs import ArgumentDifference, different_arguments
 from torchferry.accuracy.compare.reduction import Reduction, ReductionKind, reduction_of
 from torchferry.accuracy.compare.stages import LaidOut, Outcome, Stage, StageResult
@@ -31,6 +31,8 @@ from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import Call, TensorRecord, TensorRef, Value
 from torchferry.text import Text
 
+_COARSE = 2.0  # times what rounding of one call in fewer digits explains
+_CHECKED, _LARGEST = 4, 1 << 20  # gradients that are looked at by themselves, of so many elements at most
 _FAINT = 1e-3  # of the largest gradient of a step: what rounding of smaller ones is relative to
 _EQUALLY = 0.01  # by which shares of ranks differ before they are said to
 _RELIABLE = 0.02  # by which an element of a gradient may differ for its update to be looked at
@@ -52,10 +54,6 @@ _OTHER_LOSS = Text(
     "gradients are {times} times what they should be: their mean is right, but the loss of each rank is not the mean over its "
     "samples",
     "梯度是应有值的 {times} 倍：取平均没有问题，但各 rank 的损失不是其样本的平均",
-)
-_SCALED = Text(
-    "gradients are {times} times what they should be: each rank's was multiplied by {factor} before they were added up",
-    "梯度是应有值的 {times} 倍：各 rank 的梯度相加前被乘以 {factor}",
 )
 _TIMES = Text("gradients are {times} times what they should be", "梯度是应有值的 {times} 倍")
 _LOST = Text(
@@ -145,12 +143,9 @@ class _Gradient:
 class GradientComparison:
     """Of one step."""
 
-    def __init__(
-        self, many: Side, few: Side, step: int, shares: Array | None, sizes: dict[int, float]
-    ) -> None:
+    def __init__(self, many: Side, few: Side, step: int, passes: Passes) -> None:
         self._many, self._few, self._step = many, few, step
-        self._shares = shares if shares is not None else np.full(len(many.records), np.nan)
-        self._sizes = sizes
+        self._precision, self._sizes = passes.precision, passes.sizes
         self._relative = len(many.records) / len(few.records)
         self.layouts: dict[tuple[str, TensorLayout], LaidOut] = {}
 
@@ -169,9 +164,20 @@ class GradientComparison:
                 self._lay_out("gradient", found.layout, each.name)
             else:
                 wrong.append((each, found))
-        if not wrong:
-            return StageResult(self._step, Stage.REDUCTION, Outcome.FITS, len(gradients))
-        return self._of_wrong(wrong, len(gradients), has_parted=has_parted)
+        if wrong:
+            return self._of_wrong(wrong, len(gradients), has_parted=has_parted)
+        return self._of_small_share(gradients) or StageResult(
+            self._step, Stage.REDUCTION, Outcome.FITS, len(gradients)
+        )
+
+    def _of_small_share(self, gradients: Sequence[_Gradient]) -> StageResult | None:
+        """Whether one rank of many is missing in gradients that are right but for what rounding may explain."""
+        small = [each for each in gradients if each.few[0].size <= _LARGEST and each.few[0].ndim > 1]
+        for gradient in small[:_CHECKED]:
+            reduction = self._reduction(gradient)
+            if reduction.kind is ReductionKind.LOST:
+                return self._of_wrong([(gradient, None)], len(gradients), has_parted=False)
+        return None
 
     def _uncounted(self) -> Text | None:
         count = len(self._few.steps[0].gradients)
@@ -202,7 +208,7 @@ class GradientComparison:
                 self._name(at, tensor),
                 many,
                 few,
-                rounding([tensor]) * AMPLIFICATION,
+                max(rounding([tensor]) * AMPLIFICATION, _COARSE * self._precision),
                 max(self._sizes.get(tensor.content, 0.0), _FAINT * largest),
             )
             for at, (tensor, many, few) in enumerate(found)
@@ -257,7 +263,7 @@ class GradientComparison:
                 gradient.limit,
             )
         are_means = all(each.kind is ReductionKind.MEAN for _, _, each in explained)
-        why_not = _RIGHT_BY_ITSELF if are_means else None
+        why_not = _RIGHT_BY_ITSELF if are_means and has_parted else None
         return StageResult(self._step, Stage.REDUCTION, Outcome.FOLLOWS, total, why_not)
 
     def _reduction(self, gradient: _Gradient) -> Reduction:
@@ -295,38 +301,22 @@ class GradientComparison:
             return _APART.format(ranks=ranks)
         if kind is ReductionKind.UNEVEN:
             return _UNEVEN
-        if kind in (ReductionKind.MEAN, ReductionKind.SUM, ReductionKind.SCALED):
-            return None if has_parted and kind is ReductionKind.MEAN else self._of_factor(reduction)
-        if has_parted:
+        times = _times_of(gradient)
+        if times is not None:
+            return self._of_factor(times, kind)
+        if has_parted or kind in (ReductionKind.MEAN, ReductionKind.SUM, ReductionKind.SCALED):
             return None
-        known = _times_of(gradient)
-        if known is not None:
-            times = _shown(known)
-            if abs(known - self._relative) < _EQUALLY * known:
-                return _SUMMED.format(times=times)
-            return _TIMES.format(times=times)
         return (_NO_SUM if kind is ReductionKind.OTHER else _UNLIKE).format(gradient=gradient.name)
 
-    def _of_factor(self, reduction: Reduction) -> Text | None:
+    def _of_factor(self, times: float, kind: ReductionKind) -> Text | None:
         """A right sum, times something."""
-        shares = self._shares / len(self._few.records)  # the few average, too
-        if not np.isfinite(shares).all():
-            return (
-                None
-                if reduction.kind is ReductionKind.MEAN
-                else _SUMMED.format(times=len(self._many.records))
-            )
-        if float(np.ptp(shares)) > _EQUALLY * float(shares.mean()):
-            return None  # the loss is to blame
-        times = float(shares.mean()) * reduction.factor * len(self._few.records)
-        if abs(times - 1) < _EQUALLY:
-            return None
-        if reduction.kind is ReductionKind.SUM:
+        is_whole = abs(times - self._relative) < _EQUALLY * times
+        if kind is ReductionKind.SUM or (kind is ReductionKind.UNKNOWN and is_whole):
             return _SUMMED.format(times=_shown(times))
-        if reduction.kind is ReductionKind.MEAN:
+        if kind is ReductionKind.MEAN:
             said = _SHARES if abs(times * self._relative - 1) < _EQUALLY else _OTHER_LOSS
             return said.format(times=_shown(times))
-        return _SCALED.format(times=_shown(times), factor=_shown(reduction.factor))
+        return _TIMES.format(times=_shown(times))
 
     # The optimizer's arguments, and what it makes of the weights.
 

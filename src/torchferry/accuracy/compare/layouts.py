@@ -76,6 +76,28 @@ class Rows:
         return (samples[:, None] * each + inner[None, :]).reshape(-1)
 
 
+def coarser(rows: Rows, count: int) -> Rows | None:
+    """The same division, where each sample has several of these rows, and there are so many samples; None: rows of one
+    sample are on several ranks."""
+    if rows.of_ranks is None or not count or rows.count % count or rows.count == count:
+        return None
+    each = rows.count // count
+    found = [_sample_numbers(ranks, each, count) for ranks in rows.of_ranks]
+    return None if any(one is None for one in found) else Rows(tuple(one for one in found if one is not None), count)
+
+
+def _sample_numbers(rows: Array, each: int, count: int) -> Array | None:
+    """Whose rows these are, if they are all of some samples: one after the other, or the first of all samples first."""
+    if len(rows) % each:
+        return None
+    together = rows.reshape(-1, each)
+    if np.array_equal(together, (together[:, :1] // each) * each + np.arange(each)):
+        return together[:, 0] // each
+    apart = rows.reshape(each, -1)
+    is_apart = np.array_equal(apart, apart[:1] + np.arange(each)[:, None] * count)
+    return apart[0] if is_apart and (apart[0] < count).all() else None
+
+
 def values_of(record: Record, tensor: TensorRecord) -> Array | None:
     """A tensor's elements as numbers that numpy knows; None where it has none."""
     if tensor.offset is None or not tensor.dtype.startswith(_READABLE) or tensor.dtype.startswith("float8"):
@@ -90,15 +112,16 @@ def values_of(record: Record, tensor: TensorRecord) -> Array | None:
 
 def root_mean_square(values: Array) -> float:
     """Of the finite elements; 0 where there are none."""
-    flat = np.ascontiguousarray(values).reshape(-1)
-    largest = float(np.abs(flat).max(initial=0.0))
-    if not math.isfinite(largest):
-        flat = np.where(np.isfinite(flat), flat, 0)
-        largest = float(np.abs(flat).max(initial=0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.square(values).mean()) if values.size else 0.0
+    if math.isfinite(mean) and mean > 0.0:
+        return math.sqrt(mean)
+    finite = values[np.isfinite(values)]
+    largest = float(np.abs(finite).max(initial=0.0))
     if largest == 0.0:
         return 0.0
-    scaled = flat / largest  # the square of a large number may be none
-    return largest * math.sqrt(float(np.dot(scaled, scaled)) / flat.size)
+    total = float(np.square(finite / largest).sum())  # the square of a large number may be none
+    return largest * math.sqrt(total / values.size)
 
 
 def distance(one: Array, other: Array, size: float = 0.0) -> float:

@@ -56,12 +56,17 @@ class ProcessCalls:
         self.record, self.rank = record, rank
         self._passes: dict[int, list[list[Keyed]]] = {}
         self._optimizer: dict[int, list[Keyed]] = {}
+        self.origins: dict[int, int] = {}  # content -> what it is a copy of, or a cast
         phase = ""
         for at in range(len(record.calls)):
             call = record.calls[at]
             if call.phase == OPTIMIZER:
                 if _updates(call):
                     self._optimizer.setdefault(call.step, []).append((at, base_name(call.operator)))
+            elif is_plumbing(call.operator):
+                given = next((each.content for each in call.inputs[-1:] if each.content), 0)
+                made = (each.content for each in call.outputs if each.content not in (0, given))
+                self.origins.update((content, given) for content in made if given)
             elif _computes(call):
                 passes = self._passes.setdefault(call.step, [[]])
                 if phase == BACKWARD and call.phase == FORWARD and passes[-1]:

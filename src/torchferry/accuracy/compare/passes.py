@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from torchferry.accuracy.compare.layouts import (
     Rows,
     TensorLayout,
     best_fit,
+    coarser,
     root_mean_square,
     values_of,
 )
@@ -100,6 +101,9 @@ class Passes:
     step: int
     ranks: Sequence[int]  # of the many, each of which may be there several times, with other samples
     weights: frozenset[int] = frozenset()  # contents of parameters, also where the model has pieces of them
+    origins: Mapping[int, int] = field(default_factory=dict)  # content -> what it is a copy or a cast of
+    is_first: bool = True  # the first step: weights may differ afterwards where rounding was blown up
+    precision: float = 0.0  # what rounding explains, in the dtype with the fewest digits so far
     division: BatchDivision | None = None
     shares: Array | None = (
         None  # times the other side's, by which each rank's loss gradient counts its samples
@@ -154,7 +158,7 @@ class Passes:
     # Inputs: what an earlier call has made is known; what comes from outside is looked at here.
 
     def _input(self, group: CallGroup, tensor: TensorRecord, stage: Stage) -> _Known:
-        known = self._known.get(tensor.content) if tensor.content else None
+        known = self._known.get(self.origins.get(tensor.content, tensor.content)) if tensor.content else None
         if known is None:
             known = self._source(group, tensor, stage)
             if tensor.content:
@@ -167,7 +171,7 @@ class Passes:
             return _Known(Outcome.UNKNOWN)
         role = _role_of(group, tensor)
         is_weight = role in (_PARAMETER, _BUFFER) or tensor.content in self.weights
-        limit = rounding([tensor])
+        limit = max(rounding([tensor]), self.precision if _is_float(tensor) else 0.0)
         found = self._fit(*both, limit, stage)
         if found is not None and found.distance <= limit:
             self._count(role or "input", found.layout, group.few[0], tensor)
@@ -176,10 +180,12 @@ class Passes:
             return _Known(Outcome.FITS, found.distance)
         if stage is not Stage.FORWARD or not self._is_inside:  # data may be made ready in any way
             return _Known(Outcome.UNKNOWN)
+        if is_weight and not self.is_first:
+            return _Known(Outcome.FOLLOWS)  # of the step before, where its update was looked at
         if is_weight:
             said = _DIFFERENT_WEIGHTS.format(tensor=described(group.few[0], tensor))
             self._part(group, Stage.PARAMETERS, tensor, found, limit, said)
-        elif self.division is not None and self.division.problem is None and len(self.few) == 1:
+        elif self.division is not None and self.division.problem is None and not _is_float(tensor):
             if found is not None and not self.has_parted:  # else it may be a piece of what has
                 said = _DIFFERENT_INPUT.format(tensor=described(group.few[0], tensor))
                 self._part(group, Stage.BATCH, tensor, found, limit, said)
@@ -197,7 +203,21 @@ class Passes:
                 whole = found
                 break  # what is the same everywhere may be positions, and no samples
         if whole is not None:
-            self._set_division(whole)
+            self._set_division(replace(whole, rows=self._of_samples(groups, whole.rows)))
+
+    def _of_samples(self, groups: Sequence[CallGroup], rows: Rows) -> Rows:
+        """The rows of samples, where those of their tokens were found: tensors show how many samples there are."""
+        sizes = {
+            whole
+            for group in groups[:_FIRST_CALLS]
+            for tensors in zip(*(call.outputs for call in (*group.many, *group.few)), strict=False)
+            for whole in _divided_sizes([each.shape for each in tensors], len(group.many))
+        }
+        for size in sorted(sizes):
+            found = coarser(rows, size)
+            if found is not None:
+                return found
+        return rows
 
     def _first_inputs(
         self, groups: Sequence[CallGroup]
@@ -229,6 +249,8 @@ class Passes:
         call = group.few[0]
         if stage is BACKWARD_STAGE and self.shares is None:
             self._share(both)
+        if _is_float(tensor):
+            self.precision = max(self.precision, rounding([tensor]))
         limit = max(rounding([*call.inputs, tensor]), AMPLIFICATION * given)
         size = self._natural_size(call, tensor, both[1])
         if size:
@@ -395,6 +417,16 @@ def _factors(
     if "backward" in call.operator:
         return terms[0], terms[2] if tensor.name.endswith("output_0") else terms[1]
     return terms[1], terms[2]
+
+
+def _divided_sizes(shapes: Sequence[tuple[int, ...]], many: int) -> Iterator[int]:
+    """Lengths of axes along which the tensors of the many are together as long as those of the few."""
+    if len({len(shape) for shape in shapes}) > 1:
+        return
+    for lengths in zip(*shapes, strict=True):
+        total = sum(lengths[:many])
+        if total == sum(lengths[many:]) and lengths[0] != total:
+            yield total
 
 
 def _values(records: Sequence[Record], calls: Sequence[Call], name: str) -> list[Array]:

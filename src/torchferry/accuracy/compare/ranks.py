@@ -121,7 +121,15 @@ class _RanksRun:
         update = self._updates[1][0].get(step, OptimizerStep())
         weights = frozenset(each.content for each in update.before())
         records = [[each.record for each in side] for side in (many, few)]
-        passes = Passes(records[0], records[1], step, [each.rank for each in many], weights)
+        passes = Passes(
+            records[0],
+            records[1],
+            step,
+            [each.rank for each in many],
+            weights,
+            self._calls[1][0].origins,
+            is_first,
+        )
         groups = list(lined_up(many, few))
         self._note_left_out(groups, (many, few))
         passes.follow(groups)
@@ -142,7 +150,7 @@ class _RanksRun:
             Side(records, [each.get(step, OptimizerStep()) for each in updates])
             for records, updates in zip((self._many, self._few), self._updates, strict=True)
         )
-        gradients = GradientComparison(many, few, step, passes.shares, passes.sizes)
+        gradients = GradientComparison(many, few, step, passes)
         groups = list(lined_up(*([each.optimizer(step) for each in side] for side in self._calls)))
         reduction = gradients.reduction(has_parted=has_parted)
         optimizer = gradients.optimizer(groups)

@@ -11,6 +11,7 @@ import numpy as np
 from torchferry.accuracy.compare.layouts import Array, Rows, contiguous, root_mean_square
 
 _CLEAR = 0.02  # of a weight, by which it may be off 1 / N or 1
+_DEPENDENT = 1e-6  # of the largest, below which gradients of ranks can't be told apart
 _UNEXPLAINED = 0.02  # of a reduced gradient, that the gradients of the ranks may leave
 
 
@@ -77,11 +78,13 @@ def weights_of(before: Sequence[Array], after: Array) -> Array | None:
     target = after.reshape(-1).astype(np.float64)
     if not np.isfinite(matrix).all() or not np.isfinite(target).all() or not np.abs(matrix).max(initial=0.0):
         return None
-    found, _, rank, _ = np.linalg.lstsq(matrix, target, rcond=1e-3)
+    squares = matrix.T @ matrix  # small, however large the gradient is
+    found = np.linalg.pinv(squares, rcond=_DEPENDENT, hermitian=True) @ (matrix.T @ target)
     left = root_mean_square(matrix @ found - target)
     if left > _UNEXPLAINED * root_mean_square(target):
         return np.empty(0)
-    return found if rank == len(before) and len(target) > len(before) else None
+    is_unique = np.linalg.matrix_rank(squares, tol=_DEPENDENT * float(np.abs(squares).max()), hermitian=True) == len(before)
+    return found if is_unique and len(target) > len(before) else None
 
 
 # How much each rank's loss counts its samples: a mean over a part of a batch counts them more than one over all of it.

@@ -60,8 +60,8 @@ _WAYS = {
 }
 _TITLE = Text("{many} processes against {few}", "{many} 个进程与 {few} 个进程的比较")
 _ALL_FIT = Text(
-    "no difference but rounding: the {many} processes of {path} make up {other}, from the batch to the weights after the step",
-    "除舍入误差外没有差异：从批次到更新后的权重，{path} 的 {many} 个进程合起来等于 {other}",
+    "no difference but rounding: together, the {many} processes of {path} compute what {other} does",
+    "除舍入误差外没有差异：{path} 的 {many} 个进程合起来与 {other} 的计算一致",
 )
 _FIT_AS_FAR = Text(
     "no difference was found, but not everything could be compared: see the stages",
@@ -81,6 +81,11 @@ _KIND = Text("Tensors", "张量")
 _LAYOUT = Text("Layout", "布局")
 _EXAMPLE = Text("As", "例如")
 _PROCESSES = Text("Processes", "进程数")
+_GROWN = Text(
+    "from step {step} on, weights differ by rounding that the optimizer has enlarged, as it does where a gradient is nearly "
+    "zero; only what does not depend on it was judged",
+    "从第 {step} 步起，权重因优化器放大的舍入误差而略有不同（梯度接近零时会如此）；只判断了与此无关的内容",
+)
 _NEXT = Text("{what}: {command}", "{what}：{command}")
 _NEXT_JUDGE = Text("each operator of one rank against double precision", "用双精度检查某个 rank 的每个算子")
 _RANK = Text("rank {rank}", "rank {rank}")
@@ -105,7 +110,7 @@ def headline(comparison: RanksComparison) -> Text:
     found = {each.outcome for each in comparison.stages}
     if not found:
         return _NOTHING
-    if found == {Outcome.FITS}:
+    if found <= {Outcome.FITS, Outcome.FOLLOWS}:
         many, few = comparison.many, comparison.few
         return _ALL_FIT.format(many=len(many.headers), path=one_line(many.path), other=one_line(few.path))
     return _FIT_AS_FAR
@@ -197,6 +202,9 @@ def _records(comparison: RanksComparison) -> Table:
 
 def _remarks(comparison: RanksComparison) -> list[Text]:
     found = [_DIVISION.format(how=comparison.division)] if comparison.division is not None else []
+    grown = [each.step for each in comparison.stages if each.outcome is Outcome.FOLLOWS]
+    if comparison.culprit is None and grown:
+        found.append(_GROWN.format(step=min(grown)))
     if comparison.culprit is not None:
         stage = comparison.stages[comparison.culprit]
         if stage.stage in (Stage.FORWARD, Stage.BACKWARD):
