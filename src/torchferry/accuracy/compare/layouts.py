@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -59,6 +58,18 @@ class Rows:
 
     of_ranks: tuple[Array, ...] | None = None
     count: int = 0  # in the whole batch
+    _known: dict[int, Rows | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def variants(self, size: int) -> Iterator[Rows]:
+        """What these rows may be to a tensor that has `size` rows in all: rows of its samples, or themselves rows of
+        such samples, as tokens are."""
+        for count in range(self.count, 0, -1):
+            if self.count % count == 0 and size % count == 0:
+                if count not in self._known:
+                    self._known[count] = self if count == self.count else coarser(self, count)
+                found = self._known[count]
+                if found is not None:
+                    yield found
 
     def positions(self, rank: int, size: int, *, is_minor: bool = False) -> Array | None:
         """Where the rows of a rank lie in a tensor that has `size` rows in all; None: it has no whole number a sample.
@@ -83,7 +94,11 @@ def coarser(rows: Rows, count: int) -> Rows | None:
         return None
     each = rows.count // count
     found = [_sample_numbers(ranks, each, count) for ranks in rows.of_ranks]
-    return None if any(one is None for one in found) else Rows(tuple(one for one in found if one is not None), count)
+    return (
+        None
+        if any(one is None for one in found)
+        else Rows(tuple(one for one in found if one is not None), count)
+    )
 
 
 def _sample_numbers(rows: Array, each: int, count: int) -> Array | None:
@@ -179,14 +194,6 @@ def made_up(arrays: Sequence[Array], layout: TensorLayout) -> Array:
     return arrays[0]
 
 
-def contiguous(arrays: Sequence[Array]) -> Rows:
-    """The samples of ranks that follow each other."""
-    if len(arrays) == 1 or any(each.ndim == 0 for each in arrays):
-        return Rows()
-    ends = np.cumsum([0, *(len(each) for each in arrays)])
-    return Rows(tuple(np.arange(start, end) for start, end in pairwise(ends)), int(ends[-1]))
-
-
 def _options(
     arrays: Sequence[Array], rows: Rows, shape: tuple[int, ...] | None
 ) -> Iterator[tuple[TensorLayout, Sequence[Array]]]:
@@ -216,10 +223,11 @@ def _joined(
         whole = (*arrays[0].shape[:axis], length, *arrays[0].shape[axis + 1 :])
         if shape is not None and whole != shape:
             continue
-        for is_minor in (False, True):
-            made = _by_rows(arrays, rows, axis, whole, is_minor=is_minor)
-            if made is not None:
-                yield TensorLayout(Way.ROWS, axis), made
+        for each in rows.variants(length):
+            for is_minor in (False, True):
+                made = _by_rows(arrays, each, axis, whole, is_minor=is_minor)
+                if made is not None:
+                    yield TensorLayout(Way.ROWS, axis), made
         joined = np.concatenate(arrays, axis)
         yield TensorLayout(Way.SPLIT, axis), joined
         for parts in _FUSED:

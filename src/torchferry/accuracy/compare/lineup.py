@@ -16,6 +16,7 @@ _WRAPPERS = re.compile(
     r"(?:^|(?<=\.))(?:_fsdp_wrapped_module|_checkpoint_wrapped_module|_orig_mod|module)(?:\.|$)"
 )
 COMMUNICATION = ("c10d::", "_c10d_functional::", "c10d_functional::", "fsdp::")
+_ACCUMULATING = "AccumulateGrad"  # where wrappers reduce gradients
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def _is_forward(key: Hashable) -> bool:
 def _computes(call: Call) -> bool:
     return (
         bool(call.outputs)
+        and call.node != _ACCUMULATING
         and not call.operator.startswith(COMMUNICATION)
         and not is_plumbing(call.operator)
         and any(each.offset is not None for each in call.outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from torchferry.accuracy.compare.layouts import (
     Rows,
     TensorLayout,
     best_fit,
-    coarser,
     root_mean_square,
     values_of,
 )
@@ -203,21 +202,7 @@ class Passes:
                 whole = found
                 break  # what is the same everywhere may be positions, and no samples
         if whole is not None:
-            self._set_division(replace(whole, rows=self._of_samples(groups, whole.rows)))
-
-    def _of_samples(self, groups: Sequence[CallGroup], rows: Rows) -> Rows:
-        """The rows of samples, where those of their tokens were found: tensors show how many samples there are."""
-        sizes = {
-            whole
-            for group in groups[:_FIRST_CALLS]
-            for tensors in zip(*(call.outputs for call in (*group.many, *group.few)), strict=False)
-            for whole in _divided_sizes([each.shape for each in tensors], len(group.many))
-        }
-        for size in sorted(sizes):
-            found = coarser(rows, size)
-            if found is not None:
-                return found
-        return rows
+            self._set_division(whole)
 
     def _first_inputs(
         self, groups: Sequence[CallGroup]
@@ -274,7 +259,7 @@ class Passes:
         elif found is None or Outcome.UNKNOWN in inputs or not _is_float(tensor):
             seen.unknown += 1
             self._known[tensor.content] = _Known(Outcome.UNKNOWN)
-        elif stage is Stage.LOSS:
+        elif stage is Stage.LOSS or tensor.shape == ():
             self._known[tensor.content] = _Known(Outcome.FITS)  # the gradients will tell
         else:
             self._of_wrong_output(group, tensor, stage, found, limit)
@@ -417,16 +402,6 @@ def _factors(
     if "backward" in call.operator:
         return terms[0], terms[2] if tensor.name.endswith("output_0") else terms[1]
     return terms[1], terms[2]
-
-
-def _divided_sizes(shapes: Sequence[tuple[int, ...]], many: int) -> Iterator[int]:
-    """Lengths of axes along which the tensors of the many are together as long as those of the few."""
-    if len({len(shape) for shape in shapes}) > 1:
-        return
-    for lengths in zip(*shapes, strict=True):
-        total = sum(lengths[:many])
-        if total == sum(lengths[many:]) and lengths[0] != total:
-            yield total
 
 
 def _values(records: Sequence[Record], calls: Sequence[Call], name: str) -> list[Array]:

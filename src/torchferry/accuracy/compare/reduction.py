@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
-from torchferry.accuracy.compare.layouts import Array, Rows, contiguous, root_mean_square
+from torchferry.accuracy.compare.layouts import Array, Rows, root_mean_square
 
 _CLEAR = 0.02  # of a weight, by which it may be off 1 / N or 1
 _DEPENDENT = 1e-6  # of the largest, below which gradients of ranks can't be told apart
@@ -83,7 +84,9 @@ def weights_of(before: Sequence[Array], after: Array) -> Array | None:
     left = root_mean_square(matrix @ found - target)
     if left > _UNEXPLAINED * root_mean_square(target):
         return np.empty(0)
-    is_unique = np.linalg.matrix_rank(squares, tol=_DEPENDENT * float(np.abs(squares).max()), hermitian=True) == len(before)
+    is_unique = np.linalg.matrix_rank(
+        squares, tol=_DEPENDENT * float(np.abs(squares).max()), hermitian=True
+    ) == len(before)
     return found if is_unique and len(target) > len(before) else None
 
 
@@ -92,29 +95,50 @@ def weights_of(before: Sequence[Array], after: Array) -> Array | None:
 
 def share_of_samples(many: Sequence[Array], few: Sequence[Array], rows: Rows) -> Array | None:
     """By rank, how often a gradient of its samples is that of the other side; None: this tensor has no rows."""
-    if rows.of_ranks is None or many[0].ndim == 0:
+    if rows.of_ranks is None or many[0].ndim == 0 or few[0].ndim == 0:
         return None
-    sizes = contiguous(few)
-    if sizes.of_ranks is not None and all(np.array_equal(few[0], each) for each in few[1:]):
-        few = few[:1]
-    whole = np.concatenate([each.reshape(len(each), -1) for each in few]) if few[0].ndim else few[0]
-    found = np.ones(len(many))
-    for rank, each in enumerate(many):
-        usual = rows.count / max(1, len(rows.of_ranks[rank]))
-        positions = rows.positions(rank, len(whole)) if whole.ndim else None
-        if positions is None or len(positions) != len(each):
-            return None
-        one, other = each.reshape(-1).astype(np.float64), whole[positions].reshape(-1).astype(np.float64)
-        found[rank] = _times(one, other, usual)
-    return found
+    is_whole = len(few) > 1 and all(np.array_equal(few[0], each) for each in few[1:])
+    whole = np.concatenate([each.reshape(len(each), -1) for each in (few[:1] if is_whole else few)])
+    best, least = None, math.inf
+    for variant in rows.variants(len(whole)):
+        for is_minor in (False, True):
+            found = [
+                _share(each, whole, variant.positions(rank, len(whole), is_minor=is_minor))
+                for rank, each in enumerate(many)
+            ]
+            left = max((one[1] for one in found if one is not None), default=math.inf)
+            if None not in found and left < least:
+                usual = [rows.count / max(1, len(each)) for each in rows.of_ranks]
+                best, least = (
+                    np.array(
+                        [
+                            _likely(one[0], one[1], each)
+                            for one, each in zip(found, usual, strict=True)
+                            if one is not None
+                        ]
+                    ),
+                    left,
+                )
+    return best
 
 
-def _times(one: Array, other: Array, usual: float) -> float:
-    """How often `one` is `other`; where it is no multiple, whichever is nearer: what is usual, or once."""
-    square = float(np.dot(other, other))
+def _share(each: Array, whole: Array, positions: Array | None) -> tuple[float, float] | None:
+    """How often a rank's gradient is that of its rows in the whole, and what that leaves of it; None: it has other rows."""
+    if positions is None or len(positions) != len(each):
+        return None
+    one, other = each.reshape(-1).astype(np.float64), whole[positions].reshape(-1).astype(np.float64)
+    square = float(np.square(other).sum())
     if not np.isfinite(square) or square == 0.0:
+        return math.nan, 0.0
+    times = float((one * other).sum()) / square
+    size = root_mean_square(one)
+    return times, root_mean_square(one - times * other) / size if size else 0.0
+
+
+def _likely(times: float, left: float, usual: float) -> float:
+    """The share itself, where the gradients are multiples of each other; else what is usual, or once: the nearer one."""
+    if math.isnan(times) or times <= 0:
         return usual
-    times = float(np.dot(one, other)) / square
-    if times <= 0 or root_mean_square(one - times * other) <= _UNEXPLAINED * root_mean_square(one):
-        return times if times > 0 else usual
-    return usual if abs(np.log(times / usual)) <= abs(np.log(times)) else 1.0
+    if left <= _UNEXPLAINED:
+        return times
+    return usual if abs(math.log(times / usual)) <= abs(math.log(times)) else 1.0
