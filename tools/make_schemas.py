@@ -112,6 +112,7 @@ RECORD_HEAD = {
     **each("simulated complete", "flag"),
     "notes": ["text"],
 }
+RANK_HEAD = {key: shape for key, shape in RECORD_HEAD.items() if key != "path"}
 RECORD_CALL = {
     **each("number step", "whole"),
     **each("operator phase model module place node", "text"),
@@ -365,6 +366,46 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                     ],
                 }
             ],
+        },
+    ),
+    "torchferry-ranks-comparison": (
+        "ferry compare, of runs with another number of processes or another layout",
+        {
+            "tool": "text",
+            "verdict": "fits|parts|random",
+            "culprit": "whole?",
+            "said": "said",
+            **each("many few", {"path": "text", "ranks": [RANK_HEAD]}),
+            "division": "said?",
+            "stages": [
+                {
+                    "step": "whole",
+                    "stage": "batch|parameters|forward|loss|backward|reduction|optimizer|update",
+                    "outcome": "fits|parts|random|follows|unknown",
+                    "compared": "whole",
+                    "why": "said?",
+                    "rank": "whole?",
+                    "spot": (
+                        "null",
+                        {"number": "whole", **each("operator phase module place", "text")},
+                    ),
+                    "tensor": "text",
+                    **each("distance limit", FIGURE),
+                }
+            ],
+            "layouts": [
+                {
+                    "role": "text",
+                    "way": "same|rows|split|fused|sum|mean",
+                    "axis": "whole?",
+                    "parts": "whole",
+                    "said": "said",
+                    "count": "whole",
+                    "example": "text",
+                }
+            ],
+            "notes": ["said"],
+            "seconds": "number",
         },
     ),
     "torchferry-analysis": (

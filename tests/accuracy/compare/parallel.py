@@ -57,12 +57,12 @@ def samples(rank, step):
     if MISTAKE == "twice" and rank == 1:
         found[0] = first
     if MISTAKE == "uneven":
-        found = list(range(first, first + BATCH))[: BATCH - 3] if rank == 0 else list(range(first, first + BATCH))[-3:]
+        found = list(range(first, first + BATCH - 3) if rank == 0 else range(first + BATCH - 3, first + BATCH))
     return found
 
 
 def reduce_by_hand(net, rank):
-    if MISTAKE == "lost" and rank == 1:
+    if MISTAKE == "lost" and rank == WORLD - 1:
         for parameter in net.parameters():
             parameter.grad.zero_()
     for name, parameter in net.named_parameters():
@@ -102,20 +102,19 @@ def train(rank):
     torch.manual_seed(2 + rank)
     net = wrapped(net) if WORLD > 1 else net
     lr = 0.01 * (WORLD if MISTAKE == "learning rate" else 1)
-    if WAY == "sgd":
-        optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)
-    else:
-        optimizer = torch.optim.AdamW(net.parameters(), lr=lr, foreach=WAY != "tp")
+    optimizer = torch.optim.AdamW(net.parameters(), lr=lr, foreach=WAY != "tp")
     for step in range(STEPS):
-        chosen = samples(rank, step)
-        out = net(x[chosen])
-        if MISTAKE == "operator" and rank == 1:
-            out = out * 1.01
-        loss = functional.cross_entropy(out, y[chosen], reduction="sum" if MISTAKE == "sum of losses" else "mean")
-        if MISTAKE == "loss times two" and WORLD > 1:
-            loss = loss * 2
         optimizer.zero_grad()
-        loss.backward()
+        chosen, passes = samples(rank, step), 2 if MISTAKE == "accumulated" and WORLD == 1 else 1
+        for at in range(passes):
+            part = chosen[at * len(chosen) // passes:(at + 1) * len(chosen) // passes]
+            out = net(x[part])
+            if MISTAKE == "one more call" and rank == 1:
+                out = out * 1.01
+            loss = functional.cross_entropy(out, y[part], reduction="sum" if MISTAKE == "sum of losses" else "mean")
+            if MISTAKE == "loss times two" and WORLD > 1:
+                loss = loss * 2
+            (loss / passes).backward()
         if WAY == "by hand" and WORLD > 1:
             reduce_by_hand(net, rank)
         if MISTAKE == "clipped":

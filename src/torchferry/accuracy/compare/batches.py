@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torchferry.accuracy.compare.layouts import Array, Rows
+from torchferry.accuracy.compare.layouts import Array, SampleRows
 from torchferry.text import Text
 
 _NAMED = 4  # samples that a sentence lists
@@ -41,7 +41,7 @@ _SIZES = Text(
 class BatchDivision:
     """How a batch is divided among ranks."""
 
-    rows: Rows
+    rows: SampleRows
     said: Text  # how
     problem: Text | None = None  # why it is no division of the other side's batch
     rank: int | None = None  # whose samples are wrong
@@ -70,7 +70,7 @@ def _along(many: Sequence[Array], few: Sequence[Array], labels: Sequence[int]) -
         return None  # rows that repeat, as labels do
     ranks = [[row.tobytes() for row in np.ascontiguousarray(each)] for each in many]
     if all(rank == whole for rank in ranks):
-        return BatchDivision(Rows(), _WHOLE)
+        return BatchDivision(SampleRows(), _WHOLE)
     return _found(ranks, whole, labels)
 
 
@@ -85,7 +85,7 @@ def _found(ranks: Sequence[Sequence[bytes]], whole: Sequence[bytes], labels: Seq
         missing = sum(row not in places for row in rows)
         if missing:
             problem = _MISSING.format(rank=rank, count=missing, total=len(rows))
-            return BatchDivision(Rows(), _OTHER, _of_sizes(ranks, whole) or problem, rank)
+            return BatchDivision(SampleRows(), _OTHER, _of_sizes(ranks, whole) or problem, rank)
         found = []
         for row in rows:
             known = places[row]
@@ -94,7 +94,7 @@ def _found(ranks: Sequence[Sequence[bytes]], whole: Sequence[bytes], labels: Seq
             holders[at].append(rank)
             found.append(at)
         of_ranks.append(found)
-    rows_found = Rows(tuple(np.array(each, dtype=np.int64) for each in of_ranks), len(whole))
+    rows_found = SampleRows(tuple(np.array(each, dtype=np.int64) for each in of_ranks), len(whole))
     twice = [at for at, held in sorted(holders.items()) if len(held) > 1]
     if twice:
         problem = _TWICE.format(

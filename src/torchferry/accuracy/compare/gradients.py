@@ -12,19 +12,19 @@ import numpy as np
 from torchferry.accuracy.compare.layouts import (
     Array,
     Fit,
-    Rows,
-    TensorLayout,
+    RankLayout,
+    SampleRows,
     Way,
     best_fit,
     made_up,
     root_mean_square,
     values_of,
 )
-from torchferry.accuracy.compare.lineup import CallGroup
+from torchferry.accuracy.compare.lineup import AlignedCalls
 from torchferry.accuracy.compare.passes import Passes, shape_of, spot_of
 from torchferry.accuracy.compare.programs import ArgumentDifference, different_arguments
 from torchferry.accuracy.compare.reduction import Reduction, ReductionKind, reduction_of
-from torchferry.accuracy.compare.stages import LaidOut, Outcome, Stage, StageResult
+from torchferry.accuracy.compare.stages import LaidOut, Outcome, StageResult, StepStage
 from torchferry.accuracy.compare.statistics import AMPLIFICATION, EPSILONS, rounding
 from torchferry.accuracy.compare.updates import OptimizerStep
 from torchferry.accuracy.file.reader import Record
@@ -108,7 +108,7 @@ _Kind = Callable[[OptimizerStep], Sequence[TensorRecord]]  # which tensors of a 
 
 
 @dataclass(frozen=True)
-class Side:
+class ProcessSteps:
     """The processes of one run, at one step."""
 
     records: Sequence[Record]
@@ -143,23 +143,23 @@ class _Gradient:
 class GradientComparison:
     """Of one step."""
 
-    def __init__(self, many: Side, few: Side, step: int, passes: Passes) -> None:
+    def __init__(self, many: ProcessSteps, few: ProcessSteps, step: int, passes: Passes) -> None:
         self._many, self._few, self._step = many, few, step
         self._precision, self._sizes = passes.precision, passes.sizes
         self._relative = len(many.records) / len(few.records)
-        self.layouts: dict[tuple[str, TensorLayout], LaidOut] = {}
+        self.layouts: dict[tuple[str, RankLayout], LaidOut] = {}
 
     def reduction(self, *, has_parted: bool) -> StageResult | None:
         """Whether the gradients that the optimizer reads are the other side's."""
         problem = self._uncounted()
         if problem is not None:
-            return StageResult(self._step, Stage.REDUCTION, Outcome.UNKNOWN, why=problem)
+            return StageResult(self._step, StepStage.REDUCTION, Outcome.UNKNOWN, why=problem)
         gradients = self._gradients()
         if not gradients:
             return None
         wrong: list[tuple[_Gradient, Fit | None]] = []
         for each in gradients:
-            found = best_fit(each.many, each.few, Rows(), each.size, each.limit, _HELD)
+            found = best_fit(each.many, each.few, SampleRows(), each.size, each.limit, _HELD)
             if found is not None and found.distance <= each.limit:
                 self._lay_out("gradient", found.layout, each.name)
             else:
@@ -167,7 +167,7 @@ class GradientComparison:
         if wrong:
             return self._of_wrong(wrong, len(gradients), has_parted=has_parted)
         return self._of_small_share(gradients) or StageResult(
-            self._step, Stage.REDUCTION, Outcome.FITS, len(gradients)
+            self._step, StepStage.REDUCTION, Outcome.FITS, len(gradients)
         )
 
     def _of_small_share(self, gradients: Sequence[_Gradient]) -> StageResult | None:
@@ -252,7 +252,7 @@ class GradientComparison:
             apart = fit.distance if fit is not None else None
             return StageResult(
                 self._step,
-                Stage.REDUCTION,
+                StepStage.REDUCTION,
                 Outcome.PARTS,
                 total,
                 why,
@@ -264,7 +264,7 @@ class GradientComparison:
             )
         are_means = all(each.kind is ReductionKind.MEAN for _, _, each in explained)
         why_not = _RIGHT_BY_ITSELF if are_means and has_parted else None
-        return StageResult(self._step, Stage.REDUCTION, Outcome.FOLLOWS, total, why_not)
+        return StageResult(self._step, StepStage.REDUCTION, Outcome.FOLLOWS, total, why_not)
 
     def _reduction(self, gradient: _Gradient) -> Reduction:
         """By the ranks' own gradients of that shape which explain it best."""
@@ -320,16 +320,16 @@ class GradientComparison:
 
     # The optimizer's arguments, and what it makes of the weights.
 
-    def optimizer(self, groups: Sequence[CallGroup]) -> StageResult | None:
+    def optimizer(self, groups: Sequence[AlignedCalls]) -> StageResult | None:
         """Whether its calls have the same arguments on both sides."""
-        found: dict[str, tuple[CallGroup, int, ArgumentDifference]] = {}
+        found: dict[str, tuple[AlignedCalls, int, ArgumentDifference]] = {}
         for group in groups:
             for rank, call in enumerate(group.many):
                 several = different_arguments(*_plain_arguments(call, group.few[0]), is_complete=True)
                 if several:
                     found.setdefault(call.operator, (group, rank, several[0]))
         if not found:
-            return StageResult(self._step, Stage.OPTIMIZER, Outcome.FITS, len(groups)) if groups else None
+            return StageResult(self._step, StepStage.OPTIMIZER, Outcome.FITS, len(groups)) if groups else None
         said = [
             _ARGUMENT.format(operator=operator, name=each.name, many=each.mine, few=each.golden)
             for operator, (_, _, each) in found.items()
@@ -339,7 +339,7 @@ class GradientComparison:
         why = _ARGUMENTS.format(arguments=listed)
         which = rank if rank else None  # those of the first are those of all, as a rule
         return StageResult(
-            self._step, Stage.OPTIMIZER, Outcome.PARTS, len(groups), why, which, spot_of(group.few[0])
+            self._step, StepStage.OPTIMIZER, Outcome.PARTS, len(groups), why, which, spot_of(group.few[0])
         )
 
     def update(self, *, has_parted: bool) -> StageResult | None:
@@ -361,7 +361,7 @@ class GradientComparison:
                 apart = None if weight.are_apart else weight.distance
                 return StageResult(
                     self._step,
-                    Stage.UPDATE,
+                    StepStage.UPDATE,
                     Outcome.PARTS,
                     compared,
                     why,
@@ -372,7 +372,7 @@ class GradientComparison:
                     _UPDATES,
                 )
         outcome = Outcome.FOLLOWS if has_parted else Outcome.FITS
-        return StageResult(self._step, Stage.UPDATE, outcome, compared) if compared else None
+        return StageResult(self._step, StepStage.UPDATE, outcome, compared) if compared else None
 
     def _weight(self, at: int) -> _Weight | None:
         """A weight before and after the step; None: it can't be compared."""
@@ -385,7 +385,7 @@ class GradientComparison:
         if before is None or after is None or few_before is None or few_after is None:
             return None
         limit = rounding([first.after])
-        start = best_fit(before, few_before, Rows(), 0.0, limit, _HELD)
+        start = best_fit(before, few_before, SampleRows(), 0.0, limit, _HELD)
         if start is None or start.distance > limit:
             return None
         name = self._name(at, first.before)
@@ -417,14 +417,18 @@ class GradientComparison:
             return everything
         few = self._few.arrays([step.gradients[at] for step in self._few.steps])
         many = self._many_arrays(at, OptimizerStep.read)
-        found = best_fit(many, few, Rows(), 0.0, 0.0, _HELD) if few is not None and many is not None else None
+        found = (
+            best_fit(many, few, SampleRows(), 0.0, 0.0, _HELD)
+            if few is not None and many is not None
+            else None
+        )
         if found is None or few is None or many is None:
             return everything
         made, meant = made_up(many, found.layout), made_up(few, found.other)
         alike = np.abs(made - meant) <= _RELIABLE * np.abs(meant)
         return alike if alike.shape == shape else everything
 
-    def _lay_out(self, role: str, layout: TensorLayout, name: str) -> None:
+    def _lay_out(self, role: str, layout: RankLayout, name: str) -> None:
         known = self.layouts.get((role, layout))
         count = known.count + 1 if known is not None else 1
         self.layouts[role, layout] = LaidOut(

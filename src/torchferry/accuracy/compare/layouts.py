@@ -34,7 +34,7 @@ class Way(str, Enum):
 
 
 @dataclass(frozen=True)
-class TensorLayout:
+class RankLayout:
     """How the tensors of several processes make up one."""
 
     way: Way
@@ -46,21 +46,21 @@ class TensorLayout:
 class Fit:
     """The layout by which two sides come nearest to each other."""
 
-    layout: TensorLayout
+    layout: RankLayout
     distance: float  # relative to the size of what they should be
     rank: int | None = None  # that is farthest off; None: no single one
-    other: TensorLayout = TensorLayout(Way.SAME)  # of the side with fewer
+    other: RankLayout = RankLayout(Way.SAME)  # of the side with fewer
 
 
 @dataclass(frozen=True)
-class Rows:
+class SampleRows:
     """Which samples of the whole batch each process has; None: all of them."""
 
     of_ranks: tuple[Array, ...] | None = None
     count: int = 0  # in the whole batch
-    _known: dict[int, Rows | None] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[int, SampleRows | None] = field(default_factory=dict, compare=False, repr=False)
 
-    def variants(self, size: int) -> Iterator[Rows]:
+    def variants(self, size: int) -> Iterator[SampleRows]:
         """What these rows may be to a tensor that has `size` rows in all: rows of its samples, or themselves rows of
         such samples, as tokens are."""
         for count in range(self.count, 0, -1):
@@ -87,7 +87,7 @@ class Rows:
         return (samples[:, None] * each + inner[None, :]).reshape(-1)
 
 
-def coarser(rows: Rows, count: int) -> Rows | None:
+def coarser(rows: SampleRows, count: int) -> SampleRows | None:
     """The same division, where each sample has several of these rows, and there are so many samples; None: rows of one
     sample are on several ranks."""
     if rows.of_ranks is None or not count or rows.count % count or rows.count == count:
@@ -97,7 +97,7 @@ def coarser(rows: Rows, count: int) -> Rows | None:
     return (
         None
         if any(one is None for one in found)
-        else Rows(tuple(one for one in found if one is not None), count)
+        else SampleRows(tuple(one for one in found if one is not None), count)
     )
 
 
@@ -163,7 +163,7 @@ def distance(one: Array, other: Array, size: float = 0.0) -> float:
 def best_fit(
     many: Sequence[Array],
     few: Sequence[Array],
-    rows: Rows,
+    rows: SampleRows,
     size: float,
     limit: float,
     ways: Collection[Way] = tuple(Way),
@@ -173,21 +173,23 @@ def best_fit(
     `size` is what a distance is relative to where the tensor itself is smaller.
     """
     best: Fit | None = None
-    for other, wholes in _options(few, Rows(), None):
+    for other, wholes in _options(few, SampleRows(), None):
         if other.way not in ways or max(distance(each, wholes[0], size) for each in wholes) > limit:
             continue  # the few are not alike themselves
         for layout, made in _options(many, rows, wholes[0].shape):
             if layout.way not in ways:
                 continue
             found = Fit(layout, max(distance(each, wholes[0], size) for each in made), other=other)
-            if best is None or found.distance < best.distance:
+            # of a mean each is off by less than itself, which tells nothing if it does not fit
+            share = 2 * len(many) if layout.way in (Way.SUM, Way.MEAN) and found.distance > limit else 1
+            if best is None or found.distance * share < best.distance:
                 best = _with_rank(found, many, wholes[0], rows, size)
             if best.distance <= limit:
                 return best
     return best
 
 
-def made_up(arrays: Sequence[Array], layout: TensorLayout) -> Array:
+def made_up(arrays: Sequence[Array], layout: RankLayout) -> Array:
     """The whole, of the same on each rank or of pieces along an axis."""
     if layout.way is Way.SPLIT and layout.axis is not None:
         return np.concatenate(arrays, layout.axis)
@@ -195,26 +197,26 @@ def made_up(arrays: Sequence[Array], layout: TensorLayout) -> Array:
 
 
 def _options(
-    arrays: Sequence[Array], rows: Rows, shape: tuple[int, ...] | None
-) -> Iterator[tuple[TensorLayout, Sequence[Array]]]:
+    arrays: Sequence[Array], rows: SampleRows, shape: tuple[int, ...] | None
+) -> Iterator[tuple[RankLayout, Sequence[Array]]]:
     """What the tensors of all ranks may make up, of this shape if one is given; several that should be equal."""
     first = arrays[0]
     are_alike = all(each.shape == first.shape for each in arrays)
     if are_alike and shape in (None, first.shape):
-        yield TensorLayout(Way.SAME), arrays
+        yield RankLayout(Way.SAME), arrays
     if len(arrays) == 1:
         return
     if first.ndim:
         yield from ((layout, [made]) for layout, made in _joined(arrays, rows, shape))
     if are_alike and shape in (None, first.shape):
         total = np.sum(np.stack(arrays), axis=0)
-        yield TensorLayout(Way.SUM), [total]
-        yield TensorLayout(Way.MEAN), [total / len(arrays)]
+        yield RankLayout(Way.SUM), [total]
+        yield RankLayout(Way.MEAN), [total / len(arrays)]
 
 
 def _joined(
-    arrays: Sequence[Array], rows: Rows, shape: tuple[int, ...] | None
-) -> Iterator[tuple[TensorLayout, Array]]:
+    arrays: Sequence[Array], rows: SampleRows, shape: tuple[int, ...] | None
+) -> Iterator[tuple[RankLayout, Array]]:
     for axis in range(arrays[0].ndim):
         rests = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in arrays}
         if len({each.ndim for each in arrays}) > 1 or len(rests) > 1:
@@ -223,36 +225,34 @@ def _joined(
         whole = (*arrays[0].shape[:axis], length, *arrays[0].shape[axis + 1 :])
         if shape is not None and whole != shape:
             continue
-        for each in rows.variants(length):
-            for is_minor in (False, True):
-                made = _by_rows(arrays, each, axis, whole, is_minor=is_minor)
-                if made is not None:
-                    yield TensorLayout(Way.ROWS, axis), made
+        variants = [_by_rows(arrays, each, axis, whole) for each in rows.variants(length)]
+        yield from ((RankLayout(Way.ROWS, axis), made) for found in variants[:1] for made in found)
         joined = np.concatenate(arrays, axis)
-        yield TensorLayout(Way.SPLIT, axis), joined
+        yield RankLayout(Way.SPLIT, axis), joined
         for parts in _FUSED:
             if shape is not None and all(each.shape[axis] % parts == 0 for each in arrays):
                 pieces = zip(*(np.split(each, parts, axis) for each in arrays), strict=True)
                 made = np.concatenate([piece for ranks in pieces for piece in ranks], axis)
-                yield TensorLayout(Way.FUSED, axis, parts), made
+                yield RankLayout(Way.FUSED, axis, parts), made
+        yield from ((RankLayout(Way.ROWS, axis), made) for found in variants[1:] for made in found)
 
 
-def _by_rows(
-    arrays: Sequence[Array], rows: Rows, axis: int, whole: tuple[int, ...], *, is_minor: bool
-) -> Array | None:
+def _by_rows(arrays: Sequence[Array], rows: SampleRows, axis: int, whole: tuple[int, ...]) -> Iterator[Array]:
+    """The whole, if the axis is one of samples, or of samples and what each of them has several of."""
     if rows.of_ranks is None or len(rows.of_ranks) != len(arrays):
-        return None
-    made = np.zeros(whole, arrays[0].dtype)
-    view = np.moveaxis(made, axis, 0)
-    for rank, each in enumerate(arrays):
-        positions = rows.positions(rank, whole[axis], is_minor=is_minor)
-        if positions is None or len(positions) != each.shape[axis]:
-            return None
-        view[positions] = np.moveaxis(each, axis, 0)
-    return made
+        return
+    for is_minor in (False, True):
+        every = [rows.positions(rank, whole[axis], is_minor=is_minor) for rank in range(len(arrays))]
+        if any(at is None or len(at) != each.shape[axis] for at, each in zip(every, arrays, strict=True)):
+            continue
+        made = np.zeros(whole, arrays[0].dtype)
+        view = np.moveaxis(made, axis, 0)
+        for at, each in zip(every, arrays, strict=True):
+            view[at] = np.moveaxis(each, axis, 0)
+        yield made
 
 
-def _with_rank(found: Fit, many: Sequence[Array], whole: Array, rows: Rows, size: float) -> Fit:
+def _with_rank(found: Fit, many: Sequence[Array], whole: Array, rows: SampleRows, size: float) -> Fit:
     """With the rank that is farthest off, where there is one to name."""
     layout = found.layout
     if layout.way is Way.SAME:

@@ -20,7 +20,7 @@ _ACCUMULATING = "AccumulateGrad"  # where wrappers reduce gradients
 
 
 @dataclass(frozen=True)
-class CallGroup:
+class AlignedCalls:
     """A call of each process."""
 
     many: tuple[Call, ...]
@@ -93,7 +93,7 @@ class ProcessCalls:
         return [PassCalls(self.record, self.rank, each) for each in found]
 
 
-def lined_up(many: Sequence[PassCalls], few: Sequence[PassCalls]) -> Iterator[CallGroup]:
+def lined_up(many: Sequence[PassCalls], few: Sequence[PassCalls]) -> Iterator[AlignedCalls]:
     """The calls that all make, in the order of the first of the few."""
     sides = [*few, *many]
     keys = [[key for _, key in each.calls] for each in sides]
@@ -106,7 +106,7 @@ def lined_up(many: Sequence[PassCalls], few: Sequence[PassCalls]) -> Iterator[Ca
                 for side, place in zip(sides, places, strict=True)
                 if place is not None
             )
-            yield CallGroup(calls[len(few) :], calls[: len(few)])
+            yield AlignedCalls(calls[len(few) :], calls[: len(few)])
 
 
 def _is_forward(key: Hashable) -> bool:

@@ -13,16 +13,16 @@ from torchferry.accuracy.compare.batches import BatchDivision, divided
 from torchferry.accuracy.compare.layouts import (
     Array,
     Fit,
-    Rows,
-    TensorLayout,
+    RankLayout,
+    SampleRows,
     best_fit,
     root_mean_square,
     values_of,
 )
-from torchferry.accuracy.compare.lineup import BACKWARD, FORWARD, CallGroup, module_path
+from torchferry.accuracy.compare.lineup import BACKWARD, FORWARD, AlignedCalls, module_path
 from torchferry.accuracy.compare.matching import is_scratch
 from torchferry.accuracy.compare.reduction import share_of_samples
-from torchferry.accuracy.compare.stages import LaidOut, Outcome, Spot, Stage, StageResult
+from torchferry.accuracy.compare.stages import LaidOut, Outcome, Spot, StageResult, StepStage
 from torchferry.accuracy.compare.statistics import AMPLIFICATION, rounding
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import Call, TensorRecord
@@ -81,7 +81,7 @@ class StageFindings:
     follows: bool = False
     unknown: int = 0
 
-    def result(self, step: int, stage: Stage) -> StageResult | None:
+    def result(self, step: int, stage: StepStage) -> StageResult | None:
         """What is to be said of it; None: there was nothing to compare."""
         if self.first is not None:
             return self.first
@@ -107,14 +107,14 @@ class Passes:
     shares: Array | None = (
         None  # times the other side's, by which each rank's loss gradient counts its samples
     )
-    scalars: list[tuple[CallGroup, list[Array], list[Array]]] = field(default_factory=list)
-    layouts: Counter[tuple[str, TensorLayout]] = field(default_factory=Counter)
-    examples: dict[tuple[str, TensorLayout], str] = field(default_factory=dict)
+    scalars: list[tuple[AlignedCalls, list[Array], list[Array]]] = field(default_factory=list)
+    layouts: Counter[tuple[str, RankLayout]] = field(default_factory=Counter)
+    examples: dict[tuple[str, RankLayout], str] = field(default_factory=dict)
     sizes: dict[int, float] = field(default_factory=dict)  # content -> the size that its terms have
-    culprit: CallGroup | None = None
+    culprit: AlignedCalls | None = None
 
     def __post_init__(self) -> None:
-        self.stages = {stage: StageFindings() for stage in Stage}
+        self.stages = {stage: StageFindings() for stage in StepStage}
         self._known: dict[int, _Known] = {}
         self._is_inside = False  # the model has been called
         self._made: set[int] = set()
@@ -125,7 +125,7 @@ class Passes:
         """Whether anything has parted already."""
         return any(each.first is not None for each in self.stages.values())
 
-    def follow(self, groups: Sequence[CallGroup]) -> None:
+    def follow(self, groups: Sequence[AlignedCalls]) -> None:
         """Look at all calls, in their order."""
         self._divide(groups)
         for group in groups:
@@ -133,7 +133,7 @@ class Passes:
             self._look(group)
             self._release(group)
 
-    def _release(self, group: CallGroup) -> None:
+    def _release(self, group: AlignedCalls) -> None:
         self._read += sum(
             each.nbytes for call in (*group.many, *group.few) for each in (*call.inputs, *call.outputs)
         )
@@ -142,9 +142,9 @@ class Passes:
                 record.release()
             self._read = 0
 
-    def _look(self, group: CallGroup) -> None:
+    def _look(self, group: AlignedCalls) -> None:
         call = group.few[0]
-        stage = BACKWARD_STAGE if call.phase == BACKWARD else Stage.FORWARD
+        stage = BACKWARD_STAGE if call.phase == BACKWARD else StepStage.FORWARD
         states = [self._input(group, each, stage) for each in call.inputs if each.offset is not None]
         given = max((each.distance for each in states if each.outcome is Outcome.FITS), default=0.0)
         outcomes = {each.outcome for each in states}
@@ -156,7 +156,7 @@ class Passes:
 
     # Inputs: what an earlier call has made is known; what comes from outside is looked at here.
 
-    def _input(self, group: CallGroup, tensor: TensorRecord, stage: Stage) -> _Known:
+    def _input(self, group: AlignedCalls, tensor: TensorRecord, stage: StepStage) -> _Known:
         known = self._known.get(self.origins.get(tensor.content, tensor.content)) if tensor.content else None
         if known is None:
             known = self._source(group, tensor, stage)
@@ -164,7 +164,7 @@ class Passes:
                 self._known[tensor.content] = known
         return known
 
-    def _source(self, group: CallGroup, tensor: TensorRecord, stage: Stage) -> _Known:
+    def _source(self, group: AlignedCalls, tensor: TensorRecord, stage: StepStage) -> _Known:
         both = self._arrays(group, tensor)
         if both is None:
             return _Known(Outcome.UNKNOWN)
@@ -175,22 +175,22 @@ class Passes:
         if found is not None and found.distance <= limit:
             self._count(role or "input", found.layout, group.few[0], tensor)
             if is_weight:
-                self.stages[Stage.PARAMETERS].compared += 1
+                self.stages[StepStage.PARAMETERS].compared += 1
             return _Known(Outcome.FITS, found.distance)
-        if stage is not Stage.FORWARD or not self._is_inside:  # data may be made ready in any way
+        if stage is not StepStage.FORWARD or not self._is_inside:  # data may be made ready in any way
             return _Known(Outcome.UNKNOWN)
         if is_weight and not self.is_first:
             return _Known(Outcome.FOLLOWS)  # of the step before, where its update was looked at
         if is_weight:
             said = _DIFFERENT_WEIGHTS.format(tensor=described(group.few[0], tensor))
-            self._part(group, Stage.PARAMETERS, tensor, found, limit, said)
+            self._part(group, StepStage.PARAMETERS, tensor, found, limit, said)
         elif self.division is not None and self.division.problem is None and not _is_float(tensor):
             if found is not None and not self.has_parted:  # else it may be a piece of what has
                 said = _DIFFERENT_INPUT.format(tensor=described(group.few[0], tensor))
-                self._part(group, Stage.BATCH, tensor, found, limit, said)
+                self._part(group, StepStage.BATCH, tensor, found, limit, said)
         return _Known(Outcome.PARTS if found is not None else Outcome.UNKNOWN)
 
-    def _divide(self, groups: Sequence[CallGroup]) -> None:
+    def _divide(self, groups: Sequence[AlignedCalls]) -> None:
         """Find the samples of each rank in what the model is given first."""
         whole: BatchDivision | None = None
         for both, is_float in self._first_inputs(groups):
@@ -205,7 +205,7 @@ class Passes:
             self._set_division(whole)
 
     def _first_inputs(
-        self, groups: Sequence[CallGroup]
+        self, groups: Sequence[AlignedCalls]
     ) -> Iterator[tuple[tuple[list[Array], list[Array]], bool]]:
         """What the first calls of the model are given, but its weights; and whether these are fractions."""
         for group in [each for each in groups if each.few[0].model][:_FIRST_CALLS]:
@@ -217,15 +217,15 @@ class Passes:
 
     def _set_division(self, found: BatchDivision) -> None:
         self.division = found
-        seen = self.stages[Stage.BATCH]
+        seen = self.stages[StepStage.BATCH]
         seen.compared += 1
         if found.problem is not None:
-            seen.first = StageResult(self.step, Stage.BATCH, Outcome.PARTS, 1, found.problem, found.rank)
+            seen.first = StageResult(self.step, StepStage.BATCH, Outcome.PARTS, 1, found.problem, found.rank)
 
     # Outputs.
 
     def _output(
-        self, group: CallGroup, tensor: TensorRecord, stage: Stage, inputs: set[Outcome], given: float
+        self, group: AlignedCalls, tensor: TensorRecord, stage: StepStage, inputs: set[Outcome], given: float
     ) -> None:
         both = self._arrays(group, tensor)
         if both is None:
@@ -240,8 +240,8 @@ class Passes:
         size = self._natural_size(call, tensor, both[1])
         if size:
             self.sizes[tensor.content] = size
-        if stage is Stage.FORWARD and tensor.shape == () and _is_float(tensor):
-            stage = Stage.LOSS
+        if stage is StepStage.FORWARD and tensor.shape == () and _is_float(tensor):
+            stage = StepStage.LOSS
             self.scalars.append((group, *both))
         found = self._fit(*both, limit, stage, size)
         seen = self.stages[stage]
@@ -259,13 +259,13 @@ class Passes:
         elif found is None or Outcome.UNKNOWN in inputs or not _is_float(tensor):
             seen.unknown += 1
             self._known[tensor.content] = _Known(Outcome.UNKNOWN)
-        elif stage is Stage.LOSS or tensor.shape == ():
+        elif stage is StepStage.LOSS or tensor.shape == ():
             self._known[tensor.content] = _Known(Outcome.FITS)  # the gradients will tell
         else:
             self._of_wrong_output(group, tensor, stage, found, limit)
 
     def _of_wrong_output(
-        self, group: CallGroup, tensor: TensorRecord, stage: Stage, found: Fit, limit: float
+        self, group: AlignedCalls, tensor: TensorRecord, stage: StepStage, found: Fit, limit: float
     ) -> None:
         call = group.few[0]
         if is_random(call.operator) or call.random is not None:
@@ -286,18 +286,20 @@ class Passes:
         self._part(group, stage, tensor, found, limit, said)
         self._known[tensor.content] = _Known(Outcome.PARTS)
 
-    def _is_other(self, group: CallGroup, tensor: TensorRecord, limit: float) -> bool:
+    def _is_other(self, group: AlignedCalls, tensor: TensorRecord, limit: float) -> bool:
         """Whether an input is another one on the ranks, although what has made it on the other side fits."""
         both = self._arrays(group, tensor)
         if both is None or not _is_float(tensor):
             return False
-        found = self._fit(*both, limit, BACKWARD_STAGE if group.few[0].phase == BACKWARD else Stage.FORWARD)
+        found = self._fit(
+            *both, limit, BACKWARD_STAGE if group.few[0].phase == BACKWARD else StepStage.FORWARD
+        )
         return found is not None and found.distance > limit
 
     def _part(
         self,
-        group: CallGroup,
-        stage: Stage,
+        group: AlignedCalls,
+        stage: StepStage,
         tensor: TensorRecord,
         found: Fit | None,
         limit: float,
@@ -324,16 +326,16 @@ class Passes:
 
     # What both have in common.
 
-    def _arrays(self, group: CallGroup, tensor: TensorRecord) -> tuple[list[Array], list[Array]] | None:
+    def _arrays(self, group: AlignedCalls, tensor: TensorRecord) -> tuple[list[Array], list[Array]] | None:
         """The tensor of every process; None: one has no contents."""
         many = _values(self.many, group.many, tensor.name)
         few = _values(self.few, group.few, tensor.name)
         return (many, few) if many and few else None
 
     def _fit(
-        self, many: list[Array], few: list[Array], limit: float, stage: Stage, size: float = 0.0
+        self, many: list[Array], few: list[Array], limit: float, stage: StepStage, size: float = 0.0
     ) -> Fit | None:
-        rows = self.division.rows if self.division is not None else Rows()
+        rows = self.division.rows if self.division is not None else SampleRows()
         found = best_fit(many, few, rows, size, limit)
         if (
             stage is not BACKWARD_STAGE
@@ -375,7 +377,7 @@ class Passes:
             return terms[0][0] * math.sqrt(terms[0][1] / count)
         return terms[0][0] if terms and call.phase == BACKWARD and "norm" in family(call.operator) else 0.0
 
-    def _count(self, role: str, layout: TensorLayout, call: Call, tensor: TensorRecord) -> None:
+    def _count(self, role: str, layout: RankLayout, call: Call, tensor: TensorRecord) -> None:
         if tensor.shape == ():
             return
         key = (role, layout)
@@ -390,7 +392,7 @@ class Passes:
         )
 
 
-BACKWARD_STAGE = Stage.BACKWARD
+BACKWARD_STAGE = StepStage.BACKWARD
 
 
 def _factors(
@@ -416,7 +418,7 @@ def _values(records: Sequence[Record], calls: Sequence[Call], name: str) -> list
     return found
 
 
-def _role_of(group: CallGroup, tensor: TensorRecord) -> str:
+def _role_of(group: AlignedCalls, tensor: TensorRecord) -> str:
     """What the tensor is to the model of any process: pieces of a distributed one have no role."""
     every = (each for call in (*group.few, *group.many) for each in call.inputs if each.name == tensor.name)
     return next((each.role for each in every if each.role), "")
@@ -441,7 +443,7 @@ def spot_of(call: Call) -> Spot:
     return Spot(call.number, call.operator, call.phase, module_path(call) or call.model, call.place)
 
 
-def parted(findings: dict[Stage, StageFindings], step: int) -> Iterator[StageResult]:
+def parted(findings: dict[StepStage, StageFindings], step: int) -> Iterator[StageResult]:
     """The results of all stages that there is anything to say of."""
     for stage, seen in findings.items():
         result = seen.result(step, stage)

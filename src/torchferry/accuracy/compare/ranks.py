@@ -11,17 +11,17 @@ from dataclasses import replace
 import numpy as np
 
 from torchferry.accuracy.compare.batches import BatchDivision
-from torchferry.accuracy.compare.gradients import GradientComparison, Side
+from torchferry.accuracy.compare.gradients import GradientComparison, ProcessSteps
 from torchferry.accuracy.compare.layouts import Array
-from torchferry.accuracy.compare.lineup import CallGroup, PassCalls, ProcessCalls, lined_up, module_path
+from torchferry.accuracy.compare.lineup import AlignedCalls, PassCalls, ProcessCalls, lined_up, module_path
 from torchferry.accuracy.compare.passes import Passes, parted, spot_of
 from torchferry.accuracy.compare.stages import (
     LaidOut,
     Outcome,
     RankGroup,
     RanksComparison,
-    Stage,
     StageResult,
+    StepStage,
     first_parting,
 )
 from torchferry.accuracy.compare.updates import OptimizerStep, StepsOfOptimizer
@@ -59,6 +59,11 @@ _LEFT_OUT = Text(
     "{path}: {count} calls of a step have no counterpart on the other side, and were left out",
     "{path}：一步中有 {count} 个调用在对方没有对应项，已略过",
 )
+_OTHER_CALLS = Text(
+    "step {step}: the optimizers make other calls (one for all weights, or one for each?), whose arguments were not "
+    "compared; the weights after them were",
+    "第 {step} 步：两边的优化器调用不同（对全部权重一次调用，或逐个调用？），其参数未比较，但比较了更新后的权重",
+)
 _ACCUMULATED = Text(
     "{path}: step {step} accumulates the gradients of {count} passes, which were taken as one batch",
     "{path}：第 {step} 步累积了 {count} 次前向与反向的梯度，它们被视为一个批次",
@@ -69,28 +74,42 @@ def compare_ranks(
     mine: Sequence[Record], golden: Sequence[Record], names: tuple[str, str]
 ) -> RanksComparison:
     """The processes of two runs; whichever has fewer is what the others are to make up."""
-    start = time.perf_counter()
-    is_swapped = len(golden) > len(mine)
-    many, few = (golden, mine) if is_swapped else (mine, golden)
-    paths = names[::-1] if is_swapped else names
-    for record in (*many, *few):
+    for record in (*mine, *golden):
         if record.header.kept is not Kept.TENSORS:
             raise InputError(
                 f"{record.path}: holds no elements of results, without which ranks can't be put together; record it "
                 "with --tensors"
             )
+    if len(golden) > len(mine):
+        return _compared(golden, mine, names[::-1])[0]
+    found, is_divided = _compared(mine, golden, names)
+    if is_divided or len(mine) > len(golden):
+        return found
+    other, is_divided = _compared(
+        golden, mine, names[::-1]
+    )  # those of golden may have a part of the batch each
+    return other if is_divided else found
+
+
+def _compared(
+    many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str]
+) -> tuple[RanksComparison, bool]:
+    """The comparison, and whether the batch of the few is divided among the many."""
+    start = time.perf_counter()
     found = _RanksRun(many, few, paths)
     stages = tuple(found.stages())
-    return RanksComparison(
+    is_divided = found.division is not None and found.division.problem is None
+    comparison = RanksComparison(
         RankGroup(paths[0], tuple(each.header for each in many)),
         RankGroup(paths[1], tuple(each.header for each in few)),
-        found.division.said if found.division is not None and found.division.problem is None else None,
+        found.division.said if found.division is not None and is_divided else None,
         stages,
         first_parting(stages),
         tuple(found.layouts),
         tuple(found.notes),
         time.perf_counter() - start,
     )
+    return comparison, is_divided
 
 
 class _RanksRun:
@@ -135,9 +154,9 @@ class _RanksRun:
         passes.follow(groups)
         found = [*self._with_judgements(passes, parted(passes.stages, step)), *self._of_loss(passes, step)]
         if has_parted:  # what follows from other weights is no news
-            found = [each for each in found if each.stage is Stage.BATCH]
+            found = [each for each in found if each.stage is StepStage.BATCH]
             self.notes.append(_LATER.format(step=step))
-        yield from sorted(found, key=lambda each: list(Stage).index(each.stage))
+        yield from sorted(found, key=lambda each: list(StepStage).index(each.stage))
         if is_first:
             self.division, self.layouts = passes.division, list(passes.laid_out())
         has_parted = has_parted or any(each.outcome is not Outcome.FITS for each in found)
@@ -147,13 +166,15 @@ class _RanksRun:
         self, step: int, passes: Passes, *, is_first: bool, has_parted: bool
     ) -> Iterator[StageResult]:
         many, few = (
-            Side(records, [each.get(step, OptimizerStep()) for each in updates])
+            ProcessSteps(records, [each.get(step, OptimizerStep()) for each in updates])
             for records, updates in zip((self._many, self._few), self._updates, strict=True)
         )
         gradients = GradientComparison(many, few, step, passes)
         groups = list(lined_up(*([each.optimizer(step) for each in side] for side in self._calls)))
         reduction = gradients.reduction(has_parted=has_parted)
         optimizer = gradients.optimizer(groups)
+        if optimizer is None and reduction is not None:
+            self.notes.append(_OTHER_CALLS.format(step=step))
         found = [each for each in (reduction, optimizer) if each is not None]
         has_parted = has_parted or any(each.outcome is not Outcome.FITS for each in found)
         update = gradients.update(has_parted=has_parted)
@@ -170,7 +191,7 @@ class _RanksRun:
                     _ACCUMULATED.format(path=path, count=len(passes) // len(records), step=step)
                 )
 
-    def _note_left_out(self, groups: Sequence[CallGroup], sides: Sequence[Sequence[PassCalls]]) -> None:
+    def _note_left_out(self, groups: Sequence[AlignedCalls], sides: Sequence[Sequence[PassCalls]]) -> None:
         matched = sum(bool(module_path(each.few[0])) for each in groups)
         for path, side in zip(self._paths, sides, strict=True):
             left = max(each.inside for each in side) - matched
@@ -189,12 +210,15 @@ class _RanksRun:
             said = _UNEVEN_SIZES if is_of_sizes and len(set(sizes)) > 1 else _UNEVEN_COUNTS
             why = said.format(sizes=_listed(sizes), shares=", ".join(f"{each:.3g}" for each in relative))
             spot = spot_of(passes.scalars[-1][0].few[0]) if passes.scalars else None
-            yield StageResult(step, Stage.LOSS, Outcome.PARTS, len(passes.scalars), why, None, spot)
+            yield StageResult(step, StepStage.LOSS, Outcome.PARTS, len(passes.scalars), why, None, spot)
 
     def _with_judgements(self, passes: Passes, results: Iterator[StageResult]) -> Iterator[StageResult]:
         """With what is known of the operator itself, where the runs part at one."""
         for result in results:
-            is_culprit = passes.culprit is not None and result.stage in (Stage.FORWARD, Stage.BACKWARD)
+            is_culprit = passes.culprit is not None and result.stage in (
+                StepStage.FORWARD,
+                StepStage.BACKWARD,
+            )
             why = self._wrong_operator(passes, result) if is_culprit else None
             yield replace(result, why=why) if why is not None else result
 

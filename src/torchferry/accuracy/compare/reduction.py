@@ -9,7 +9,7 @@ from enum import Enum
 
 import numpy as np
 
-from torchferry.accuracy.compare.layouts import Array, Rows, root_mean_square
+from torchferry.accuracy.compare.layouts import Array, SampleRows, root_mean_square
 
 _CLEAR = 0.02  # of a weight, by which it may be off 1 / N or 1
 _DEPENDENT = 1e-6  # of the largest, below which gradients of ranks can't be told apart
@@ -93,7 +93,7 @@ def weights_of(before: Sequence[Array], after: Array) -> Array | None:
 # How much each rank's loss counts its samples: a mean over a part of a batch counts them more than one over all of it.
 
 
-def share_of_samples(many: Sequence[Array], few: Sequence[Array], rows: Rows) -> Array | None:
+def share_of_samples(many: Sequence[Array], few: Sequence[Array], rows: SampleRows) -> Array | None:
     """By rank, how often a gradient of its samples is that of the other side; None: this tensor has no rows."""
     if rows.of_ranks is None or many[0].ndim == 0 or few[0].ndim == 0:
         return None

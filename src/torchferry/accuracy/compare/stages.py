@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from torchferry.accuracy.compare.layouts import TensorLayout
+from torchferry.accuracy.compare.layouts import RankLayout
 from torchferry.accuracy.model import RecordHeader
 from torchferry.text import Text
 
 
-class Stage(str, Enum):
+class StepStage(str, Enum):
     """A part of a step, in the order of the step."""
 
     BATCH = "batch"  # which samples each rank has
@@ -49,7 +49,7 @@ class StageResult:
     """What is found in one stage of a step."""
 
     step: int
-    stage: Stage
+    stage: StepStage
     outcome: Outcome
     compared: int = 0  # tensors
     why: Text | None = None
@@ -65,7 +65,7 @@ class LaidOut:
     """Tensors of one kind whose layout is known from their bytes."""
 
     role: str  # parameter, gradient, activation
-    layout: TensorLayout
+    layout: RankLayout
     count: int
     example: str  # one.up float32[32,12]
 

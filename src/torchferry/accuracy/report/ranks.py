@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 from torchferry import __version__, units
-from torchferry.accuracy.compare.layouts import TensorLayout, Way
-from torchferry.accuracy.compare.stages import Outcome, RankGroup, RanksComparison, Stage, StageResult
+from torchferry.accuracy.compare.layouts import RankLayout, Way
+from torchferry.accuracy.compare.stages import Outcome, RankGroup, RanksComparison, StageResult, StepStage
 from torchferry.accuracy.report import words
 from torchferry.report.formats import Options
 from torchferry.report.json import plain
-from torchferry.report.page import Cell, Column, Page, Table
+from torchferry.report.page import Cell, Column, Page, Table, lines
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, UNCLEAR, Grade
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -28,14 +28,14 @@ OUTCOMES = {
     Outcome.FITS: Grade(Text("fits", "一致"), GOOD, "="),
 }
 STAGES = {
-    Stage.BATCH: Text("batch", "批次"),
-    Stage.PARAMETERS: Text("weights at the start", "初始权重"),
-    Stage.FORWARD: Text("forward pass", "前向"),
-    Stage.LOSS: Text("loss", "损失"),
-    Stage.BACKWARD: Text("backward pass, each rank's gradients", "反向，各 rank 自己的梯度"),
-    Stage.REDUCTION: Text("gradients as the optimizer reads them", "优化器读取的梯度"),
-    Stage.OPTIMIZER: Text("arguments of the optimizer's step", "优化器更新的参数"),
-    Stage.UPDATE: Text("weights after the step", "更新后的权重"),
+    StepStage.BATCH: Text("batch", "批次"),
+    StepStage.PARAMETERS: Text("weights at the start", "初始权重"),
+    StepStage.FORWARD: Text("forward pass", "前向"),
+    StepStage.LOSS: Text("loss", "损失"),
+    StepStage.BACKWARD: Text("backward pass", "反向"),
+    StepStage.REDUCTION: Text("reduction", "梯度归约"),
+    StepStage.OPTIMIZER: Text("optimizer step", "优化器更新"),
+    StepStage.UPDATE: Text("weights after the step", "更新后的权重"),
 }
 _ROLES = {
     "parameter": Text("parameters", "参数"),
@@ -88,6 +88,7 @@ _GROWN = Text(
 )
 _NEXT = Text("{what}: {command}", "{what}：{command}")
 _NEXT_JUDGE = Text("each operator of one rank against double precision", "用双精度检查某个 rank 的每个算子")
+_WHERE = Text("where: {where}", "位置：{where}")
 _RANK = Text("rank {rank}", "rank {rank}")
 
 
@@ -95,7 +96,7 @@ def page_of(comparison: RanksComparison, options: Options) -> Page:
     """The verdict, the stages, the layouts, the records."""
     return Page(
         _TITLE.format(many=len(comparison.many.headers), few=len(comparison.few.headers)),
-        ((headline(comparison), _style(comparison)),),
+        ((headline(comparison), _style(comparison)), *_where_it_is(comparison)),
         (_stages(comparison), _layouts(comparison), _records(comparison)),
         (*_remarks(comparison), *comparison.notes),
     )
@@ -116,6 +117,13 @@ def headline(comparison: RanksComparison) -> Text:
     return _FIT_AS_FAR
 
 
+def _where_it_is(comparison: RanksComparison) -> list[tuple[Text, str]]:
+    if comparison.culprit is None:
+        return []
+    found = where(comparison.stages[comparison.culprit])
+    return [(_WHERE.format(where=found), "")] if found.en else []
+
+
 def _style(comparison: RanksComparison) -> str:
     outcomes = {each.outcome for each in comparison.stages} or {Outcome.UNKNOWN}
     worst = next(outcome for outcome in OUTCOMES if outcome in outcomes)
@@ -125,10 +133,9 @@ def _style(comparison: RanksComparison) -> str:
 def _stages(comparison: RanksComparison) -> Table:
     columns = (
         Column(words.STEP, is_number=True),
-        Column(_STAGE, is_whole=True),
-        Column(_RESULT, is_whole=True),
+        Column(_STAGE),
+        Column(_RESULT),
         Column(_TENSORS, kind="count"),
-        Column(words.WHERE_COLUMN),
         Column(_DISTANCE, is_number=True),
         Column(words.LIMIT, is_number=True),
         Column(_WHAT),
@@ -137,19 +144,20 @@ def _stages(comparison: RanksComparison) -> Table:
 
 
 def _stage_row(each: StageResult) -> tuple[Any, ...]:
+    said = [text for text in (each.why, where(each)) if text is not None and text.en]
     return (
         Cell(str(each.step), value=each.step),
         STAGES[each.stage],
         OUTCOMES[each.outcome],
         each.compared,
-        _where(each),
         _figure(each.distance),
         _figure(each.limit),
-        each.why or "",
+        lines(said) if said else "",
     )
 
 
-def _where(each: StageResult) -> Text:
+def where(each: StageResult) -> Text:
+    """Rank, module, operator, line and tensor, as far as they are known."""
     spot = each.spot
     parts = [each.tensor] if spot is None else [spot.module, spot.operator, spot.place, each.tensor]
     said = ", ".join(one_line(part) for part in parts if part)
@@ -182,7 +190,7 @@ def _layouts(comparison: RanksComparison) -> Table:
     return Table(_LAYOUTS, columns, rows)
 
 
-def layout_in_words(layout: TensorLayout) -> Text:
+def layout_in_words(layout: RankLayout) -> Text:
     """How the tensors of the ranks make up the whole."""
     return _WAYS[layout.way].format(axis=layout.axis, parts=layout.parts)
 
@@ -207,7 +215,7 @@ def _remarks(comparison: RanksComparison) -> list[Text]:
         found.append(_GROWN.format(step=min(grown)))
     if comparison.culprit is not None:
         stage = comparison.stages[comparison.culprit]
-        if stage.stage in (Stage.FORWARD, Stage.BACKWARD):
+        if stage.stage in (StepStage.FORWARD, StepStage.BACKWARD):
             found += [
                 _NEXT.format(what=_NEXT_JUDGE, command=f"ferry compare {one_line(comparison.many.path)}")
             ]
