@@ -4,14 +4,14 @@ torch."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from torchferry.accuracy.compare.layouts import (
     Array,
-    Fit,
     RankLayout,
     SampleRows,
     Way,
@@ -139,6 +139,22 @@ class _Gradient:
     limit: float
     size: float
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is quickly looked at once more."""
+        return self.few[0].ndim > 1 and self.few[0].size <= _LARGEST
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """A gradient that is not the other side's, and why."""
+
+    name: str
+    reduction: Reduction
+    said: Text | None  # None: what went in differs
+    distance: float | None
+    limit: float
+
 
 class GradientComparison:
     """Of one step."""
@@ -154,30 +170,27 @@ class GradientComparison:
         problem = self._uncounted()
         if problem is not None:
             return StageResult(self._step, StepStage.REDUCTION, Outcome.UNKNOWN, why=problem)
-        gradients = self._gradients()
-        if not gradients:
-            return None
-        wrong: list[tuple[_Gradient, Fit | None]] = []
-        for each in gradients:
-            found = best_fit(each.many, each.few, SampleRows(), each.size, each.limit, _HELD)
-            if found is not None and found.distance <= each.limit:
-                self._lay_out("gradient", found.layout, each.name)
-            else:
-                wrong.append((each, found))
+        compared, wrong, small = 0, list[_Wrong](), 0
+        for gradient in self._gradients():
+            compared += 1
+            found = best_fit(gradient.many, gradient.few, SampleRows(), gradient.size, gradient.limit, _HELD)
+            fits = found is not None and found.distance <= gradient.limit
+            reduction = None
+            if not fits:
+                reduction = self._reduction(gradient)
+            elif small < _CHECKED and gradient.is_small:  # rounding may hide one rank of many
+                small += 1
+                reduction = self._reduction(gradient)
+                fits = reduction.kind is not ReductionKind.LOST
+            if fits and found is not None:
+                self._lay_out("gradient", found.layout, gradient.name)
+            elif reduction is not None:
+                said = self._said(gradient, reduction, has_parted=has_parted)
+                apart = found.distance if found is not None else None
+                wrong.append(_Wrong(gradient.name, reduction, said, apart, gradient.limit))
         if wrong:
-            return self._of_wrong(wrong, len(gradients), has_parted=has_parted)
-        return self._of_small_share(gradients) or StageResult(
-            self._step, StepStage.REDUCTION, Outcome.FITS, len(gradients)
-        )
-
-    def _of_small_share(self, gradients: Sequence[_Gradient]) -> StageResult | None:
-        """Whether one rank of many is missing in gradients that are right but for what rounding may explain."""
-        small = [each for each in gradients if each.few[0].size <= _LARGEST and each.few[0].ndim > 1]
-        for gradient in small[:_CHECKED]:
-            reduction = self._reduction(gradient)
-            if reduction.kind is ReductionKind.LOST:
-                return self._of_wrong([(gradient, None)], len(gradients), has_parted=False)
-        return None
+            return self._of_wrong(wrong, compared, has_parted=has_parted)
+        return StageResult(self._step, StepStage.REDUCTION, Outcome.FITS, compared) if compared else None
 
     def _uncounted(self) -> Text | None:
         count = len(self._few.steps[0].gradients)
@@ -193,26 +206,20 @@ class GradientComparison:
         pieces = sum(_elements(each.gradients) for each in self._many.steps)
         return len(self._few.records) == 1 and pieces == _elements(self._few.steps[0].gradients)
 
-    def _gradients(self) -> list[_Gradient]:
+    def _gradients(self) -> Iterator[_Gradient]:
+        """One after the other: all of a large model's would fill the memory."""
         first = self._few.steps[0]
-        largest = 0.0
-        found: list[tuple[TensorRecord, list[Array], list[Array]]] = []
+        own = (values_of(self._few.records[0], each) for each in first.gradients)
+        largest = max((root_mean_square(each) for each in own if each is not None), default=0.0)
         for at, tensor in enumerate(first.gradients):
             few = self._few.arrays([each.gradients[at] for each in self._few.steps])
             many = self._many_arrays(at, OptimizerStep.read)
             if few is not None and many is not None:
-                largest = max(largest, root_mean_square(few[0]))
-                found.append((tensor, many, few))
-        return [
-            _Gradient(
-                self._name(at, tensor),
-                many,
-                few,
-                max(rounding([tensor]) * AMPLIFICATION, _COARSE * self._precision),
-                max(self._sizes.get(tensor.content, 0.0), _FAINT * largest),
-            )
-            for at, (tensor, many, few) in enumerate(found)
-        ]
+                limit = max(rounding([tensor]) * AMPLIFICATION, _COARSE * self._precision)
+                size = max(self._sizes.get(tensor.content, 0.0), _FAINT * largest)
+                yield _Gradient(self._name(at, tensor), many, few, limit, size)
+                for record in (*self._many.records, *self._few.records):
+                    record.release()
 
     def _many_arrays(self, at: int, kind: _Kind) -> list[Array] | None:
         """One tensor of each of the many; where each has its share of one long row, the piece that belongs to it."""
@@ -238,32 +245,19 @@ class GradientComparison:
         module = first.modules.get(made, "")
         return ", ".join(filter(None, (f"no. {at + 1}", module, shape_of(tensor))))
 
-    def _of_wrong(
-        self, wrong: list[tuple[_Gradient, Fit | None]], total: int, *, has_parted: bool
-    ) -> StageResult:
-        explained = [(each, fit, self._reduction(each)) for each, fit in wrong]
-        for gradient, fit, reduction in explained:
-            said = self._said(gradient, reduction, fit, has_parted=has_parted)
-            if said is None:
+    def _of_wrong(self, wrong: Sequence[_Wrong], total: int, *, has_parted: bool) -> StageResult:
+        kinds = Counter(each.reduction.kind for each in wrong)
+        for each in wrong:
+            if each.said is None:
                 continue
-            alike = sum(each.kind is reduction.kind for _, _, each in explained)
-            why = _ONE_OF.format(said=said, count=alike, total=total)
-            rank = reduction.ranks[0] if len(reduction.ranks) == 1 else None
-            apart = fit.distance if fit is not None else None
-            return StageResult(
-                self._step,
-                StepStage.REDUCTION,
-                Outcome.PARTS,
-                total,
-                why,
-                rank,
-                None,
-                gradient.name,
-                apart,
-                gradient.limit,
-            )
-        are_means = all(each.kind is ReductionKind.MEAN for _, _, each in explained)
-        why_not = _RIGHT_BY_ITSELF if are_means and has_parted else None
+            why = _ONE_OF.format(said=each.said, count=kinds[each.reduction.kind], total=total)
+            rank = each.reduction.ranks[0] if len(each.reduction.ranks) == 1 else None
+            place = (rank, None, each.name, each.distance, each.limit)
+            return StageResult(self._step, StepStage.REDUCTION, Outcome.PARTS, total, why, *place)
+        if not has_parted:
+            why = _UNLIKE.format(gradient=wrong[0].name)
+            return StageResult(self._step, StepStage.REDUCTION, Outcome.UNKNOWN, total, why)
+        why_not = _RIGHT_BY_ITSELF if set(kinds) == {ReductionKind.MEAN} else None
         return StageResult(self._step, StepStage.REDUCTION, Outcome.FOLLOWS, total, why_not)
 
     def _reduction(self, gradient: _Gradient) -> Reduction:
@@ -288,9 +282,7 @@ class GradientComparison:
                 best = found
         return best
 
-    def _said(
-        self, gradient: _Gradient, reduction: Reduction, fit: Fit | None, *, has_parted: bool
-    ) -> Text | None:
+    def _said(self, gradient: _Gradient, reduction: Reduction, *, has_parted: bool) -> Text | None:
         """What is wrong with a reduction; None: nothing, what went in differs."""
         kind, ranks = reduction.kind, ", ".join(map(str, reduction.ranks))
         if kind is ReductionKind.LOST:
@@ -304,9 +296,9 @@ class GradientComparison:
         times = _times_of(gradient)
         if times is not None:
             return self._of_factor(times, kind)
-        if has_parted or kind in (ReductionKind.MEAN, ReductionKind.SUM, ReductionKind.SCALED):
-            return None
-        return (_NO_SUM if kind is ReductionKind.OTHER else _UNLIKE).format(gradient=gradient.name)
+        if kind is ReductionKind.OTHER and not has_parted:
+            return _NO_SUM.format(gradient=gradient.name)
+        return None
 
     def _of_factor(self, times: float, kind: ReductionKind) -> Text | None:
         """A right sum, times something."""
@@ -359,18 +351,8 @@ class GradientComparison:
             if said is not None:
                 why = said.format(weight=weight.name)
                 apart = None if weight.are_apart else weight.distance
-                return StageResult(
-                    self._step,
-                    StepStage.UPDATE,
-                    Outcome.PARTS,
-                    compared,
-                    why,
-                    None,
-                    None,
-                    weight.name,
-                    apart,
-                    _UPDATES,
-                )
+                place = (None, None, weight.name, apart, _UPDATES)
+                return StageResult(self._step, StepStage.UPDATE, Outcome.PARTS, compared, why, *place)
         outcome = Outcome.FOLLOWS if has_parted else Outcome.FITS
         return StageResult(self._step, StepStage.UPDATE, outcome, compared) if compared else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -104,10 +104,8 @@ class Passes:
     is_first: bool = True  # the first step: weights may differ afterwards where rounding was blown up
     precision: float = 0.0  # what rounding explains, in the dtype with the fewest digits so far
     division: BatchDivision | None = None
-    shares: Array | None = (
-        None  # times the other side's, by which each rank's loss gradient counts its samples
-    )
-    scalars: list[tuple[AlignedCalls, list[Array], list[Array]]] = field(default_factory=list)
+    shares: Array | None = None  # how often each rank's loss counts its samples, beside the other side's
+    loss: AlignedCalls | None = None  # the last call outside of a backward pass that has made a scalar
     layouts: Counter[tuple[str, RankLayout]] = field(default_factory=Counter)
     examples: dict[tuple[str, RankLayout], str] = field(default_factory=dict)
     sizes: dict[int, float] = field(default_factory=dict)  # content -> the size that its terms have
@@ -117,7 +115,6 @@ class Passes:
         self.stages = {stage: StageFindings() for stage in StepStage}
         self._known: dict[int, _Known] = {}
         self._is_inside = False  # the model has been called
-        self._made: set[int] = set()
         self._read = 0
 
     @property
@@ -125,13 +122,17 @@ class Passes:
         """Whether anything has parted already."""
         return any(each.first is not None for each in self.stages.values())
 
-    def follow(self, groups: Sequence[AlignedCalls]) -> None:
+    def follow(
+        self, groups: Sequence[AlignedCalls], progress: Callable[[int, int], None] | None = None
+    ) -> None:
         """Look at all calls, in their order."""
         self._divide(groups)
-        for group in groups:
+        for done, group in enumerate(groups, 1):
             self._is_inside = self._is_inside or bool(group.few[0].model)
             self._look(group)
             self._release(group)
+            if progress is not None:
+                progress(done, len(groups))
 
     def _release(self, group: AlignedCalls) -> None:
         self._read += sum(
@@ -144,7 +145,7 @@ class Passes:
 
     def _look(self, group: AlignedCalls) -> None:
         call = group.few[0]
-        stage = BACKWARD_STAGE if call.phase == BACKWARD else StepStage.FORWARD
+        stage = StepStage.BACKWARD if call.phase == BACKWARD else StepStage.FORWARD
         states = [self._input(group, each, stage) for each in call.inputs if each.offset is not None]
         given = max((each.distance for each in states if each.outcome is Outcome.FITS), default=0.0)
         outcomes = {each.outcome for each in states}
@@ -152,7 +153,6 @@ class Passes:
             if tensor.offset is None or is_scratch(tensor):
                 continue
             self._output(group, tensor, stage, outcomes, min(given, _CREEP))
-            self._made.add(tensor.content)
 
     # Inputs: what an earlier call has made is known; what comes from outside is looked at here.
 
@@ -232,7 +232,7 @@ class Passes:
             self._known[tensor.content] = _Known(Outcome.UNKNOWN)
             return
         call = group.few[0]
-        if stage is BACKWARD_STAGE and self.shares is None:
+        if stage is StepStage.BACKWARD and self.shares is None:
             self._share(both)
         if _is_float(tensor):
             self.precision = max(self.precision, rounding([tensor]))
@@ -242,49 +242,52 @@ class Passes:
             self.sizes[tensor.content] = size
         if stage is StepStage.FORWARD and tensor.shape == () and _is_float(tensor):
             stage = StepStage.LOSS
-            self.scalars.append((group, *both))
+            self.loss = group
         found = self._fit(*both, limit, stage, size)
-        seen = self.stages[stage]
         if found is not None and found.distance <= limit:
-            seen.compared += 1
-            role = "activation" if stage is not BACKWARD_STAGE else "gradient of a rank"
+            self.stages[stage].compared += 1
+            role = "activation" if stage is not StepStage.BACKWARD else "gradient of a rank"
             self._count(role, found.layout, call, tensor)
             self._known[tensor.content] = _Known(Outcome.FITS, found.distance)
-        elif inputs & {Outcome.PARTS, Outcome.FOLLOWS}:
-            seen.follows = True
-            self._known[tensor.content] = _Known(Outcome.FOLLOWS)
-        elif inputs & {Outcome.RANDOM}:
-            seen.follows = True
-            self._known[tensor.content] = _Known(Outcome.RANDOM)
-        elif found is None or Outcome.UNKNOWN in inputs or not _is_float(tensor):
-            seen.unknown += 1
-            self._known[tensor.content] = _Known(Outcome.UNKNOWN)
-        elif stage is StepStage.LOSS or tensor.shape == ():
-            self._known[tensor.content] = _Known(Outcome.FITS)  # the gradients will tell
         else:
-            self._of_wrong_output(group, tensor, stage, found, limit)
+            self._known[tensor.content] = self._of_other_output(group, tensor, stage, inputs, found, limit)
 
-    def _of_wrong_output(
-        self, group: AlignedCalls, tensor: TensorRecord, stage: StepStage, found: Fit, limit: float
-    ) -> None:
+    def _of_other_output(
+        self,
+        group: AlignedCalls,
+        tensor: TensorRecord,
+        stage: StepStage,
+        inputs: set[Outcome],
+        found: Fit | None,
+        limit: float,
+    ) -> _Known:
+        """What is said of a result that does not fit: what went in may explain it."""
+        seen = self.stages[stage]
+        if inputs & {Outcome.PARTS, Outcome.FOLLOWS, Outcome.RANDOM}:
+            seen.follows = True
+            return _Known(Outcome.FOLLOWS)
+        if found is None or Outcome.UNKNOWN in inputs or not _is_float(tensor):
+            seen.unknown += 1
+            return _Known(Outcome.UNKNOWN)
+        if stage is StepStage.LOSS or tensor.shape == ():
+            return _Known(Outcome.FITS)  # the gradients will tell
+        outcome, said = self._reason(group, limit)
+        self._part(group, stage, tensor, found, limit, said, outcome)
+        return _Known(outcome)
+
+    def _reason(self, group: AlignedCalls, limit: float) -> tuple[Outcome, Text]:
+        """Why a call whose inputs are known to fit has another result."""
         call = group.few[0]
         if is_random(call.operator) or call.random is not None:
-            said = _RANDOM.format(operator=call.operator, path=self.many[0].path)
-            self._part(group, stage, tensor, found, limit, said, Outcome.RANDOM)
-            self._known[tensor.content] = _Known(Outcome.RANDOM)
-            return
+            return Outcome.RANDOM, _RANDOM.format(operator=call.operator, path=self.many[0].path)
         other = next((each for each in call.inputs if self._is_other(group, each, limit)), None)
         if other is not None:
-            said = _OTHER_INPUT.format(operator=call.operator, name=other.name)
-            self._part(group, stage, tensor, found, limit, said)
-            self._known[tensor.content] = _Known(Outcome.PARTS)
-            return
-        is_batch_norm = family(call.operator) == "batch norm"
-        said = _BATCH_NORM if is_batch_norm else _OWN.format(operator=call.operator)
-        if not self.has_parted and not is_batch_norm:
+            return Outcome.PARTS, _OTHER_INPUT.format(operator=call.operator, name=other.name)
+        if family(call.operator) == "batch norm":
+            return Outcome.PARTS, _BATCH_NORM
+        if not self.has_parted:
             self.culprit = group
-        self._part(group, stage, tensor, found, limit, said)
-        self._known[tensor.content] = _Known(Outcome.PARTS)
+        return Outcome.PARTS, _OWN.format(operator=call.operator)
 
     def _is_other(self, group: AlignedCalls, tensor: TensorRecord, limit: float) -> bool:
         """Whether an input is another one on the ranks, although what has made it on the other side fits."""
@@ -292,7 +295,7 @@ class Passes:
         if both is None or not _is_float(tensor):
             return False
         found = self._fit(
-            *both, limit, BACKWARD_STAGE if group.few[0].phase == BACKWARD else StepStage.FORWARD
+            *both, limit, StepStage.BACKWARD if group.few[0].phase == BACKWARD else StepStage.FORWARD
         )
         return found is not None and found.distance > limit
 
@@ -311,18 +314,8 @@ class Passes:
             apart = found.distance if found is not None else None
             rank = self.ranks[found.rank] if found is not None and found.rank is not None else None
             shown = f"{tensor.name} {shape_of(tensor)}"
-            seen.first = StageResult(
-                self.step,
-                stage,
-                outcome,
-                seen.compared,
-                said,
-                rank,
-                spot_of(group.few[0]),
-                shown,
-                apart,
-                limit,
-            )
+            place = (rank, spot_of(group.few[0]), shown, apart, limit)
+            seen.first = StageResult(self.step, stage, outcome, seen.compared, said, *place)
 
     # What both have in common.
 
@@ -338,7 +331,7 @@ class Passes:
         rows = self.division.rows if self.division is not None else SampleRows()
         found = best_fit(many, few, rows, size, limit)
         if (
-            stage is not BACKWARD_STAGE
+            stage is not StepStage.BACKWARD
             or self.shares is None
             or (found is not None and found.distance <= limit)
         ):
@@ -390,9 +383,6 @@ class Passes:
             LaidOut(role, layout, count, self.examples[role, layout])
             for (role, layout), count in self.layouts.most_common()
         )
-
-
-BACKWARD_STAGE = StepStage.BACKWARD
 
 
 def _factors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ from torchferry.accuracy.model import Kept
 from torchferry.errors import InputError
 from torchferry.text import Text
 
+Progress = Callable[[int, int], None]  # calls done, calls in all
 _EVENLY = 5e-3  # by which the shares of samples of two ranks may differ
 _UNEVEN_SIZES = Text(
     "the mean of the ranks' means is not the mean of all samples: the ranks have {sizes} of them, and each sample counts "
@@ -71,7 +72,10 @@ _ACCUMULATED = Text(
 
 
 def compare_ranks(
-    mine: Sequence[Record], golden: Sequence[Record], names: tuple[str, str]
+    mine: Sequence[Record],
+    golden: Sequence[Record],
+    names: tuple[str, str],
+    progress: Progress | None = None,
 ) -> RanksComparison:
     """The processes of two runs; whichever has fewer is what the others are to make up."""
     for record in (*mine, *golden):
@@ -81,22 +85,21 @@ def compare_ranks(
                 "with --tensors"
             )
     if len(golden) > len(mine):
-        return _compared(golden, mine, names[::-1])[0]
-    found, is_divided = _compared(mine, golden, names)
+        return _compared(golden, mine, names[::-1], progress)[0]
+    found, is_divided = _compared(mine, golden, names, progress)
     if is_divided or len(mine) > len(golden):
         return found
-    other, is_divided = _compared(
-        golden, mine, names[::-1]
-    )  # those of golden may have a part of the batch each
+    # those of golden may have a part of the batch each
+    other, is_divided = _compared(golden, mine, names[::-1], progress)
     return other if is_divided else found
 
 
 def _compared(
-    many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str]
+    many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str], progress: Progress | None
 ) -> tuple[RanksComparison, bool]:
     """The comparison, and whether the batch of the few is divided among the many."""
     start = time.perf_counter()
-    found = _RanksRun(many, few, paths)
+    found = _RanksRun(many, few, paths, progress)
     stages = tuple(found.stages())
     is_divided = found.division is not None and found.division.problem is None
     comparison = RanksComparison(
@@ -115,8 +118,10 @@ def _compared(
 class _RanksRun:
     """All steps of two runs."""
 
-    def __init__(self, many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str]) -> None:
-        self._many, self._few, self._paths = many, few, paths
+    def __init__(
+        self, many: Sequence[Record], few: Sequence[Record], paths: tuple[str, str], progress: Progress | None
+    ) -> None:
+        self._many, self._few, self._paths, self._progress = many, few, paths, progress
         self._calls = [[ProcessCalls(each, rank) for rank, each in enumerate(side)] for side in (many, few)]
         self._updates = [[StepsOfOptimizer(each).steps for each in side] for side in (many, few)]
         self.division: BatchDivision | None = None
@@ -151,8 +156,11 @@ class _RanksRun:
         )
         groups = list(lined_up(many, few))
         self._note_left_out(groups, (many, few))
-        passes.follow(groups)
-        found = [*self._with_judgements(passes, parted(passes.stages, step)), *self._of_loss(passes, step)]
+        passes.follow(groups, self._progress)
+        loss = next(self._of_loss(passes, step), None)
+        found = list(self._with_judgements(passes, parted(passes.stages, step)))
+        if loss is not None:
+            found = [each for each in found if each.stage is not StepStage.LOSS] + [loss]
         if has_parted:  # what follows from other weights is no news
             found = [each for each in found if each.stage is StepStage.BATCH]
             self.notes.append(_LATER.format(step=step))
@@ -171,7 +179,7 @@ class _RanksRun:
         )
         gradients = GradientComparison(many, few, step, passes)
         groups = list(lined_up(*([each.optimizer(step) for each in side] for side in self._calls)))
-        reduction = gradients.reduction(has_parted=has_parted)
+        reduction = gradients.reduction(has_parted=has_parted or not is_first)
         optimizer = gradients.optimizer(groups)
         if optimizer is None and reduction is not None:
             self.notes.append(_OTHER_CALLS.format(step=step))
@@ -209,8 +217,9 @@ class _RanksRun:
             is_of_sizes = float(np.ptp(shares * sizes)) < _EVENLY * float((shares * sizes).mean())
             said = _UNEVEN_SIZES if is_of_sizes and len(set(sizes)) > 1 else _UNEVEN_COUNTS
             why = said.format(sizes=_listed(sizes), shares=", ".join(f"{each:.3g}" for each in relative))
-            spot = spot_of(passes.scalars[-1][0].few[0]) if passes.scalars else None
-            yield StageResult(step, StepStage.LOSS, Outcome.PARTS, len(passes.scalars), why, None, spot)
+            spot = spot_of(passes.loss.few[0]) if passes.loss is not None else None
+            compared = passes.stages[StepStage.LOSS].compared
+            yield StageResult(step, StepStage.LOSS, Outcome.PARTS, compared, why, None, spot)
 
     def _with_judgements(self, passes: Passes, results: Iterator[StageResult]) -> Iterator[StageResult]:
         """With what is known of the operator itself, where the runs part at one."""

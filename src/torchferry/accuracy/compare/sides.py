@@ -62,7 +62,8 @@ def compare_sides(
         ours = [stack.enter_context(each) for each in mine.opened()]
         theirs = [stack.enter_context(each) for each in golden.opened()] if golden is not None else None
         if golden is not None and theirs is not None and _are_laid_out_otherwise(ours, theirs):
-            return compare_ranks(ours, theirs, (str(mine.name), str(golden.name)))
+            progress = work.progress if work is not None else None
+            return compare_ranks(ours, theirs, (str(mine.name), str(golden.name)), progress)
         return compare_ranks_alike(
             ours, theirs, (mine.name, golden.name if golden is not None else None), work
         )
