@@ -396,7 +396,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "layouts": [
                 {
                     "role": "text",
-                    "way": "same|rows|split|fused|sum|mean",
+                    "way": "same|rows|split|fused|sum|mean|one",
                     "axis": "whole?",
                     "parts": "whole",
                     "said": "said",

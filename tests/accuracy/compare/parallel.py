@@ -74,7 +74,7 @@ def reduce_by_hand(net, rank):
 
 
 def wrapped(net):
-    if WAY == "ddp":
+    if WAY in ("ddp", "zero"):
         return DistributedDataParallel(net, gradient_as_bucket_view=MISTAKE == "bucket view")
     if WAY == "fsdp":
         from torch.distributed.fsdp import fully_shard
@@ -102,7 +102,11 @@ def train(rank):
     torch.manual_seed(2 + rank)
     net = wrapped(net) if WORLD > 1 else net
     lr = 0.01 * (WORLD if MISTAKE == "learning rate" else 1)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=lr, foreach=WAY != "tp")
+    if WAY == "zero" and WORLD > 1:
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=lr)
+    else:
+        optimizer = torch.optim.AdamW(net.parameters(), lr=lr, foreach=WAY != "tp")
     for step in range(STEPS):
         optimizer.zero_grad()
         chosen, passes = samples(rank, step), 2 if MISTAKE == "accumulated" and WORLD == 1 else 1

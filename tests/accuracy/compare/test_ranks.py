@@ -130,6 +130,7 @@ def test_other_random_numbers_are_no_fault(tmp_path: Path) -> None:
         ("ddp", 2, "bucket view"),
         ("by hand", 2, ""),
         ("fsdp", 2, ""),
+        ("zero", 2, ""),
         ("tp", 2, ""),
     ],
 )

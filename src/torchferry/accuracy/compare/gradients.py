@@ -16,6 +16,7 @@ from torchferry.accuracy.compare.layouts import (
     SampleRows,
     Way,
     best_fit,
+    distance,
     made_up,
     root_mean_square,
     values_of,
@@ -164,6 +165,42 @@ class GradientComparison:
         self._precision, self._sizes = passes.precision, passes.sizes
         self._relative = len(many.records) / len(few.records)
         self.layouts: dict[tuple[str, RankLayout], LaidOut] = {}
+        self._holders = self._found_holders()
+
+    def _found_holders(self) -> list[tuple[int, int]] | None:
+        """The rank that has each parameter alone, and its position there, as ZeRO divides them; None: it is not so."""
+        first = self._few.steps[0]
+        lists = [each.before() for each in self._many.steps]
+        if len(lists) < 2 or not lists[0] or sum(map(len, lists)) != len(first.parameters):
+            return None
+        free = [(rank, at) for rank, tensors in enumerate(lists) for at in range(len(tensors))]
+        found = []
+        for wanted, tensor in enumerate(first.before()):
+            alike = [place for place in free if lists[place[0]][place[1]].shape == tensor.shape]
+            if not alike:
+                return None
+            nearest = min(alike, key=lambda place: self._apart(wanted, place))
+            free.remove(nearest)
+            found.append(nearest)
+        return found
+
+    def _apart(self, wanted: int, place: tuple[int, int]) -> tuple[float, ...]:
+        """How far a parameter of a rank is from one of the few; of those that begin alike, as those of norms, the gradients
+        decide."""
+        rank, at = place
+        found = []
+        for kind in (OptimizerStep.before, OptimizerStep.read):
+            ours, theirs = (
+                kind(self._many.steps[rank])[at : at + 1],
+                kind(self._few.steps[0])[wanted : wanted + 1],
+            )
+            one = values_of(self._many.records[rank], ours[0]) if ours else None
+            other = values_of(self._few.records[0], theirs[0]) if theirs else None
+            is_known = one is not None and other is not None and one.shape == other.shape
+            found.append(
+                distance(one, other) if is_known and one is not None and other is not None else math.inf
+            )
+        return tuple(found)
 
     def reduction(self, *, has_parted: bool) -> StageResult | None:
         """Whether the gradients that the optimizer reads are the other side's."""
@@ -194,7 +231,7 @@ class GradientComparison:
 
     def _uncounted(self) -> Text | None:
         count = len(self._few.steps[0].gradients)
-        for rank, each in enumerate(self._many.steps):
+        for rank, each in enumerate(self._many.steps if self._holders is None else ()):
             if len(each.gradients) != count and not self._is_flat():
                 return _COUNTS.format(
                     rank=rank, many=len(each.parameters), gradients=len(each.gradients), few=count
@@ -225,6 +262,12 @@ class GradientComparison:
         """One tensor of each of the many; where each has its share of one long row, the piece that belongs to it."""
         lists = [kind(each) for each in self._many.steps]
         wanted = kind(self._few.steps[0])
+        if self._holders is not None:
+            rank, place = self._holders[at]
+            found = (
+                values_of(self._many.records[rank], lists[rank][place]) if place < len(lists[rank]) else None
+            )
+            return None if found is None else [found]
         if all(len(each) == len(wanted) for each in lists):
             return self._many.arrays([each[at] for each in lists])
         if not self._is_flat():
@@ -411,6 +454,7 @@ class GradientComparison:
         return alike if alike.shape == shape else everything
 
     def _lay_out(self, role: str, layout: RankLayout, name: str) -> None:
+        layout = layout if self._holders is None else RankLayout(Way.ONE)
         known = self.layouts.get((role, layout))
         count = known.count + 1 if known is not None else 1
         self.layouts[role, layout] = LaidOut(

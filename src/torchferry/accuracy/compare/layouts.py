@@ -31,6 +31,7 @@ class Way(str, Enum):
     FUSED = "fused"  # the same, of each of several parts along the axis
     SUM = "sum"  # added up they are it
     MEAN = "mean"
+    ONE = "one"  # one rank has it, and the others have others
 
 
 @dataclass(frozen=True)

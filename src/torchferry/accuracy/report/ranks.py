@@ -57,6 +57,7 @@ _WAYS = {
     ),
     Way.SUM: Text("the ranks' add up to it", "各 rank 之和"),
     Way.MEAN: Text("the mean of the ranks'", "各 rank 的平均"),
+    Way.ONE: Text("each is on one rank alone", "每个只在一个 rank 上"),
 }
 _TITLE = Text("{many} processes against {few}", "{many} 个进程与 {few} 个进程的比较")
 _ALL_FIT = Text(
