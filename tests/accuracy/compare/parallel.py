@@ -89,7 +89,16 @@ def wrapped(net):
     return net
 
 
+def wrong_gelu(x, *, approximate="none"):
+    result = x * 0.5 * (1 + torch.erf(x / 2**0.5))
+    result.view(-1)[-8:] = 0
+    return result
+
+
 def train(rank):
+    if MISTAKE == "wrong kernel" and rank == 1:
+        kernels = torch.library.Library("aten", "IMPL")
+        kernels.impl("gelu", wrong_gelu, "CPU")
     if WORLD > 1:
         distributed.init_process_group("gloo", init_method=f"file://{os.getcwd()}/meeting", rank=rank, world_size=WORLD)
     torch.manual_seed(0)

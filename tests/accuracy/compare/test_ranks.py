@@ -73,6 +73,7 @@ MISTAKES = {
     ("by hand", "weights"): ("parameters", "the ranks start with other weights"),
     ("ddp", "twice"): ("batch", "sample 0 of the batch is on several ranks (0, 1); sample 1 is on none"),
     ("ddp", "same batch"): ("batch", "sample 0, 1, 2, 3 of the batch is on several ranks"),
+    ("ddp", "wrong kernel"): ("forward", "aten::gelu itself computes wrong results on rank 1 of 2.h5: "),
     ("ddp", "one more call"): ("forward", "input/self of aten::_log_softmax is another one on the ranks"),
     ("ddp", "uneven"): (
         "loss",
