@@ -113,7 +113,7 @@ def train(rank):
     lr = 0.01 * (WORLD if MISTAKE == "learning rate" else 1)
     if WAY == "zero" and WORLD > 1:
         from torch.distributed.optim import ZeroRedundancyOptimizer
-        optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=lr)
+        optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=lr, foreach=True)
     else:
         optimizer = torch.optim.AdamW(net.parameters(), lr=lr, foreach=WAY != "tp")
     for step in range(STEPS):
