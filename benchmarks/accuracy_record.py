@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from torchferry.accuracy.file.background import memory_at
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.file.writer import memory_at
 from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record import recorder as recording
 from torchferry.accuracy.record.recorder import Recorder

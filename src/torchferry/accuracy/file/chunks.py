@@ -13,15 +13,16 @@ import struct
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
+from torchferry.accuracy.file.background import BackgroundWriter, Buffer, Copy, RingMemory
 from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import file_aside
 
-Buffer = bytes | bytearray | memoryview
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OURS = b"FERRYREC"  # behind the superblock: the file is in chunks
 VERSION = 1
@@ -90,6 +91,8 @@ class ChunkFile:
         self._waiting: list[Buffer] = [bytes(START)]
         self._waits = START
         self.is_closed = False
+        self._background: BackgroundWriter | None = None
+        self._ends: deque[int] = deque()  # of pieces that are whole, and may still be on their way to the file
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
         self._is_ending = False
         _files.add(self)
@@ -112,6 +115,46 @@ class ChunkFile:
         if self._waits > _WAITING or len(self._waiting) > _AT_ONCE - 8:
             self.flush()
         return start
+
+    @property
+    def is_in_background(self) -> bool:
+        """Whether a thread writes what is appended."""
+        return self._background is not None
+
+    def write_in_background(self, memory: RingMemory) -> None:
+        """From now on a thread writes, and what is appended goes through this memory."""
+        self.flush()
+        if self.is_mine:
+            with contextlib.suppress(RuntimeError):  # threads can't be started any more, as at the end of a process
+                self._background = BackgroundWriter(self.descriptor, self.written, memory)
+
+    def add_copied(self, kind: ChunkKind, nbytes: int, copy: Copy) -> int:
+        """Append a chunk that `copy` puts into the memory that goes to the file in the background."""
+        background = self._background
+        assert background is not None
+        start = payload_after(self.end)
+        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
+        waiting, self._waiting, self._waits = self._waiting, [], 0
+        try:
+            background.put(b"".join([*waiting, head]))
+            self._ends.append(self.end)
+            background.fill(nbytes, copy)
+            self._has_appended(start + nbytes)
+        except OSError as error:
+            self.fail(error)
+        except BaseException:  # only a part of the chunk is there
+            self._stop_background()
+            self._drop_rest()
+            raise
+        return start
+
+    def drain(self) -> None:
+        """Wait until all that was appended is in the file."""
+        if self._background is not None and self.flush():
+            try:
+                self._background.drain()
+            except OSError as error:
+                self.fail(error)
 
     def reserve(self, kind: ChunkKind, nbytes: int, alignment: int) -> int:
         """Append a chunk of zeros whose place on the disk is sure, at a multiple of `alignment`; 0 if it failed."""
@@ -144,20 +187,38 @@ class ChunkFile:
     def _write(self, pieces: Sequence[Buffer], end: int) -> None:
         self._waiting, self._waits = [], 0
         try:
-            write_all(self.descriptor, pieces)
-            self.written = self.end = end
+            if self._background is not None:
+                self._background.put(b"".join(pieces))
+            else:
+                write_all(self.descriptor, pieces)
+            self._has_appended(end)
         except OSError as error:
             self.fail(error)
 
+    def _has_appended(self, end: int) -> None:
+        self.end = end
+        if self._background is None:
+            self.written = end
+            return
+        ends = self._ends
+        ends.append(end)
+        while ends and ends[0] <= self._background.written:
+            self.written = ends.popleft()
+
     def point_to(self, root: int, end: int, index: int = 0, index_length: int = 0) -> None:
         """Let the superblock lead to a new root; all that it leads to must have been written."""
+        data = superblock(root, end, index, index_length)
+        if self._background is not None:
+            self._background.patch(data)
+            return
         try:
-            os.pwrite(self.descriptor, superblock(root, end, index, index_length), 0)
+            os.pwrite(self.descriptor, data, 0)
         except OSError as error:
             self.fail(error)
 
     def fail(self, error: OSError) -> None:
         """Give up: leave the chunks that are whole, and say so once."""
+        self._stop_background()
         self._drop_rest()
         reason = error.strerror or str(error)
         if not self._is_ending:
@@ -170,6 +231,15 @@ class ChunkFile:
                 self.rescue(reason)
         self.failed = reason
 
+    def _stop_background(self) -> None:
+        """Let the thread write what it can, and end; what is written afterwards is written at once."""
+        background, self._background = self._background, None
+        if background is not None:
+            background.close()
+            while self._ends and self._ends[0] <= background.written:
+                self.written = self._ends.popleft()
+            self._ends.clear()
+
     def _drop_rest(self) -> None:
         """Cut off what is behind the last whole chunk; the disk has room again for what leads to the others."""
         self._waiting, self._waits = [], 0
@@ -181,6 +251,9 @@ class ChunkFile:
     def close(self) -> None:
         """Let go of the file."""
         if not self.is_closed:
+            if not self.is_forked:
+                self.drain()
+                self._stop_background()
             self.is_closed = True
             os.close(self.descriptor)
 

@@ -326,9 +326,12 @@ class Groups:
         """A call's group lies there."""
         self._calls.setdefault(operator, []).append((b"%d" % number, address))
 
-    def forget(self) -> None:
-        """None of them is in the file."""
+    def forget(self, end: int) -> None:
+        """None of the groups is in the file, nor are calls behind this place."""
         self._saved.clear()
+        for links in self._calls.values():
+            while links and links[-1][1] >= end:
+                links.pop()
 
     def encoded(self, base: int, header: RecordHeader) -> tuple[bytes, int]:
         """All groups that have changed, for this place in the file, and where the root will be."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from torchferry.accuracy.file.background import Copy, RingMemory, memory_at
 from torchferry.accuracy.file.call_json import encoded_header, encoded_tensor, encoded_value, figures_of
 from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_tensors
 from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, ChunkKind, payload_after
@@ -33,16 +34,6 @@ INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's 
 INDEX_ENTRY = struct.Struct("<QQ")  # place and length of a call's JSON
 _SECONDS = 0.5  # between checkpoints, at least
 _SHARE = 20  # a checkpoint may take this part of the time since the last
-_READ = 0x100  # PyBUF_READ
-_memory = ctypes.pythonapi.PyMemoryView_FromMemory
-_memory.restype = ctypes.py_object
-_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
-
-
-def memory_at(address: int, nbytes: int) -> memoryview:
-    """Memory of this process; it must stay there while it is looked at."""
-    view: memoryview = _memory(address, nbytes, _READ)
-    return view
 
 
 class _RecordFile(ABC):
@@ -143,6 +134,29 @@ class RecordWriter(_RecordFile):
                 return payload_after(self._file.end)
             return self._file.add(ChunkKind.DATA, data, nbytes)
 
+    @property
+    def is_in_background(self) -> bool:
+        """Whether a thread writes the file."""
+        return self._file.is_in_background
+
+    def write_in_background(self, memory: RingMemory) -> None:
+        """From now on a thread writes the file, and all that is appended goes through this memory."""
+        with self._file.lock:
+            self._file.write_in_background(memory)
+
+    def append_copied(self, nbytes: int, copy: Copy) -> int:
+        """Append bytes that `copy` puts into the memory that goes to the file in the background; where they will lie."""
+        if not self._file.is_mine:
+            return 0
+        with self._file.lock:
+            return self._file.add_copied(ChunkKind.DATA, nbytes, copy)
+
+    def drain(self) -> None:
+        """Wait until all that was appended is in the file."""
+        if self._file.is_mine:
+            with self._file.lock:
+                self._file.drain()
+
     def write(self, call: Call) -> None:
         """Append a complete call, whose tensors were appended before."""
         figures = figures_of((*call.inputs, *call.outputs), call.random)
@@ -186,7 +200,10 @@ class RecordWriter(_RecordFile):
         return self._groups.encoded(place, header)
 
     def _rescue(self, reason: str) -> None:
-        self._groups.forget()
+        end = self._file.written
+        while self._index and INDEX_ENTRY.unpack(self._index[-1])[0] >= end:  # it was on its way
+            self._index.pop()
+        self._groups.forget(end)
         super()._rescue(reason)
 
 

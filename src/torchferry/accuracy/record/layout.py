@@ -209,8 +209,8 @@ def staging_for(device: torch.device, nbytes: int) -> torch.Tensor:
     """Memory of the host that the device copies to quickly."""
     options: dict[str, Any] = {"dtype": torch.uint8, "device": "cpu"}
     try:
-        return torch.empty(nbytes, pin_memory=device.type == "cuda", **options)
-    except RuntimeError:  # no more of it can be had
+        return torch.empty(nbytes, pin_memory=device.type != "cpu", **options)
+    except RuntimeError:  # no more of it can be had, or there is no such memory for this device
         return torch.empty(nbytes, **options)
 
 

@@ -17,6 +17,7 @@ from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, enco
 from torchferry.accuracy.model import ROW, Call, Kept, RandomState, TensorRecord
 from torchferry.accuracy.native.library import SHORT, decode, kernels
 from torchferry.accuracy.record.calls import OngoingCall, TensorTemplates, arguments_of, results_of
+from torchferry.accuracy.record.device_copies import DeviceCopies
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import (
     NOWHERE,
@@ -104,6 +105,9 @@ class Sink(ABC):
 
     def fetch(self) -> None:  # noqa: B027
         """Wait for what is on devices."""
+
+    def drain(self) -> None:  # noqa: B027
+        """Wait for copies that are under way from devices."""
 
     def _templates_of(self, key: tuple[Any, ...], call: OngoingCall) -> TensorTemplates:
         found = self._templates.get(key)
@@ -241,6 +245,7 @@ class TensorSink(Sink):
         self._writer = writer
         self._generators = Generators(writer.append)
         self._only_inputs = kept is Kept.INPUTS
+        self._copies: DeviceCopies | None = None
         self._numbers = 0  # of contents
         self._calls = 0
         self._forms: dict[tuple[Any, ...], CallForm] = {}
@@ -259,6 +264,12 @@ class TensorSink(Sink):
             content.offset = around.offset + content.start - around.start
             return content
         refuse_capturing(layout)
+        if not (layout.on_host or is_summed_up or storage.is_shifting):
+            offset = self._copied(tensor, layout)
+            if offset:
+                content = found or storage.keep(tensor, layout, self._next_number())
+                storage.keep_offset(content, offset)
+                return content
         address = self._reader.address(tensor, layout)
         checksum = None
         if is_summed_up or storage.is_shifting:
@@ -273,6 +284,20 @@ class TensorSink(Sink):
         elif content.offset is None:
             storage.keep_offset(content, self._writer.append_memory(address, layout.nbytes))
         return content
+
+    def _copied(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
+        """Where the bytes of a device's tensor will lie in the file; 0 if nothing can be done in the background."""
+        copies = self._copies
+        if copies is None:
+            copies = self._copies = DeviceCopies(tensor.device)
+        if not self._writer.is_in_background:
+            self._writer.write_in_background(copies.ring)
+            if not self._writer.is_in_background:
+                return 0
+        return self._writer.append_copied(layout.nbytes, copies.of(tensor, layout))
+
+    def drain(self) -> None:
+        self._writer.drain()
 
     def _next_number(self) -> int:
         self._numbers += 1
