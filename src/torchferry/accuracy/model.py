@@ -6,11 +6,11 @@ import math
 import struct
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
-from typing import TypeVar, overload
+from typing import NamedTuple, TypeVar, overload
 
 from torchferry.readiness.model import Special
 from torchferry.units import ITEM_SIZES
@@ -19,6 +19,8 @@ from torchferry.units import ITEM_SIZES
 _NOT_RECORDED = {"float8_e8m0fnu", "qint8", "quint8", "qint32"}
 SIZES = {dtype: size for dtype, size in ITEM_SIZES.items() if dtype not in _NOT_RECORDED}
 INPUT, OUTPUT = "input", "output"
+# in the place of operators: what a module answered, and gradients of what it was given and answered
+MODULE, OUTPUT_GRADIENT, INPUT_GRADIENT = "module", "output_gradient", "input_gradient"
 Slices = tuple[slice, ...]  # a part of a tensor
 Item = TypeVar("Item")
 
@@ -117,6 +119,19 @@ class Metrics:
         return self.equal == self.count
 
 
+class KeptPart(NamedTuple):
+    """Slices of a large tensor, evenly spaced: they alone are in the file, one after the other."""
+
+    offset: int  # where their bytes lie in the file
+    dimension: int  # of the tensor without its repetitions, along which they are cut
+    step: int  # of so many slices, the first is kept
+    slices: int  # that are kept
+
+    def is_like(self, other: KeptPart) -> bool:
+        """Whether these are the same slices, of another tensor or in another file."""
+        return self[1:] == other[1:]
+
+
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
     """A tensor that went into a call or came out of it."""
@@ -132,6 +147,20 @@ class TensorRecord:
     is_dense: bool = True  # its bytes lie in the order of its memory; otherwise in the order of its indices
     unread: str = ""  # why its contents are not known: uninitialised, overwritten, meta, a class of tensors
     statistics: Statistics | None = None
+    part: KeptPart | None = None  # what is kept in the place of all elements; then `offset` is None
+
+    @property
+    def kept_part(self) -> TensorRecord | None:
+        """What is kept of it, as a tensor by itself."""
+        part = self.part
+        if part is None:
+            return None
+        dims = self.dims
+        shape = (*dims[: part.dimension], part.slices, *dims[part.dimension + 1 :])
+        stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+        return replace(
+            self, shape=shape, stride=stride, is_dense=True, content=0, offset=part.offset, statistics=None, part=None
+        )
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -216,4 +245,10 @@ class RecordHeader:
     selected: str = ""  # in words: the options by which calls were left out
     notes: tuple[str, ...] = ()  # compiled: code that can't be seen inside was run; ...
     complete: bool = True  # the recorder ended the file itself
+    modules_only: bool = False  # its calls are those of modules, in the place of operators
     options: str = ""  # of `ferry record` that repeat it besides its vendor: --seed 0 --nproc-per-node 2
+
+    @property
+    def is_overview(self) -> bool:
+        """Whether it says where two runs part, and not which operator is wrong."""
+        return self.kept is not Kept.TENSORS or self.modules_only

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchferry import units
 from torchferry.text import Language, user_language
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ def add_memory(options: Options, text: str) -> None:
 def add_steps(options: Options, text: str, default: int | None = 1) -> None:
     """After how many steps a program is ended."""
     options.add_argument("--steps", type=steps, default=default, metavar="N", help=text)
+
+
+def add_every(options: Options, text: str, default: int) -> None:
+    """Which of the steps are looked at."""
+    options.add_argument("--every", type=at_least_one, default=default, metavar="N", help=text)
 
 
 def add_seed(options: Options, text: str, default: int | None = None) -> None:
@@ -282,6 +288,14 @@ def seconds(text: str) -> float:
     value = number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
+    return value
+
+
+def size(text: str) -> int:
+    """A number of bytes, more than none."""
+    value = units.bytes_of(text)
+    if not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 50GB, 512MB or a number of bytes")
     return value
 
 

@@ -26,6 +26,7 @@ DEFAULT_OUTPUT = "record.h5"
 
 _INFO, _CONVERT, _KERNELS, _CUT = "info", "convert", "kernels", "cut"
 _COMMAND = "ferry record"
+_SLICE_OVER = "64MB"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,12 +75,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "record from `import torch` on, set-up included: for programs that call no module (default: from the "
         "first call of a module with parameters)",
     )
+    options.add_every(group, "record the first of the steps and each N-th (default: 1, all of them)", 1)
     options.add_selection(group)
+    options.add_switch(
+        group,
+        "--modules-only",
+        "record what modules are given and answer, and the gradients of that, in the place of operators: quick and "
+        "small; `ferry compare` then says which module to look into",
+    )
     group.add_argument(
         "--rank",
         type=options.whole_number(0),
         metavar="R",
         help="only the process of this rank (default: all)",
+    )
+    group.add_argument(
+        "--slice",
+        dest="slices",
+        type=options.at_least_one,
+        default=0,
+        metavar="N",
+        help="of large tensors keep N slices, evenly spaced along the first dimension that has more, with the "
+        "statistics of all elements",
+    )
+    group.add_argument(
+        "--slice-over",
+        type=options.size,
+        metavar="SIZE",
+        help=f"with --slice: which tensors are large (default: {_SLICE_OVER})",
+    )
+    group.add_argument(
+        "--limit",
+        type=options.size,
+        metavar="SIZE",
+        help="so much of the disk, as 50GB, that all processes of a machine may take together; then the record ends, and "
+        "the program goes on (default: until 1 GiB of the disk is left)",
     )
     options.add_switch(group, "--keep-going", "let the program go on, unrecorded, after the last step")
     options.add_output(
@@ -118,6 +148,11 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output).absolute()
     if args.whole and args.first_step > 1:
         raise RunError("--whole and --from: only one of them at a time; leave one out")
+    if args.modules_only and (args.operators or args.replay):
+        other = "--op" if args.operators else "--replay"
+        raise RunError(f"--modules-only and {other}: modules have no operators; leave one out")
+    if args.slice_over and not args.slices:
+        raise RunError("--slice-over: says which tensors are cut into slices; say how many to keep with --slice N")
     settings = RecordSettings(
         str(output),
         kept=Kept.STATISTICS if args.stats else Kept.INPUTS if args.inputs else Kept.TENSORS,
@@ -131,6 +166,11 @@ def run(args: argparse.Namespace) -> int:
         rank=args.rank,
         replay=str(_golden(args.replay, output)) if args.replay else "",
         seed=args.seed,
+        every=args.every,
+        modules_only=args.modules_only,
+        slices=args.slices,
+        slice_over=args.slice_over or options.size(_SLICE_OVER),
+        limit=args.limit,
         replaced=check_output(output),
     )
     say_if_simulated(args, _COMMAND, place)
@@ -171,6 +211,8 @@ def _golden(replay: Path, output: Path) -> Path:
                 raise InputError(
                     f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
                 )
+            if record.header.modules_only:
+                raise InputError(f"{record.path}: holds modules, no operators to replay; record it without --modules-only")
     return golden
 
 
@@ -232,7 +274,7 @@ def _described(record: Record) -> Iterator[str]:
         "device": f"{header.device}{simulated}" + (f" of {header.vendor}" if header.vendor else ""),
         "torch": header.torch,
         "rank": f"{header.rank} of {header.world}",
-        "keeps": header.kept.value,
+        "keeps": header.kept.value + (" of modules" if header.modules_only else ""),
         "inputs of": header.replayed,
         "selected": header.selected,
         "complete": "yes" if header.complete else "no: its process was ended before it could end the file",

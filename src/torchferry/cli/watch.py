@@ -44,12 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "./show, or after --."
     )
     add_program(parser)
-    parser.add_argument(
-        "--every",
-        type=options.at_least_one,
-        default=_EVERY,
-        metavar="N",
-        help=f"watch the first step of the optimizer and each N-th (default: {_EVERY})",
+    options.add_every(
+        parser,
+        f"watch the first step of the optimizer and each N-th (default: {_EVERY})",
+        _EVERY,
     )
     options.add_output(
         parser,

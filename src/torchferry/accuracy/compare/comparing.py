@@ -36,7 +36,12 @@ from torchferry.accuracy.compare.network import (
     with_statistics,
 )
 from torchferry.accuracy.compare.programs import Programs
-from torchferry.accuracy.compare.statistics import judge_by_figures, judge_statistics
+from torchferry.accuracy.compare.statistics import (
+    is_watched,
+    judge_by_figures,
+    judge_modules,
+    judge_statistics,
+)
 from torchferry.accuracy.file.contents import shaped
 from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord
@@ -120,15 +125,22 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
         if importlib.util.find_spec("torch") is not None:
             from torchferry.accuracy.judge.judging import Judge
 
-            judge = Judge(mine, golden).judge  # against what is right
+            by_reference = Judge(mine, golden).judge  # against what is right
+
+            def judge(pair: CallPair) -> Judgement:
+                is_of_module = pair.mine is not None and is_watched(pair.mine)
+                return judge_by_figures(pair) if is_of_module else by_reference(pair)
+
         judged = _judged(measured, judge, len(matches), work)
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
+    if mine.header.modules_only:
+        judged = judge_modules(judged)
     pairs = keeper.keep(programs.look(judged))
     for at, judgement in programs.later.items():
         pairs.rejudge(at, judgement)
-    culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
+    culprit = find_culprit(pairs, AS_THEY_COME if mine.header.is_overview else IN_TURN)
     return RankComparison(
         mine.header,
         header,

@@ -14,7 +14,7 @@ from itertools import groupby
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
 from torchferry.accuracy.compare.model import Outline
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.model import INPUT_GRADIENT, OUTPUT_GRADIENT, Call, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
 
@@ -100,7 +100,7 @@ HARMLESS = Text(
 
 
 def is_watched(call: Call) -> bool:
-    """Whether a call is a row of `ferry watch`; operators have a library's name before theirs."""
+    """Whether a call is a row of `ferry watch`, or of a record of modules; operators have a library's name before theirs."""
     return "::" not in call.operator
 
 
@@ -206,6 +206,31 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
         before = max(before, out)
         has_parted = has_parted or judgement.verdict in _BAD
         yield replace(pair, judgement=judgement)
+
+
+_INSIDE = Text("a module inside of it parts first", "其内部的模块先出现差异")
+_BEFORE = Text("what came before it parts already", "此前的结果已有差异")
+
+
+def judge_modules(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
+    """The pairs of a record of modules, judged by themselves: what follows from another one is not wrong by itself. That
+    is a module around one that is wrong; and of a gradient the record does not say what it was made of."""
+    wrong: dict[tuple[int, str], list[str]] = {}  # in a step, of a model
+    for pair in pairs:
+        call = pair.mine
+        if call is None or pair.judgement.verdict not in _BAD:
+            yield pair
+            continue
+        before = wrong.setdefault((call.step, call.model), [])
+        why = None
+        if call.operator in (INPUT_GRADIENT, OUTPUT_GRADIENT):
+            why = _BEFORE if before else None
+        elif any(call.module == call.model or each.startswith(f"{call.module}.") for each in before):
+            why = _INSIDE
+        before.append(call.module)
+        if why is not None:
+            pair = replace(pair, judgement=replace(pair.judgement, verdict=Verdict.INHERITED, why=why))
+        yield pair
 
 
 def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
@@ -319,6 +344,8 @@ def judge_by_figures(pair: CallPair) -> Judgement:
     metrics, out = worst.metrics, distance_of_figures(worst)
     assert metrics is not None
     limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+    if is_watched(mine):
+        limit = max(limit, watched_limit(worst.mine))
 
     def judged(verdict: Verdict, sort: ErrorKind = ErrorKind.NONE, why: Text | None = None) -> Judgement:
         return Judgement(verdict, sort, worst.mine.name, out, None, limit, GOLDEN_BASIS, why)

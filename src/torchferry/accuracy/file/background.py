@@ -7,7 +7,7 @@ import errno
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -73,7 +73,7 @@ class BackgroundWriter:
 
     def put(self, data: bytes) -> None:
         """Append bytes of the host; they are copied."""
-        self.put_memory(ctypes.cast(data, ctypes.c_void_p).value or 0, len(data))
+        self.put_memory(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, len(data))
 
     def put_memory(self, address: int, nbytes: int) -> None:
         """The same of bytes that lie there now."""

@@ -8,6 +8,7 @@ leads to; that is written last, whenever all it leads to is in the file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import struct
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from torchferry.accuracy.file.background import BackgroundWriter, Buffer, Copy, RingMemory
 from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
+from torchferry.accuracy.file.room import Room
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import file_aside
 
@@ -80,12 +82,14 @@ class ChunkFile:
     leaves it alone (`is_mine`).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most: int | None = None) -> None:
+        """`most`: so large it may become at most; None: as the disk allows."""
         self.path = path
         self.lock = threading.RLock()
         self.failed = ""  # why nothing more is written
         self.is_forked = False  # this process is not the one that opened it
         self.descriptor = _created(path)
+        self._room = Room(self.descriptor, most)
         self.written = START  # where the last whole chunk in the file ends
         self.end = START  # with those that wait
         self._waiting: list[Buffer] = [bytes(START)]
@@ -94,7 +98,9 @@ class ChunkFile:
         self._background: BackgroundWriter | None = None
         self._ends: deque[int] = deque()  # of pieces that are whole, and may still be on their way to the file
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
-        self._is_ending = False
+        self.is_ending = False  # what is appended now makes the file whole
+        self.spare = 0  # bytes that will be needed for that
+        self._has_failed = False
         _files.add(self)
 
     @property
@@ -104,6 +110,8 @@ class ChunkFile:
 
     def add(self, kind: ChunkKind, data: Buffer, nbytes: int) -> int:
         """Append a chunk; what is small is copied and waits for `flush`."""
+        if self.end + nbytes > self._room.sure and not self._has_room(nbytes):
+            return payload_after(self.end)
         start = payload_after(self.end)
         head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
         if nbytes > COPIED:
@@ -132,6 +140,8 @@ class ChunkFile:
         """Append a chunk that `copy` puts into the memory that goes to the file in the background."""
         background = self._background
         assert background is not None
+        if self.end + nbytes > self._room.sure and not self._has_room(nbytes):
+            return payload_after(self.end)
         start = payload_after(self.end)
         head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
         waiting, self._waiting, self._waits = self._waiting, [], 0
@@ -158,6 +168,8 @@ class ChunkFile:
 
     def reserve(self, kind: ChunkKind, nbytes: int, alignment: int) -> int:
         """Append a chunk of zeros whose place on the disk is sure, at a multiple of `alignment`; 0 if it failed."""
+        if self.end + nbytes > self._room.sure and not self._has_room(nbytes):
+            return 0
         start = -(-(payload_after(self.end) + ALIGNMENT) // alignment) * alignment
         gap = start - CHUNK_HEADER.size - payload_after(self.end)
         self.add(ChunkKind.PADDING, bytes(gap), gap)
@@ -205,6 +217,20 @@ class ChunkFile:
         while ends and ends[0] <= self._background.written:
             self.written = ends.popleft()
 
+    @property
+    def most(self) -> int:
+        """How large it may become."""
+        return self._room.most(self.written)
+
+    def _has_room(self, nbytes: int) -> bool:
+        """Whether so much more may be appended; else the record ends. What makes its end whole is little."""
+        if self.is_ending:
+            return True
+        problem = self._room.problem(self.end, nbytes + self.spare, self.written)
+        if problem:
+            self.fail(OSError(errno.EDQUOT, problem))
+        return not problem
+
     def point_to(self, root: int, end: int, index: int = 0, index_length: int = 0) -> None:
         """Let the superblock lead to a new root; all that it leads to must have been written."""
         data = superblock(root, end, index, index_length)
@@ -221,8 +247,8 @@ class ChunkFile:
         self._stop_background()
         self._drop_rest()
         reason = error.strerror or str(error)
-        if not self._is_ending:
-            self._is_ending = True
+        if not self._has_failed:
+            self.is_ending = self._has_failed = True
             print(
                 f"torchferry: {self.path}: {reason}; the record ends here, the program goes on",
                 file=sys.stderr,

@@ -364,6 +364,9 @@ def group(links: list[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
     return names + large_group(tree, base), base + len(names)
 
 
+_NUMBERS = ("rank", "world", "simulated", "modules_only", "complete")
+
+
 def root_attributes(header: RecordHeader) -> list[bytes]:
     """What the record is of, for those who read it with plain h5py."""
     texts = {"kept": header.kept.value}
@@ -372,7 +375,7 @@ def root_attributes(header: RecordHeader) -> list[bytes]:
         for name in ("program", "device", "torch", "vendor", "replayed", "selected")
     }
     texts["notes"] = "\n".join(header.notes)
-    numbers = {name: int(getattr(header, name)) for name in ("rank", "world", "simulated", "complete")}
+    numbers = {name: int(getattr(header, name)) for name in _NUMBERS}
     return [
         *(text_attribute(name, value) for name, value in texts.items()),
         *(number_attribute(name, value) for name, value in numbers.items()),

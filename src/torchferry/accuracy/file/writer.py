@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from torchferry.accuracy.file.background import Copy, RingMemory, memory_at
+from torchferry.accuracy.file.background import Buffer, Copy, RingMemory, memory_at
 from torchferry.accuracy.file.call_json import encoded_header, encoded_tensor, encoded_value, figures_of
-from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_tensors
-from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, ChunkKind, payload_after
+from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_offset, kept_tensors
+from torchferry.accuracy.file.chunks import COPIED, ChunkFile, ChunkKind, payload_after
 from torchferry.accuracy.file.hdf5 import Groups
 from torchferry.accuracy.file.tables import (
     CALL_ROW,
@@ -33,6 +33,7 @@ CALL_START = struct.Struct("<QQ")  # in a CALL chunk: length of its JSON, where 
 INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's JSON, number of calls
 INDEX_ENTRY = struct.Struct("<QQ")  # place and length of a call's JSON
 _SECONDS = 0.5  # between checkpoints, at least
+_END_OF_CALL = 160  # bytes of a call in the list at the end, and in HDF5's groups
 _SHARE = 20  # a checkpoint may take this part of the time since the last
 
 
@@ -42,10 +43,11 @@ class _RecordFile(ABC):
     The file can be read at any time, also if the process is killed.
     """
 
-    def __init__(self, path: Path, header: RecordHeader) -> None:
+    def __init__(self, path: Path, header: RecordHeader, most: int | None = None) -> None:
+        """`most`: so large the file may become at most."""
         self.path = path
         self._header = replace(header, complete=False)
-        self._file = ChunkFile(path)
+        self._file = ChunkFile(path, most)
         self._file.rescue = self._rescue
         self.lock = self._file.lock
         self._index: list[bytes] = []
@@ -66,10 +68,16 @@ class _RecordFile(ABC):
         """How large the file is."""
         return self._file.end
 
+    @property
+    def most(self) -> int:
+        """How large it may become, as far as is known now."""
+        return self._file.most
+
     def close(self, notes: Iterable[str] = ()) -> None:
         """End the file."""
         if self._file.is_mine:
             with self.lock:
+                self._file.is_ending = True
                 self._save_all(notes, complete=True)
         self._file.close()
 
@@ -106,8 +114,8 @@ class RecordWriter(_RecordFile):
     What nobody reads before it is closed has no checkpoints, and so the same bytes whenever it is written.
     """
 
-    def __init__(self, path: Path, header: RecordHeader, *, is_read_meanwhile: bool = True) -> None:
-        super().__init__(path, header)
+    def __init__(self, path: Path, header: RecordHeader, most: int | None = None, *, is_read_meanwhile: bool = True) -> None:
+        super().__init__(path, header, most)
         self._objects = CallObjects()
         self._groups = Groups()
         self._checkpointed = 0  # calls that a checkpoint has seen
@@ -160,7 +168,7 @@ class RecordWriter(_RecordFile):
     def write(self, call: Call) -> None:
         """Append a complete call, whose tensors were appended before."""
         figures = figures_of((*call.inputs, *call.outputs), call.random)
-        offsets = [tensor.offset or 0 for tensor in kept_tensors(call)]
+        offsets = [kept_offset(tensor) or 0 for tensor in kept_tensors(call)]
         self.write_alike(CallForm(call), call.number, call.step, figures, offsets)
 
     def write_alike(
@@ -180,6 +188,7 @@ class RecordWriter(_RecordFile):
                 return
             self._groups.add(form.group, number, group)
             self._index.append(INDEX_ENTRY.pack(start, len(text)))
+            self._file.spare += _END_OF_CALL
             if time.monotonic() >= self._due:
                 self._save()
 
@@ -285,8 +294,10 @@ def encoded_tensors(inputs: Iterable[TensorRecord], outputs: Iterable[TensorReco
 class StatisticsWriter(_RecordFile):
     """Appends calls, and figures of their tensors, to tables. Where several threads do so, each holds `lock`."""
 
-    def __init__(self, path: Path, header: RecordHeader, *, sketches: bool = False) -> None:
-        super().__init__(path, header)
+    def __init__(
+        self, path: Path, header: RecordHeader, most: int | None = None, *, sketches: bool = False
+    ) -> None:
+        super().__init__(path, header, most)
         self._is_open = True
         self._sketches = (
             _MappedTable(self._file, ChunkKind.SKETCHES, SKETCH.size, ROWS_A_BLOCK) if sketches else None

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.model import SIZES, Statistics, TensorRecord
+from torchferry.accuracy.model import SIZES, KeptPart, Statistics, TensorRecord
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import sizes_of, why_unreadable
@@ -251,6 +251,8 @@ class Content:
         "is_dense",
         "number",
         "offset",
+        "part",
+        "part_layout",
         "slack",
         "start",
         "statistics",
@@ -267,6 +269,8 @@ class Content:
         # Autograd counts a write after the call that we see, or not at all: so much more than `version` is the same.
         self.slack = 0
         self.offset: int | None = None  # in the file
+        self.part: KeptPart | None = None  # what is in the file in the place of all of it,
+        self.part_layout: TensorLayout | None = None  # of a tensor that looks like this
         self.checksum: int | None = None
         self.statistics: Statistics | None = None
 

@@ -162,6 +162,14 @@ def rank_and_world() -> tuple[int, int]:
         return 0, 1
 
 
+def processes_here() -> int:
+    """How many processes of the program there are on this machine: as torchrun says; else all of them are."""
+    try:
+        return int(os.environ["LOCAL_WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return rank_and_world()[1]
+
+
 def header_of(
     kept: Kept, settings: RecordSettings | None = None, *, replayed: str = "", selected: str = ""
 ) -> RecordHeader:
@@ -173,7 +181,7 @@ def header_of(
     device = settings.device or device_in_use()
     return RecordHeader(
         kept, settings.program, device, torch.__version__, *rank_and_world(), settings.vendor, settings.simulated,
-        replayed, selected, options=settings.again,
+        replayed, selected, modules_only=settings.modules_only, options=settings.again,
     )  # fmt: skip
 
 

@@ -21,8 +21,8 @@ from torchferry.errors import BuildError
 if TYPE_CHECKING:
     import torch
 
-    from torchferry.accuracy.record.layout import Layouts, TensorLayout
-    from torchferry.accuracy.record.sinks import StatisticsSink
+    from torchferry.accuracy.record.layout import KnownContents, Layouts, TensorLayout
+    from torchferry.accuracy.record.sinks import Sink, StatisticsSink
     from torchferry.observe.where import Whereabouts
 
 _MODULE = "torchferry_calls"
@@ -65,6 +65,16 @@ def _found(name: str, made: NativeBuild) -> Path | None:
         return None
     build_cache.mark_used(path.parent)
     return path
+
+
+def observer_of(contents: KnownContents, layouts: Layouts, sink: Sink, where: Whereabouts) -> tuple[Any, Any]:
+    """What looks at the calls of a record, and what keeps account of contents for it: one object of C++'s, if it is a
+    record of statistics and the library is there."""
+    from torchferry.accuracy.record.calls import CallObserver
+    from torchferry.accuracy.record.sinks import StatisticsSink
+
+    quick = quick_observer(layouts, sink, where) if type(sink) is StatisticsSink else None
+    return (CallObserver(contents, layouts, sink, where), contents) if quick is None else (quick, quick)
 
 
 def quick_observer(layouts: Layouts, sink: StatisticsSink, where: Whereabouts) -> Any:

@@ -15,13 +15,14 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Kept, RecordHeader
-from torchferry.accuracy.record.calls import CallObserver, OperatorPlan, plan_of
+from torchferry.accuracy.model import RecordHeader
+from torchferry.accuracy.record.calls import OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices
-from torchferry.accuracy.record.quick_observer import quick_observer
+from torchferry.accuracy.record.quick_observer import observer_of
 from torchferry.accuracy.record.settings import Selection
-from torchferry.accuracy.record.sinks import Sink, StatisticsSink, TensorSink
+from torchferry.accuracy.record.sinks import Sink, TensorSink, open_sink
 from torchferry.accuracy.record.sketches import SketchSink
+from torchferry.accuracy.record.slicing import Slicing
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.operators import has_own_operators
 from torchferry.observe.patching import Patches
@@ -47,7 +48,10 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         first_step: int = 1,
         *,
         sketches: bool = False,
+        most: int | None = None,
+        slicing: Slicing | None = None,
     ) -> None:
+        """`most`: so large the file may become; `slicing`: which tensors are kept in part."""
         super().__init__()
         self.calls = 0  # that were written
         self._selection = selection or Selection()
@@ -57,21 +61,13 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         self._where = Whereabouts()
         self._writer: StatisticsWriter | RecordWriter
         self._sink: Sink
-        if header.kept is Kept.STATISTICS:
-            self._writer = StatisticsWriter(path, header, sketches=sketches)
-            self._sink = (SketchSink if sketches else StatisticsSink)(contents, self._writer)
+        if sketches:
+            self._writer = tables = StatisticsWriter(path, header, most, sketches=True)
+            self._sink = SketchSink(contents, tables)
         else:
-            self._writer = RecordWriter(path, header)
-            self._sink = TensorSink(contents, self._writer, header.kept)
+            self._writer, self._sink = open_sink(path, header, contents, most, slicing)
         layouts = Layouts(host_devices(), by_index=sketches)
-        # C++'s does both, and knows more calls a second
-        quick = (
-            quick_observer(layouts, self._sink, self._where) if type(self._sink) is StatisticsSink else None
-        )
-        self._observer: Any = (
-            CallObserver(contents, layouts, self._sink, self._where) if quick is None else quick
-        )
-        self._contents: Any = contents if quick is None else quick
+        self._observer, self._contents = observer_of(contents, layouts, self._sink, self._where)
         self._reads_views = sketches
         self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(self._selection.operators) or self._selection.has_sites
@@ -93,6 +89,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         return self._writer.nbytes
 
     @property
+    def most(self) -> int:
+        """How large it may become, as far as is known now."""
+        return self._writer.most
+
+    @property
     def failed(self) -> str:
         """Why recording ended early; "" if it did not."""
         return self._writer.failed or self._failure
@@ -101,6 +102,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
     def notes(self) -> tuple[str, ...]:
         """What could not be seen, so far."""
         return tuple(self._notes)
+
+    def when_forward_ended(self, tell: Callable[[int, int], None]) -> None:
+        """Have it told, when the first backward pass begins, how large the file is and may become."""
+        if isinstance(self._sink, TensorSink):
+            self._sink.forward_ended = tell
 
     def forget(self, tensor: torch.Tensor) -> None:
         """Forget what is known of a tensor that was written to out of the recorder's sight."""
@@ -151,7 +157,7 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             self._is_on = True
             self._contents.forget_all()
             self._where.watch()
-            _watch_graphs(self._patches, self._graph_replayed)
+            _watch_graphs(self._patches, self._sink.drain, self._graph_replayed)
             self.switch_on()
         elif not wanted:
             self._off()
@@ -275,17 +281,24 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _watch_graphs(patches: Patches, replayed: Callable[[], None]) -> None:
-    """Tell when a captured graph of a device is run again: it writes to memory without a call that could be seen."""
+def _watch_graphs(patches: Patches, before: Callable[[], None], replayed: Callable[[], None]) -> None:
+    """Tell when a graph of a device is to be captured: nobody may ask the device for anything then. And when it is
+    run again: it writes to memory without a call that could be seen."""
     kind: Any = getattr(torch.cuda, "CUDAGraph", None)
-    original: Callable[..., Any] | None = vars(kind).get("replay") if kind is not None else None
-    if original is None:
-        return
+    for name, is_before, tell in (("capture_begin", True, before), ("replay", False, replayed)):
+        original: Callable[..., Any] | None = vars(kind).get(name) if kind is not None else None
+        if original is not None:
+            patches.replace(kind, name, _telling(original, tell, is_before))
 
+
+def _telling(original: Callable[..., Any], tell: Callable[[], None], is_before: bool) -> Callable[..., Any]:
     @functools.wraps(original)
-    def replay(graph: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = original(graph, *args, **kwargs)
-        replayed()
+    def telling(*args: Any, **kwargs: Any) -> Any:
+        if is_before:
+            tell()
+        answer = original(*args, **kwargs)
+        if not is_before:
+            tell()
         return answer
 
-    patches.replace(kind, "replay", replay)
+    return telling

@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ import torch
 from torchferry.accuracy.file.call_json import encoded_statistics
 from torchferry.accuracy.file.call_objects import CallForm
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
-from torchferry.accuracy.model import ROW, Call, Kept, RandomState, TensorRecord
+from torchferry.accuracy.model import ROW, Call, Kept, KeptPart, RandomState, RecordHeader, TensorRecord
 from torchferry.accuracy.native.library import SHORT, decode, kernels
 from torchferry.accuracy.record.calls import OngoingCall, TensorTemplates, arguments_of, results_of
 from torchferry.accuracy.record.device_copies import DeviceCopies
@@ -25,12 +26,17 @@ from torchferry.accuracy.record.layout import (
     Content,
     KnownContents,
     KnownStorage,
+    Layouts,
     MemoryReader,
     TensorLayout,
     address_of,
     generator_of,
+    host_devices,
+    pieces,
 )
+from torchferry.accuracy.record.slicing import Cut, Slicing
 from torchferry.observe.modes import unobserved
+from torchferry.observe.where import BACKWARD
 
 # The states of generators that random operators draw from.
 
@@ -240,12 +246,18 @@ class StatisticsSink(Sink):
 class TensorSink(Sink):
     """Writes calls with the bytes of their tensors."""
 
-    def __init__(self, contents: KnownContents, writer: RecordWriter, kept: Kept) -> None:
+    def __init__(
+        self, contents: KnownContents, writer: RecordWriter, kept: Kept, slicing: Slicing | None = None
+    ) -> None:
         super().__init__(contents, writer.lock)
         self._writer = writer
+        self._slicing = slicing
+        self._devices = DeviceStatistics()
+        self._layouts = Layouts(host_devices())
         self._generators = Generators(writer.append)
         self._only_inputs = kept is Kept.INPUTS
         self._copies: DeviceCopies | None = None
+        self.forward_ended: Callable[[int, int], None] | None = None  # told once, with the file's size and limit
         self._numbers = 0  # of contents
         self._calls = 0
         self._forms: dict[tuple[Any, ...], CallForm] = {}
@@ -255,7 +267,7 @@ class TensorSink(Sink):
             return self._empty()
         found = self._contents.find(tensor, layout)
         is_summed_up = is_output and self._only_inputs
-        if found is not None and (found.offset is not None or is_summed_up):
+        if found is not None and (found.offset is not None or found.part_layout is layout or is_summed_up):
             return found
         storage = self._contents.storage(tensor, layout)
         around = None if is_summed_up else storage.around(tensor, layout)
@@ -264,6 +276,9 @@ class TensorSink(Sink):
             content.offset = around.offset + content.start - around.start
             return content
         refuse_capturing(layout)
+        cut = None if is_summed_up or self._slicing is None else self._slicing.of(layout)
+        if cut is not None:
+            return self._in_part(tensor, layout, storage, cut)
         if not (layout.on_host or is_summed_up or storage.is_shifting):
             offset = self._copied(tensor, layout)
             if offset:
@@ -283,6 +298,34 @@ class TensorSink(Sink):
             content.statistics = decode(self._row)
         elif content.offset is None:
             storage.keep_offset(content, self._writer.append_memory(address, layout.nbytes))
+        return content
+
+    def _in_part(
+        self, tensor: torch.Tensor, layout: TensorLayout, storage: KnownStorage, cut: Cut
+    ) -> Content:
+        """Statistics of the whole, and some slices of it."""
+        row = ctypes.addressof(self._row)
+        if layout.on_host:
+            self._put_statistics(self._reader.address(tensor, layout), layout, row)
+        else:
+            self._devices.put(tensor, layout, row)
+            self._devices.launch()
+            self._devices.fetch()
+        statistics = decode(self._row)
+        last = storage.last(tensor, layout)
+        is_known = last is not None and last.checksum == statistics.checksum
+        if last is not None and is_known and last.part_layout is layout:
+            return last
+        with unobserved():
+            part = cut.of(pieces(tensor, layout))
+        kept = self._layouts.of(part)
+        offset = 0 if layout.on_host else self._copied(part, kept)
+        if not offset:
+            offset = self._writer.append_memory(self._reader.address(part, kept), kept.nbytes)
+        number = last.number if last is not None and is_known else self._next_number()
+        content = storage.keep(tensor, layout, number)
+        content.checksum, content.statistics = statistics.checksum, statistics
+        content.part, content.part_layout = KeptPart(offset, *cut), layout
         return content
 
     def _copied(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
@@ -316,19 +359,24 @@ class TensorSink(Sink):
 
     def write(self, call: OngoingCall, step: int) -> None:
         self._calls += 1
+        if self.forward_ended is not None and call.site.phase == BACKWARD:
+            self.forward_ended(self._writer.nbytes, self._writer.most)
+            self.forward_ended = None
         figures: list[int | str] = []
         offsets = []
         sorts: list[Any] = []
         for content in call.contents:
-            offset, statistics = content.offset, content.statistics
+            offset, statistics, part = content.offset, content.statistics, content.part
             if content.number:
                 figures.append(content.number)
+            if part is not None:
+                offset = part.offset
             if offset is not None:
                 figures.append(offset)
                 offsets.append(offset)
             if statistics is not None:
                 figures.append(encoded_statistics(statistics))
-            sorts.append((content.number == 0, offset is None, statistics is None))
+            sorts.append((content.number == 0, offset is None, statistics is None, part and part[1:]))
         random = call.random
         if random is not None:
             figures += (random.offset, random.nbytes)
@@ -344,6 +392,18 @@ class TensorSink(Sink):
         self._writer.write_alike(form, self._calls, step, figures, offsets)
 
 
+def open_sink(
+    path: Path, header: RecordHeader, contents: KnownContents, most: int | None, slicing: Slicing | None
+) -> tuple[StatisticsWriter | RecordWriter, Sink]:
+    """A new file, and what puts calls into it as the header says; `most`: so large it may become; `slicing`: which
+    tensors are kept in part."""
+    if header.kept is Kept.STATISTICS:
+        tables = StatisticsWriter(path, header, most)
+        return tables, StatisticsSink(contents, tables)
+    writer = RecordWriter(path, header, most)
+    return writer, TensorSink(contents, writer, header.kept, slicing)
+
+
 def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates) -> Call:
     site = call.site
     inputs = _filled(templates.inputs, call.contents[: len(call.inputs)])
@@ -356,7 +416,9 @@ def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates)
 
 def _filled(templates: tuple[TensorRecord, ...], contents: list[Content]) -> tuple[TensorRecord, ...]:
     return tuple(
-        replace(each, content=content.number, offset=content.offset, statistics=content.statistics)
+        replace(
+            each, content=content.number, offset=content.offset, statistics=content.statistics, part=content.part
+        )
         for each, content in zip(templates, contents, strict=True)
     )
 

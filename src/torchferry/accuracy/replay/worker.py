@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.background import memory_at
+from torchferry.accuracy.file.reader import Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.judge.execution import (
     Outputs,

@@ -90,9 +90,10 @@ SORT = {
     ErrorKind.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
     ErrorKind.VALUES: Text("wrong values", "数值错误"),
 }
-# Rows of `ferry watch`.
+# Rows of `ferry watch`, and of records of modules.
 WATCHED = {
     "module": Text("its output", "其输出"),
+    "input_gradient": Text("the gradient of its input", "其输入的梯度"),
     "output_gradient": Text("the gradient of its output", "其输出的梯度"),
     "loss": Text("the loss", "损失"),
     "gradient": Text("the gradient of a parameter", "参数的梯度"),

@@ -34,6 +34,7 @@ from torchferry.accuracy.model import (
 from torchferry.accuracy.native.library import decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, host_devices, version_of
+from torchferry.accuracy.record.modules import tensors_in
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
 from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
@@ -449,7 +450,7 @@ class Watcher:
                 return
             site = self._where.site()
             self._owners.learn(module, site)
-            found = [(f"output_{place}", tensor) for place, tensor in enumerate(_tensors_in(answer))]
+            found = [(f"output_{place}", tensor) for place, tensor in enumerate(tensors_in(answer))]
             named = [(name, tensor) for name, tensor in found[:_MOST_TENSORS] if tensor.is_floating_point()]
             where = (site.model, path_of(module, site), type(module).__name__)
             if named:
@@ -478,7 +479,7 @@ class Watcher:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if self._step and torch._C._current_graph_task_id() == -1:
                 with self._unharmed():
-                    losses = [self._scaled.get(tensor, tensor) for tensor in _tensors_in(tensors)]
+                    losses = [self._scaled.get(tensor, tensor) for tensor in tensors_in(tensors)]
                     named = [(f"output_{place}", loss) for place, loss in enumerate(losses)]
                     if named:
                         self.rows.add(Where(LOSS, FORWARD), named)
@@ -588,21 +589,6 @@ def _changes(after: list[torch.Tensor], before: list[torch.Tensor]) -> Sequence[
     if all(sample.dtype == torch.float32 and sample.device.type != "cpu" for sample in (*after, *before)):
         return torch._foreach_sub(after, before) if after else ()
     return [mine.float() - other.float() for mine, other in zip(after, before, strict=True)]
-
-
-def _tensors_in(answer: Any) -> Iterator[torch.Tensor]:
-    """Those of a tensor, list, dictionary, or an object that has them as fields."""
-    if isinstance(answer, torch.Tensor):
-        yield answer
-    elif isinstance(answer, dict):
-        for each in answer.values():
-            yield from _tensors_in(each)
-    elif isinstance(answer, (list, tuple)):
-        for each in answer:
-            yield from _tensors_in(each)
-    elif hasattr(answer, "__dataclass_fields__"):
-        for name in answer.__dataclass_fields__:
-            yield from _tensors_in(getattr(answer, name, None))
 
 
 # The watching of a program, as a process of it does its part; other parts are in accuracy/record/program.py.
