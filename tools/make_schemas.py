@@ -106,10 +106,10 @@ STATISTICS = {
     **each("minimum maximum mean rms", FIGURE),
 }
 RECORD_HEAD = {
-    **each("path kept program device torch vendor replayed selected", "text"),
+    **each("path kept program device torch vendor replayed selected in_part", "text"),
     "options": "text",
     **each("rank world", "whole"),
-    **each("simulated complete", "flag"),
+    **each("simulated modules_only complete", "flag"),
     "notes": ["text"],
 }
 RANK_HEAD = {key: shape for key, shape in RECORD_HEAD.items() if key != "path"}

@@ -127,10 +127,6 @@ class KeptPart(NamedTuple):
     step: int  # of so many slices, the first is kept
     slices: int  # that are kept
 
-    def is_like(self, other: KeptPart) -> bool:
-        """Whether these are the same slices, of another tensor or in another file."""
-        return self[1:] == other[1:]
-
 
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
@@ -222,6 +218,17 @@ class Call:
         return group_name(self.operator)
 
 
+def kept_nbytes(tensor: TensorRecord) -> int:
+    """How many bytes of a tensor are in the file, if it is the only one that has them."""
+    kept = tensor.kept_part or tensor
+    return 0 if kept.offset is None else kept.nbytes
+
+
+def has_parts(call: Call) -> bool:
+    """Whether large tensors of a call were kept in part."""
+    return any(each.part is not None for each in (*call.inputs, *call.outputs))
+
+
 @lru_cache(maxsize=10_000)
 def group_name(operator: str) -> str:
     """add_Tensor for aten::add.Tensor; operators of other libraries keep the library's name."""
@@ -245,6 +252,7 @@ class RecordHeader:
     selected: str = ""  # in words: the options by which calls were left out
     notes: tuple[str, ...] = ()  # compiled: code that can't be seen inside was run; ...
     complete: bool = True  # the recorder ended the file itself
+    in_part: str = ""  # in words: of which tensors only slices were kept
     modules_only: bool = False  # its calls are those of modules, in the place of operators
     options: str = ""  # of `ferry record` that repeat it besides its vendor: --seed 0 --nproc-per-node 2
 

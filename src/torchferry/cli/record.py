@@ -199,20 +199,15 @@ def run(args: argparse.Namespace) -> int:
 def _golden(replay: Path, output: Path) -> Path:
     """The record to replay, looked at before the run: of one process, or the first rank's of several."""
     from torchferry.accuracy.file.reader import open_records
-    from torchferry.accuracy.model import Kept
     from torchferry.accuracy.record.outputs import files_of
+    from torchferry.cli.replay import check_replayable
 
     golden = replay.absolute()
     if {path.resolve() for path in files_of(output)} & {path.resolve() for path in files_of(golden)}:
         raise RunError(f"{replay}: is to be replayed and overwritten at once; name another file with -o")
     for record in open_records(golden):
         with record:
-            if record.header.kept is Kept.STATISTICS:
-                raise InputError(
-                    f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
-                )
-            if record.header.modules_only:
-                raise InputError(f"{record.path}: holds modules, no operators to replay; record it without --modules-only")
+            check_replayable(record)
     return golden
 
 
@@ -257,6 +252,7 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _described(record: Record) -> Iterator[str]:
+    from torchferry.accuracy.model import kept_nbytes
     from torchferry.report.safe import one_line
     from torchferry.units import size
 
@@ -266,7 +262,7 @@ def _described(record: Record) -> Iterator[str]:
         steps[call.step] += 1
         phases[call.phase] += 1
         operators[call.operator] += 1
-        raw += sum(tensor.nbytes for tensor in (*call.inputs, *call.outputs) if tensor.offset is not None)
+        raw += sum(map(kept_nbytes, (*call.inputs, *call.outputs)))
     simulated = " (simulated)" if header.simulated else ""
     facts = {
         "program": header.program,
@@ -277,6 +273,7 @@ def _described(record: Record) -> Iterator[str]:
         "keeps": header.kept.value + (" of modules" if header.modules_only else ""),
         "inputs of": header.replayed,
         "selected": header.selected,
+        "in part": header.in_part,
         "complete": "yes" if header.complete else "no: its process was ended before it could end the file",
         "size": f"{size(record.path.stat().st_size)}"
         + (f"; {size(raw)} if equal tensors were not written once" if raw else ""),

@@ -41,12 +41,14 @@ from torchferry.accuracy.compare.statistics import (
     judge_by_figures,
     judge_modules,
     judge_statistics,
+    with_other_slices,
 )
 from torchferry.accuracy.file.contents import shaped
 from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord
+from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord, has_parts
 from torchferry.accuracy.native.differences import NONE_WRONG, Measuring, metrics_of, pieces
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -121,16 +123,12 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     programs = Programs(mine.header, header)
     if mine.header.kept is Kept.TENSORS:
         measured = _measured(mine, golden, matches, work)
-        judge = judge_by_figures  # against golden
+        judge: Callable[[CallPair], Judgement] = judge_by_figures  # against golden
         if importlib.util.find_spec("torch") is not None:
             from torchferry.accuracy.judge.judging import Judge
 
-            by_reference = Judge(mine, golden).judge  # against what is right
-
-            def judge(pair: CallPair) -> Judgement:
-                is_of_module = pair.mine is not None and is_watched(pair.mine)
-                return judge_by_figures(pair) if is_of_module else by_reference(pair)
-
+            judge = Judge(mine, golden).judge  # against what is right
+        judge = _by_what_is_kept(judge, mine, golden)
         judged = _judged(measured, judge, len(matches), work)
     else:
         assert golden is not None
@@ -290,6 +288,47 @@ def _judged(
             work.progress(done, count)
 
 
+_IN_PART = Text(
+    "its large tensors were kept in part: {slices} slices were judged", "其大张量只保留了一部分：判定了 {slices} 个切片"
+)
+_ONLY_IN_PART = Text(
+    "its large tensors were kept in part, from which it can't be computed again",
+    "其大张量只保留了一部分，无法据此重新计算",
+)
+
+
+def _by_what_is_kept(
+    by_reference: Callable[[CallPair], Judgement], mine: Record, golden: Record | None
+) -> Callable[[CallPair], Judgement]:
+    """Modules can't be computed again, nor some calls of which tensors were kept in part."""
+
+    def judge(pair: CallPair) -> Judgement:
+        call = pair.mine
+        assert call is not None
+        if is_watched(call):
+            return judge_by_figures(pair)
+        return _judge_part(pair, mine, golden) if has_parts(call) else by_reference(pair)
+
+    return judge
+
+
+def _judge_part(pair: CallPair, mine: Record, golden: Record | None) -> Judgement:
+    found = None
+    if importlib.util.find_spec("torch") is not None:
+        from torchferry.accuracy.judge.in_part import judge_in_part
+
+        found = judge_in_part(pair, mine, golden)
+    if found is not None and not found.why:
+        found = replace(found, why=_IN_PART.format(slices=_slices(pair)))
+    if found is None and pair.golden is None:
+        return Judgement(Verdict.UNKNOWN, why=_ONLY_IN_PART)
+    return with_other_slices(found or judge_by_figures(pair), pair)
+
+
+def _slices(pair: CallPair) -> int:
+    return max(each.part.slices for each in _tensors_of(pair.mine) if each.part is not None)
+
+
 def _listed(ranks: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ranks)))
 
@@ -323,6 +362,9 @@ class Figures:
 
     def difference(self, mine: TensorRecord, golden: TensorRecord) -> PairDifference:
         """How far mine is from golden, and where; positions are those of golden's elements in its file."""
+        one, other = mine.kept_part, golden.kept_part
+        if one is not None and other is not None and _have_same_slices(mine, golden):
+            return replace(self.difference(one, other), mine=mine, golden=golden)
         reason = _obstacle(mine, golden)
         if reason:
             return PairDifference(mine, golden, None, reason=reason)
@@ -363,6 +405,11 @@ class Figures:
             self._held = 0
         self._mine.release()
         self._golden.release()
+
+
+def _have_same_slices(mine: TensorRecord, golden: TensorRecord) -> bool:
+    same = mine.part is not None and golden.part is not None and mine.part[1:] == golden.part[1:]
+    return same and mine.shape == golden.shape
 
 
 def _obstacle(mine: TensorRecord, golden: TensorRecord) -> str:

@@ -364,6 +364,31 @@ def judge_by_figures(pair: CallPair) -> Judgement:
     return judged(verdict, sort, _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit))
 
 
+_OTHER_SLICES = Text(
+    "elements of {output} that were not kept differ: its statistics part by {out:.1e}",
+    "{output} 中未保留的元素不同：其统计量相差 {out:.1e}",
+)
+
+
+def with_other_slices(judgement: Judgement, pair: CallPair) -> Judgement:
+    """A judgement by slices of large tensors, with what the statistics of all their elements say."""
+    is_by_golden = judgement.basis == GOLDEN_BASIS
+    if judgement.verdict in _BAD and is_by_golden and any(map(_distance, pair.inputs)):
+        return replace(judgement, verdict=Verdict.INHERITED)  # it may follow from slices that were not kept
+    if judgement.verdict not in (Verdict.EQUAL, Verdict.NORMAL):
+        return judgement
+    known = [(each, apart) for each in pair.outputs if each.mine.part and (apart := _distance(each))]
+    if not known:
+        return judgement
+    worst, out = max(known, key=lambda one: one[1])
+    given = max((each for each in map(_distance, pair.inputs) if each is not None), default=0.0)
+    limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+    if out <= limit or out <= AMPLIFICATION * given:
+        return replace(judgement, verdict=Verdict.INHERITED if given else Verdict.NORMAL)
+    why = _OTHER_SLICES.format(output=worst.mine.name, out=out)
+    return Judgement(Verdict.SUSPICIOUS, ErrorKind.VALUES, worst.mine.name, out, None, limit, BASIS, why)
+
+
 def distance_of_figures(difference: PairDifference) -> float:
     """Of all elements, or the farthest one, relative to golden's size; inf where a NaN or Inf stands on one side only."""
     metrics = difference.metrics

@@ -274,7 +274,7 @@ def _header(attributes: Any) -> RecordHeader:
     return RecordHeader(
         Kept(word("kept")), word("program"), word("device"), word("torch"), rank, world, word("vendor"), is_simulated,
         word("replayed"), word("selected"), tuple(word("notes").splitlines()), is_complete,
-        bool(attributes.get("modules_only", 0)),
+        word("in_part"), bool(attributes.get("modules_only", 0)),
     )  # fmt: skip
 
 

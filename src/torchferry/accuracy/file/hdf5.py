@@ -372,7 +372,7 @@ def root_attributes(header: RecordHeader) -> list[bytes]:
     texts = {"kept": header.kept.value}
     texts |= {
         name: getattr(header, name)
-        for name in ("program", "device", "torch", "vendor", "replayed", "selected")
+        for name in ("program", "device", "torch", "vendor", "replayed", "selected", "in_part")
     }
     texts["notes"] = "\n".join(header.notes)
     numbers = {name: int(getattr(header, name)) for name in _NUMBERS}

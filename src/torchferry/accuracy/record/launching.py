@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.accuracy.model import Kept
+from torchferry.accuracy.model import Kept, kept_nbytes
 from torchferry.accuracy.record import quick_observer
 from torchferry.accuracy.record.outputs import WrittenRecord, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings, WatchSettings
@@ -165,5 +165,4 @@ def _raw_nbytes(record: Record) -> int:
     """What all tensors would take if equal ones were not written once; 0 where to count them would take long."""
     if len(record.calls) > _MOST_COUNTED:
         return 0
-    tensors = (tensor for call in record.calls for tensor in (*call.inputs, *call.outputs))
-    return sum(tensor.nbytes for tensor in tensors if tensor.offset is not None)
+    return sum(kept_nbytes(tensor) for call in record.calls for tensor in (*call.inputs, *call.outputs))

@@ -179,9 +179,10 @@ def header_of(
         vendor = "" if now is None else now.vendor.name
         settings = RecordSettings("", program=" ".join(sys.argv), vendor=vendor, simulated=bool(vendor))
     device = settings.device or device_in_use()
+    in_part = "" if settings.slicing is None else settings.slicing.describe()
     return RecordHeader(
         kept, settings.program, device, torch.__version__, *rank_and_world(), settings.vendor, settings.simulated,
-        replayed, selected, modules_only=settings.modules_only, options=settings.again,
+        replayed, selected, in_part=in_part, modules_only=settings.modules_only, options=settings.again,
     )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchferry.units import size
+
 if TYPE_CHECKING:
     import torch
 
@@ -30,15 +32,18 @@ class Slicing(NamedTuple):
     over: int  # bytes that make a tensor large
     slices: int
 
+    def describe(self) -> str:
+        """In words, for the record's head."""
+        return f"{self.slices} slices of tensors over {size(self.over)}"
+
     def of(self, layout: TensorLayout) -> Cut | None:
         """The slices of tensors that look like this; None: all elements are kept. They are cut along the first dimension
         that has more of them: as a rule samples of a batch, or rows of a matrix."""
         if layout.nbytes <= self.over:
             return None
-        repeated = (size > 1 and step == 0 for size, step in zip(layout.shape, layout.stride, strict=True))
-        sizes = [1 if is_repeated else size for size, is_repeated in zip(layout.shape, repeated, strict=True)]
-        for dimension, size in enumerate(sizes):
-            if size > self.slices:
-                step = size // self.slices
-                return Cut(dimension, step, self.slices)
+        repeated = (length > 1 and step == 0 for length, step in zip(layout.shape, layout.stride, strict=True))
+        sizes = [1 if is_repeated else length for length, is_repeated in zip(layout.shape, repeated, strict=True)]
+        for dimension, length in enumerate(sizes):
+            if length > self.slices:
+                return Cut(dimension, length // self.slices, self.slices)
         return None
