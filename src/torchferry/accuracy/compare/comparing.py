@@ -37,6 +37,7 @@ from torchferry.accuracy.compare.network import (
 )
 from torchferry.accuracy.compare.programs import Programs
 from torchferry.accuracy.compare.statistics import (
+    distance_of,
     is_watched,
     judge_by_figures,
     judge_modules,
@@ -278,7 +279,7 @@ def _judged(
     for done, pair in enumerate(pairs, 1):
         if pair.mine is not None:
             judgement = judge(pair)
-            differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
+            differing = any(map(_differs, pair.inputs))
             # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads
             if judgement.verdict is Verdict.INHERITED and not differing:
                 judgement = replace(judgement, verdict=Verdict.NORMAL)
@@ -286,6 +287,13 @@ def _judged(
         yield pair
         if work.progress is not None:
             work.progress(done, count)
+
+
+def _differs(difference: PairDifference) -> bool:
+    """As far as is known: of what was kept in part, the statistics tell of the whole."""
+    if difference.mine.part is not None and distance_of(difference):
+        return True
+    return difference.metrics is not None and not difference.metrics.is_equal
 
 
 _IN_PART = Text(

@@ -374,7 +374,8 @@ def with_other_slices(judgement: Judgement, pair: CallPair) -> Judgement:
     """A judgement by slices of large tensors, with what the statistics of all their elements say."""
     is_by_golden = judgement.basis == GOLDEN_BASIS
     if judgement.verdict in _BAD and is_by_golden and any(map(_distance, pair.inputs)):
-        return replace(judgement, verdict=Verdict.INHERITED)  # it may follow from slices that were not kept
+        # it may follow from slices that were not kept
+        return replace(judgement, verdict=Verdict.INHERITED, sort=ErrorKind.NONE, why=None)
     if judgement.verdict not in (Verdict.EQUAL, Verdict.NORMAL):
         return judgement
     known = [(each, apart) for each in pair.outputs if each.mine.part and (apart := _distance(each))]

@@ -37,6 +37,7 @@ START = _SUPERBLOCK.size + TRAILER.size
 _AT_ONCE = 512  # pieces in one system call
 COPIED = 1 << 14  # what is smaller waits, as a copy, for the call that it belongs to
 _WAITING = 1 << 20  # bytes that wait at most
+_END = 1 << 12  # bytes that the end of a file takes at least
 _ZEROS = [bytes(count) for count in range(ALIGNMENT + 1)]
 
 
@@ -99,7 +100,7 @@ class ChunkFile:
         self._ends: deque[int] = deque()  # of pieces that are whole, and may still be on their way to the file
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
         self.is_ending = False  # what is appended now makes the file whole
-        self.spare = 0  # bytes that will be needed for that
+        self.spare = _END  # bytes that will be needed for that
         self._has_failed = False
         _files.add(self)
 
@@ -226,7 +227,7 @@ class ChunkFile:
         """Whether so much more may be appended; else the record ends. What makes its end whole is little."""
         if self.is_ending:
             return True
-        problem = self._room.problem(self.end, nbytes + self.spare, self.written)
+        problem = self._room.problem(self.end + nbytes, self.written, self.spare)
         if problem:
             self.fail(OSError(errno.EDQUOT, problem))
         return not problem

@@ -21,11 +21,12 @@ class Room:
         self._left = min(_LEFT, (_free(descriptor) or 0) // _SHARE)
         self.sure = 0  # so large it may become without another look
 
-    def problem(self, end: int, nbytes: int, written: int) -> str:
-        """Why no more bytes may be appended to a file that ends there, of which so many are on the disk; "" if they may."""
+    def problem(self, end: int, written: int, spare: int) -> str:
+        """Why a file of which so many bytes are on the disk must not reach so far, and then some; "" if it may."""
         most = self.most(written)
-        if end + nbytes <= most:
-            self.sure = min(most, end + nbytes + _LOOK)
+        left = most - end - spare
+        if left >= 0:
+            self.sure = end + min(left // 2, _LOOK)
             return ""
         if self._most is not None and most == self._most:
             return f"{LIMITED}: {size(most)}"
@@ -44,4 +45,4 @@ def _free(descriptor: int) -> int | None:
         found = os.fstatvfs(descriptor)
     except (OSError, AttributeError):
         return None
-    return found.f_bavail * found.f_frsize
+    return found.f_bavail * found.f_frsize if found.f_blocks else None  # some file systems do not know their size

@@ -33,7 +33,8 @@ CALL_START = struct.Struct("<QQ")  # in a CALL chunk: length of its JSON, where 
 INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's JSON, number of calls
 INDEX_ENTRY = struct.Struct("<QQ")  # place and length of a call's JSON
 _SECONDS = 0.5  # between checkpoints, at least
-_END_OF_CALL = 160  # bytes of a call in the list at the end, and in HDF5's groups
+# bytes of each call, and of each operator, in the list at the end and in HDF5's groups
+_END_OF_CALL, _END_OF_OPERATOR = 160, 2560
 _SHARE = 20  # a checkpoint may take this part of the time since the last
 
 
@@ -118,6 +119,7 @@ class RecordWriter(_RecordFile):
         super().__init__(path, header, most)
         self._objects = CallObjects()
         self._groups = Groups()
+        self._seen: set[str] = set()  # operators
         self._checkpointed = 0  # calls that a checkpoint has seen
         self._begin()
         if not is_read_meanwhile:
@@ -189,6 +191,9 @@ class RecordWriter(_RecordFile):
             self._groups.add(form.group, number, group)
             self._index.append(INDEX_ENTRY.pack(start, len(text)))
             self._file.spare += _END_OF_CALL
+            if form.group not in self._seen:
+                self._seen.add(form.group)
+                self._file.spare += _END_OF_OPERATOR
             if time.monotonic() >= self._due:
                 self._save()
 
