@@ -155,7 +155,14 @@ class TensorRecord:
         shape = (*dims[: part.dimension], part.slices, *dims[part.dimension + 1 :])
         stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
         return replace(
-            self, shape=shape, stride=stride, is_dense=True, content=0, offset=part.offset, statistics=None, part=None
+            self,
+            shape=shape,
+            stride=stride,
+            is_dense=True,
+            content=0,
+            offset=part.offset,
+            statistics=None,
+            part=None,
         )
 
     @property

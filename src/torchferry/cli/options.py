@@ -295,7 +295,9 @@ def size(text: str) -> int:
     """A number of bytes, more than none."""
     value = units.bytes_of(text)
     if not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 50GB, 512MB or a number of bytes")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size; write it as 50GB, 512MB or a number of bytes"
+        )
     return value
 
 

@@ -152,7 +152,9 @@ def run(args: argparse.Namespace) -> int:
         other = "--op" if args.operators else "--replay"
         raise RunError(f"--modules-only and {other}: modules have no operators; leave one out")
     if args.slice_over and not args.slices:
-        raise RunError("--slice-over: says which tensors are cut into slices; say how many to keep with --slice N")
+        raise RunError(
+            "--slice-over: says which tensors are cut into slices; say how many to keep with --slice N"
+        )
     settings = RecordSettings(
         str(output),
         kept=Kept.STATISTICS if args.stats else Kept.INPUTS if args.inputs else Kept.TENSORS,
@@ -184,12 +186,13 @@ def run(args: argparse.Namespace) -> int:
     stop_if_told(ending, "interrupted; what was recorded until then is kept" if outcomes else "")
     if not outcomes:
         raise RunError(nothing_recorded(program, settings, recorded))
-    if not any(outcome.calls for outcome in outcomes) and not ending.exit_code:
+    is_early = any(outcome.problem or not outcome.is_over for outcome in outcomes)
+    if not any(outcome.calls for outcome in outcomes) and not ending.exit_code and not is_early:
         raise RunError(
             f"{args.output}: holds no call: no operator of these steps fits --module, --op and --phase; "
             "`ferry record --stats` without them, then `ferry record info`, shows what there is"
         )
-    if any(outcome.problem or not outcome.is_over for outcome in outcomes):
+    if is_early:
         return 3
     # what the early end of a process does to the program is not its fault
     made_all = args.steps is not None and all(outcome.steps >= args.steps for outcome in outcomes)

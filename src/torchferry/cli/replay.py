@@ -148,7 +148,9 @@ def check_replayable(record: Record) -> None:
     from torchferry.accuracy.model import Kept
 
     if record.header.kept is Kept.STATISTICS:
-        raise InputError(f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats")
+        raise InputError(
+            f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
+        )
     if record.header.modules_only:
         raise InputError(
             f"{record.path}: holds modules alone, no operators to replay; record it without --modules-only"

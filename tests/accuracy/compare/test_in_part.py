@@ -17,7 +17,9 @@ from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.slicing import Slicing
 
-HEADER = RecordHeader(Kept.TENSORS, "test", "cpu", torch.__version__, in_part="4 slices of tensors over 4.0 KiB")
+HEADER = RecordHeader(
+    Kept.TENSORS, "test", "cpu", torch.__version__, in_part="4 slices of tensors over 4.0 KiB"
+)
 Change = Callable[[torch.Tensor], object]
 
 
@@ -47,7 +49,9 @@ def recorded(path: Path, operator: str = "", change: Change = lambda _: None) ->
     return path
 
 
-def compared(tmp_path: Path, operator: str = "", change: Change = lambda _: None, *, alone: bool = False) -> RankComparison:
+def compared(
+    tmp_path: Path, operator: str = "", change: Change = lambda _: None, *, alone: bool = False
+) -> RankComparison:
     """The changed run against the right one."""
     golden = recorded(tmp_path / "golden.h5")
     mine = recorded(tmp_path / "mine.h5", operator, change)
@@ -63,7 +67,10 @@ def pair_of(comparison: RankComparison, operator: str) -> CallPair:
 
 def test_what_is_right(tmp_path: Path) -> None:
     found = compared(tmp_path)
-    assert found.culprit is None and {pair.judgement.verdict for pair in found.pairs} <= {Verdict.EQUAL, Verdict.NORMAL}
+    assert found.culprit is None and {pair.judgement.verdict for pair in found.pairs} <= {
+        Verdict.EQUAL,
+        Verdict.NORMAL,
+    }
     assert [note.en for note in found.notes][0] == "mine: kept in part: 4 slices of tensors over 4.0 KiB"
     pair = pair_of(found, "aten::gelu")
     assert pair.outputs[0].metrics is not None and pair.outputs[0].metrics.count == 4 * 3 * 8 * 8

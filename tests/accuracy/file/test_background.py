@@ -69,7 +69,9 @@ def in_background(path: Path, memory: Ring | None = None) -> tuple[RecordWriter,
     return writer, memory
 
 
-def copied(writer: RecordWriter, memory: Ring, tensor: torch.Tensor, arrival: Arrival | None = None) -> TensorRecord:
+def copied(
+    writer: RecordWriter, memory: Ring, tensor: torch.Tensor, arrival: Arrival | None = None
+) -> TensorRecord:
     """A tensor whose bytes a copy puts into the ring."""
 
     def copy(place: int, start: int, stop: int) -> Arrival | None:
@@ -77,7 +79,9 @@ def copied(writer: RecordWriter, memory: Ring, tensor: torch.Tensor, arrival: Ar
         return arrival
 
     offset = writer.append_copied(tensor.nbytes, copy)
-    return TensorRecord("input/self", "float32", tuple(tensor.shape), tuple(tensor.stride()), "cuda:0", offset=offset)
+    return TensorRecord(
+        "input/self", "float32", tuple(tensor.shape), tuple(tensor.stride()), "cuda:0", offset=offset
+    )
 
 
 def test_all_that_is_put_in_comes_out_in_order(tmp_path: Path) -> None:
@@ -236,7 +240,9 @@ def test_where_no_thread_can_be_started_it_is_written_at_once(
         assert len(record.calls) == 1
 
 
-def test_whoever_puts_in_waits_while_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_puts_in_waits_while_there_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(background, "_AT_ONCE", 1000)
     with (tmp_path / "plain").open("wb") as file:
         writer = BackgroundWriter(file.fileno(), 0, ring(4096))

@@ -12,7 +12,9 @@ GIB = 1 << 30
 FILE = Path("gpu.h5")
 
 
-def said(capsys: pytest.CaptureFixture[str], steps: int | None, sizes: list[int], most: int, half: int = 0) -> str:
+def said(
+    capsys: pytest.CaptureFixture[str], steps: int | None, sizes: list[int], most: int, half: int = 0
+) -> str:
     """On a record of so many steps whose file has these sizes after each."""
     forecast = Forecast(FILE, steps)
     forecast.forward_ended(half, most)

@@ -23,7 +23,10 @@ HEADER = RecordHeader(Kept.TENSORS, "test", "cpu", torch.__version__, modules_on
 
 
 def recorded(
-    path: Path, program: Callable[[ModuleRecorder], object], selection: Selection | None = None, kept: Kept = Kept.TENSORS
+    path: Path,
+    program: Callable[[ModuleRecorder], object],
+    selection: Selection | None = None,
+    kept: Kept = Kept.TENSORS,
 ) -> Record:
     """The record of the modules that a program calls."""
     recorder = ModuleRecorder(path / "record.h5", replace(HEADER, kept=kept), selection)

@@ -49,19 +49,25 @@ def recorded(path: Path, program: Callable[[], object]) -> Record:
         pytest.param(torch.randn(5000).bfloat16(), (slice(0, 4998, 1666),), id="one dimension"),
     ],
 )
-def test_slices_and_statistics_of_the_whole(tmp_path: Path, tensor: torch.Tensor, slices: tuple[slice, ...]) -> None:
+def test_slices_and_statistics_of_the_whole(
+    tmp_path: Path, tensor: torch.Tensor, slices: tuple[slice, ...]
+) -> None:
     record = recorded(tmp_path, lambda: tensor.clone().neg())
     (given,) = call_of(record, "clone").inputs
     assert given.offset is None and given.part is not None and given.kept_part is not None
     assert torch.equal(record.tensor(given.kept_part), tensor[slices].resolve_conj())
-    assert given.statistics is not None and given.statistics.count == tensor.numel() * (2 if tensor.is_complex() else 1)
+    assert given.statistics is not None and given.statistics.count == tensor.numel() * (
+        2 if tensor.is_complex() else 1
+    )
     with h5py.File(tmp_path / "record.h5") as file:
         dataset = file[f"clone/1/{given.name}"]
         assert dataset.shape == given.kept_part.shape and tuple(dataset.attrs["Part"]) == given.part[1:]
 
 
 def test_what_is_small_or_has_no_more_slices_is_whole(tmp_path: Path) -> None:
-    record = recorded(tmp_path, lambda: (torch.ones(900).neg(), torch.ones(1, 1, 900).expand(5, 3, 900).sum()))
+    record = recorded(
+        tmp_path, lambda: (torch.ones(900).neg(), torch.ones(1, 1, 900).expand(5, 3, 900).sum())
+    )
     assert all(each.part is None for call in record.calls for each in (*call.inputs, *call.outputs))
 
 
@@ -79,5 +85,3 @@ def test_as_files_of_their_own(tmp_path: Path) -> None:
     recorded(tmp_path, lambda: torch.ones(10, 200).neg()).close()
     assert convert(tmp_path / "record.h5", tmp_path / "files", Form.NPY) == 3
     assert (tmp_path / "files/2_neg/output/output_0.slices.npy").exists()
-
-

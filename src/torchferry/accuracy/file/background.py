@@ -61,7 +61,9 @@ class BackgroundWriter:
         self.written = position  # all bytes before it are in the file
         self._filled = position
         self._coming: deque[tuple[int, Waitable]] = deque()  # where a copy begins that may be under way
-        self._patches: deque[tuple[int, bytes]] = deque()  # for the file's first bytes, once it reaches so far
+        self._patches: deque[tuple[int, bytes]] = (
+            deque()
+        )  # for the file's first bytes, once it reaches so far
         self._error: OSError | None = None
         self._is_closing = False
         lock = threading.Lock()
@@ -177,4 +179,3 @@ class BackgroundWriter:
             with self._room:
                 self._patches.popleft()
                 self._room.notify_all()
-

@@ -210,7 +210,9 @@ class CallForm:
         self._call = call
         self._kept = kept_tensors(call)
         self.datasets = [
-            _tensor_template(stored.dtype, stored.shape, stored.stride, stored.device, (tensor.part or ())[1:])
+            _tensor_template(
+                stored.dtype, stored.shape, stored.stride, stored.device, (tensor.part or ())[1:]
+            )
             for tensor in self._kept
             for stored in (tensor.kept_part or tensor,)
         ]

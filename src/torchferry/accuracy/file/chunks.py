@@ -97,7 +97,9 @@ class ChunkFile:
         self._waits = START
         self.is_closed = False
         self._background: BackgroundWriter | None = None
-        self._ends: deque[int] = deque()  # of pieces that are whole, and may still be on their way to the file
+        self._ends: deque[int] = (
+            deque()
+        )  # of pieces that are whole, and may still be on their way to the file
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
         self.is_ending = False  # what is appended now makes the file whole
         self.spare = _END  # bytes that will be needed for that
@@ -134,7 +136,9 @@ class ChunkFile:
         """From now on a thread writes, and what is appended goes through this memory."""
         self.flush()
         if self.is_mine:
-            with contextlib.suppress(RuntimeError):  # threads can't be started any more, as at the end of a process
+            with contextlib.suppress(
+                RuntimeError
+            ):  # threads can't be started any more, as at the end of a process
                 self._background = BackgroundWriter(self.descriptor, self.written, memory)
 
     def add_copied(self, kind: ChunkKind, nbytes: int, copy: Copy) -> int:

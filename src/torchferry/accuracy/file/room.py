@@ -45,4 +45,6 @@ def _free(descriptor: int) -> int | None:
         found = os.fstatvfs(descriptor)
     except (OSError, AttributeError):
         return None
-    return found.f_bavail * found.f_frsize if found.f_blocks else None  # some file systems do not know their size
+    return (
+        found.f_bavail * found.f_frsize if found.f_blocks else None
+    )  # some file systems do not know their size

@@ -20,7 +20,9 @@ class PartOfRecord:
 
     def __init__(self, whole: Call, source: TensorSource, division: Division, axis: DividedAxis) -> None:
         self._source = source
-        self._cut: dict[str, tuple[TensorRecord, Slices]] = {}  # of those that were kept as a whole, what is to be read
+        self._cut: dict[
+            str, tuple[TensorRecord, Slices]
+        ] = {}  # of those that were kept as a whole, what is to be read
         self._part = next(each.part for each in (*whole.inputs, *whole.outputs) if each.part is not None)
         inputs = [self._sliced(each, axis.inputs.get(at)) for at, each in enumerate(whole.inputs)]
         outputs = [
@@ -103,7 +105,11 @@ def _fits(
         if record is None or part is None:
             continue
         dimension = places.get(at)
-        if dimension is None or dimension % len(record.shape) != part.dimension or record.dims != record.shape:
+        if (
+            dimension is None
+            or dimension % len(record.shape) != part.dimension
+            or record.dims != record.shape
+        ):
             return False
         parts.add(_slices_of(part))
     return True

@@ -257,7 +257,9 @@ class TensorSink(Sink):
         self._generators = Generators(writer.append)
         self._only_inputs = kept is Kept.INPUTS
         self._copies: DeviceCopies | None = None
-        self.forward_ended: Callable[[int, int], None] | None = None  # told once, with the file's size and limit
+        self.forward_ended: Callable[[int, int], None] | None = (
+            None  # told once, with the file's size and limit
+        )
         self._numbers = 0  # of contents
         self._calls = 0
         self._forms: dict[tuple[Any, ...], CallForm] = {}
@@ -417,7 +419,11 @@ def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates)
 def _filled(templates: tuple[TensorRecord, ...], contents: list[Content]) -> tuple[TensorRecord, ...]:
     return tuple(
         replace(
-            each, content=content.number, offset=content.offset, statistics=content.statistics, part=content.part
+            each,
+            content=content.number,
+            offset=content.offset,
+            statistics=content.statistics,
+            part=content.part,
         )
         for each, content in zip(templates, contents, strict=True)
     )

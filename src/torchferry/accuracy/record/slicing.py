@@ -41,8 +41,12 @@ class Slicing(NamedTuple):
         that has more of them: as a rule samples of a batch, or rows of a matrix."""
         if layout.nbytes <= self.over:
             return None
-        repeated = (length > 1 and step == 0 for length, step in zip(layout.shape, layout.stride, strict=True))
-        sizes = [1 if is_repeated else length for length, is_repeated in zip(layout.shape, repeated, strict=True)]
+        repeated = (
+            length > 1 and step == 0 for length, step in zip(layout.shape, layout.stride, strict=True)
+        )
+        sizes = [
+            1 if is_repeated else length for length, is_repeated in zip(layout.shape, repeated, strict=True)
+        ]
         for dimension, length in enumerate(sizes):
             if length > self.slices:
                 return Cut(dimension, length // self.slices, self.slices)
