@@ -159,7 +159,6 @@ class TensorRecord:
             shape=shape,
             stride=stride,
             is_dense=True,
-            content=0,
             offset=part.offset,
             statistics=None,
             part=None,

@@ -201,8 +201,10 @@ class ForeignRecord(Record):
 
         def placed(tensor: TensorRecord) -> TensorRecord:
             item = group.get(tensor.name)
-            kept = tensor.offset is not None and item is not None
-            return self._kept(item, tensor) if kept else replace(tensor, offset=None)
+            if item is None or (tensor.offset is None and tensor.part is None):
+                return replace(tensor, offset=None, part=None)
+            kept = self._kept(item, tensor)
+            return kept if tensor.part is None else replace(kept, offset=None, part=tensor.part._replace(offset=0))
 
         return replace(
             call,
