@@ -14,7 +14,7 @@ from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
 from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
-from torchferry.errors import InputError, OutputError, RunError
+from torchferry.errors import OutputError, RunError
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 

@@ -204,7 +204,11 @@ class ForeignRecord(Record):
             if item is None or (tensor.offset is None and tensor.part is None):
                 return replace(tensor, offset=None, part=None)
             kept = self._kept(item, tensor)
-            return kept if tensor.part is None else replace(kept, offset=None, part=tensor.part._replace(offset=0))
+            return (
+                kept
+                if tensor.part is None
+                else replace(kept, offset=None, part=tensor.part._replace(offset=0))
+            )
 
         return replace(
             call,
