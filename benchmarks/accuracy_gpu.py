@@ -56,7 +56,11 @@ class Bottleneck(nn.Module):
 
 def resnet50() -> nn.Module:
     """The layers of ResNet-50."""
-    parts: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+    parts: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+    ]
     parts.append(nn.MaxPool2d(3, 2, 1))
     inputs = 64
     for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
@@ -112,7 +116,10 @@ def program(name: str, device: str) -> Step:
     torch.manual_seed(0)
     if name == "ResNet-50":
         model = resnet50().to(device)
-        inputs, targets = torch.randn(64, 3, 224, 224, device=device), torch.randint(1000, (64,), device=device)
+        inputs, targets = (
+            torch.randn(64, 3, 224, 224, device=device),
+            torch.randint(1000, (64,), device=device),
+        )
         optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     else:
         model = Gpt().to(device)
@@ -178,7 +185,9 @@ def recorded(
 
 def watched(step: Step, steps: int, path: Path, every: int, first: int) -> float:
     """A step while modules, gradients and parameters are watched; steps are counted from `first`."""
-    watcher = Watcher(path, RecordHeader(Kept.STATISTICS, "benchmark", "cuda", torch.__version__), every, host_devices())
+    watcher = Watcher(
+        path, RecordHeader(Kept.STATISTICS, "benchmark", "cuda", torch.__version__), every, host_devices()
+    )
     number = first
     watcher.begin(number)
 
@@ -207,7 +216,9 @@ def measure(name: str, rounds: int, steps: int, folder: Path) -> None:
     ways: dict[str, Callable[[], float]] = {
         "steps that are not recorded": lambda: recorded(step, 4 * steps, path, Kept.STATISTICS, NEVER),
         "record --stats, every operator": lambda: recorded(step, steps, path, Kept.STATISTICS),
-        "record --stats --modules-only": lambda: recorded(step, steps, path, Kept.STATISTICS, make=ModuleRecorder),
+        "record --stats --modules-only": lambda: recorded(
+            step, steps, path, Kept.STATISTICS, make=ModuleRecorder
+        ),
         "watch, each step": lambda: watched(step, steps, path, 1, 1),
         "watch, steps between": lambda: watched(step, 4 * steps, path, 1 << 30, 2),
     }
@@ -222,7 +233,10 @@ def measure(name: str, rounds: int, steps: int, folder: Path) -> None:
             ratios.setdefault(title, []).append(way() / bare)
     print(f"{name}: a bare step takes {statistics.median(bare_times) * 1e3:.1f} ms")
     for title, found in ratios.items():
-        print(f"  {title:<34}{statistics.median(found):>8.2f} x   ({min(found):.2f} to {max(found):.2f})", flush=True)
+        print(
+            f"  {title:<34}{statistics.median(found):>8.2f} x   ({min(found):.2f} to {max(found):.2f})",
+            flush=True,
+        )
     with recording(path, Kept.STATISTICS) as recorder:
         step()
         recorder.next_step()

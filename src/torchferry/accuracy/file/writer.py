@@ -115,7 +115,9 @@ class RecordWriter(_RecordFile):
     What nobody reads before it is closed has no checkpoints, and so the same bytes whenever it is written.
     """
 
-    def __init__(self, path: Path, header: RecordHeader, most: int | None = None, *, is_read_meanwhile: bool = True) -> None:
+    def __init__(
+        self, path: Path, header: RecordHeader, most: int | None = None, *, is_read_meanwhile: bool = True
+    ) -> None:
         super().__init__(path, header, most)
         self._objects = CallObjects()
         self._groups = Groups()

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from torchferry import units
 from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.compare.network import NORMAL
-from torchferry.accuracy.compare.statistics import INPUT_GRADIENT, growth
+from torchferry.accuracy.compare.statistics import growth
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, RecordHeader, TensorRecord
+from torchferry.accuracy.model import INPUT_GRADIENT, Call, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
 from torchferry.report.safe import both_on_one_line, one_line
 from torchferry.text import Text
