@@ -15,7 +15,6 @@ from tests.accuracy.record.recording import make_recorder, recorded
 from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Kept
 from torchferry.accuracy.record import quick_observer
-from torchferry.accuracy.record import recorder as recording
 
 if quick_observer.build() is None:
     pytest.skip("no C++ compiler or no Python.h: there is one observer only", allow_module_level=True)
@@ -134,7 +133,7 @@ def test_both_observers_write_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[[], None]
 ) -> None:
     quick = _calls(tmp_path / "quick", program)
-    monkeypatch.setattr(recording, "quick_observer", lambda *_: None)
+    monkeypatch.setattr(quick_observer, "quick_observer", lambda *_: None)
     assert quick == _calls(tmp_path / "python", program)
 
 

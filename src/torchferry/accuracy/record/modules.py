@@ -61,7 +61,7 @@ class ModulePlan(OperatorPlan):
 _NAMES = tuple(f"input_{place}" for place in range(_MOST_TENSORS))
 
 
-class _Gradient:
+class _GradientOwner:
     """Whose the gradient of a tensor is: of the innermost module that is given the tensor first, whose backward pass
     makes it; else of the one that has answered with it."""
 
@@ -111,7 +111,7 @@ class ModuleRecorder:
         self._lock = self._sink.lock
         self._thread = threading.local()
         self._sites: dict[ProgramSite, ProgramSite] = {}
-        self._gradients: dict[int, _Gradient] = {}  # by the tensor; of this step
+        self._gradients: dict[int, _GradientOwner] = {}  # by the tensor; of this step
         self._handles: list[Any] = []
         self._hidden = 0  # what is called now does not count
         self._failure = ""  # an error of ours
@@ -248,13 +248,13 @@ class ModuleRecorder:
                 if operator == INPUT_GRADIENT:
                     known.goes_into(site)
             elif tensor.requires_grad and type(tensor) is not torch.nn.Parameter:
-                made = self._gradients[id(tensor)] = _Gradient(tensor, operator, site)
+                made = self._gradients[id(tensor)] = _GradientOwner(tensor, operator, site)
                 with suppress(RuntimeError):  # tensors that take no hooks
                     tensor.register_hook(  # type: ignore[no-untyped-call]
                         functools.partial(self._gradient_came, self._step, made)
                     )
 
-    def _gradient_came(self, step: int, of: _Gradient, gradient: torch.Tensor | None) -> None:
+    def _gradient_came(self, step: int, of: _GradientOwner, gradient: torch.Tensor | None) -> None:
         """Not every derivative has one for each of its results."""
         is_at_work = self._handles and not self._hidden and not self._failure and os.getpid() == self._process
         if step != self._step or gradient is None or not is_at_work:
