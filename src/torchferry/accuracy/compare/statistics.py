@@ -15,7 +15,7 @@ from torchferry.accuracy.compare.matching import EXTRA, is_scratch
 from torchferry.accuracy.compare.model import Outline
 from torchferry.accuracy.file.api_names import BACKWARD, FORWARD, forward_name
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.model import INPUT_GRADIENT, OUTPUT_GRADIENT, Call, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
 
@@ -130,7 +130,7 @@ HARMLESS = Text(
 
 
 def is_watched(call: Call) -> bool:
-    """Whether a call is a row of `ferry watch`; operators have a library's name before theirs."""
+    """Whether a call is a row of `ferry watch`, or of a record of modules; operators have a library's name before theirs."""
     return "::" not in call.operator
 
 
@@ -275,6 +275,31 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
         yield replace(pair, judgement=judgement)
 
 
+_INSIDE = Text("a module inside of it parts first", "其内部的模块先出现差异")
+_BEFORE = Text("what came before it parts already", "此前的结果已有差异")
+
+
+def judge_modules(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
+    """The pairs of a record of modules, judged by themselves: what follows from another one is not wrong by itself. That
+    is a module around one that is wrong; and of a gradient the record does not say what it was made of."""
+    wrong: dict[tuple[int, str], list[str]] = {}  # in a step, of a model
+    for pair in pairs:
+        call = pair.mine
+        if call is None or pair.judgement.verdict not in _BAD:
+            yield pair
+            continue
+        before = wrong.setdefault((call.step, call.model), [])
+        why = None
+        if call.operator in (INPUT_GRADIENT, OUTPUT_GRADIENT):
+            why = _BEFORE if before else None
+        elif any(call.module == call.model or each.startswith(f"{call.module}.") for each in before):
+            why = _INSIDE
+        before.append(call.module)
+        if why is not None:
+            pair = replace(pair, judgement=replace(pair.judgement, verdict=Verdict.INHERITED, why=why))
+        yield pair
+
+
 def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
     """Each step, in order, with the largest finite distance of its pairs; of pairs that were judged."""
     found: dict[int, float] = {}
@@ -393,6 +418,8 @@ def judge_by_figures(pair: CallPair) -> Judgement:
     metrics, out = worst.metrics, distance_of_figures(worst)
     assert metrics is not None
     limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+    if is_watched(mine):
+        limit = max(limit, watched_limit(worst.mine))
 
     def judged(verdict: Verdict, sort: ErrorKind = ErrorKind.NONE, why: Text | None = None) -> Judgement:
         return Judgement(verdict, sort, worst.mine.name, out, None, limit, GOLDEN_BASIS, why)
@@ -409,6 +436,32 @@ def judge_by_figures(pair: CallPair) -> Judgement:
     verdict = Verdict.FAULT if given <= limit and out > _CLEAR * limit else Verdict.SUSPICIOUS
     sort = ErrorKind.ZERO if metrics.zeros == metrics.count else ErrorKind.VALUES
     return judged(verdict, sort, _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit))
+
+
+_OTHER_SLICES = Text(
+    "elements of {output} that were not kept differ: its statistics part by {out:.1e}",
+    "{output} 中未保留的元素不同：其统计量相差 {out:.1e}",
+)
+
+
+def with_other_slices(judgement: Judgement, pair: CallPair) -> Judgement:
+    """A judgement by slices of large tensors, with what the statistics of all their elements say."""
+    is_by_golden = judgement.basis == GOLDEN_BASIS
+    if judgement.verdict in _BAD and is_by_golden and any(map(_distance, pair.inputs)):
+        # it may follow from slices that were not kept
+        return replace(judgement, verdict=Verdict.INHERITED, sort=ErrorKind.NONE, why=None)
+    if judgement.verdict not in (Verdict.EQUAL, Verdict.NORMAL):
+        return judgement
+    known = [(each, apart) for each in pair.outputs if each.mine.part and (apart := _distance(each))]
+    if not known:
+        return judgement
+    worst, out = max(known, key=lambda one: one[1])
+    given = max((each for each in map(_distance, pair.inputs) if each is not None), default=0.0)
+    limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+    if out <= limit or out <= AMPLIFICATION * given:
+        return replace(judgement, verdict=Verdict.INHERITED if given else Verdict.NORMAL)
+    why = _OTHER_SLICES.format(output=worst.mine.name, out=out)
+    return Judgement(Verdict.SUSPICIOUS, ErrorKind.VALUES, worst.mine.name, out, None, limit, BASIS, why)
 
 
 def distance_of_figures(difference: PairDifference) -> float:

@@ -111,8 +111,9 @@ def _write_calls(record: Record, folder: Path, form: Form, progress: Callable[[i
         (place / "call.json").write_text(text + "\n", encoding="utf-8")
         used: set[str] = {"call.json"}
         for tensor in (*call.inputs, *call.outputs):
-            if tensor.offset is not None:
-                _write_tensor(record, tensor, _free(place, tensor.name, form, used), form)
+            kept, end = tensor.kept_part or tensor, ".slices" if tensor.part else ""
+            if kept.offset is not None:
+                _write_tensor(record, kept, _free(place, f"{kept.name}{end}", form, used), form)
                 count += 1
         progress(done, total)
         if done % _RELEASED == 0:

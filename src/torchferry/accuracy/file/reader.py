@@ -151,24 +151,25 @@ class MappedRecord(Record):
         self.path = path
         self._memory = memory
         self._view = memoryview(memory)
-        self._tables: Tables | None = None
+        self.tables: Tables | None = None  # of a record of statistics
         found = scanned(self._view, str(path))
         self._places = found.calls
-        if found.header.kept is Kept.STATISTICS:
-            with self._undamaged("its tables"):
-                self._tables = Tables(self._view, found.tables)
-        count = len(self._places) if self._tables is None else self._tables.count
+        if found.has_tables:
+            with self.undamaged("its tables"):
+                self.tables = Tables(self._view, found.tables)
+        count = len(self._places) if self.tables is None else self.tables.count
         super().__init__(path, found.header, LazyCalls(count, self._call))
 
     def _call(self, index: int) -> Call:
-        with self._undamaged(f"call {index + 1}"):
-            if self._tables is not None:
-                return self._tables.call(index)
+        with self.undamaged(f"call {index + 1}"):
+            if self.tables is not None:
+                return self.tables.call(index)
             place, length = self._places[index]
             return decoded_call(bytes(self._view[place : place + length]))
 
     @contextlib.contextmanager
-    def _undamaged(self, what: str) -> Iterator[None]:
+    def undamaged(self, what: str) -> Iterator[None]:
+        """Around what reads the file: a sentence in the place of an error."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
@@ -177,7 +178,7 @@ class MappedRecord(Record):
 
     def sketch(self, tensor: TensorRecord) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a tensor (`record/sketches.py`), where the record has them."""
-        return None if self._tables is None else self._tables.sketch(tensor.content)
+        return None if self.tables is None else self.tables.sketch(tensor.content)
 
     def raw(self, tensor: TensorRecord) -> memoryview:
         if tensor.offset is None:
@@ -303,6 +304,11 @@ class RecordContents:
     groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
     end: int = START  # of the last whole chunk
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether its calls lie in tables: those of a recorder of statistics do, those that were cut out of it don't."""
+        return self.header.kept is Kept.STATISTICS and not len(self.calls)
+
 
 def starts_like_ours(start: bytes) -> bool:
     """Whether these are the first bytes of a file in chunks."""
@@ -325,7 +331,7 @@ def scanned(memory: Any, name: str) -> RecordContents:
         if not has_index(memory):
             return _hopped(memory, name)
         found = _indexed(memory, index, length)
-        if found.header.kept is Kept.STATISTICS:  # a few large chunks
+        if found.has_tables:  # a few large chunks
             found.tables = _hopped(memory, name).tables
         return found
     except (ValueError, KeyError, TypeError, struct.error) as error:
@@ -409,7 +415,7 @@ def repair(path: Path) -> bool:
 def _completed(memory: memoryview, found: RecordContents) -> tuple[list[bytes], int, tuple[int, int, int]]:
     """What is to be appended, where the file ends then, and places of the root and of the index with its length."""
     start = payload_after(found.end)
-    if found.header.kept is Kept.STATISTICS:
+    if found.has_tables:
         tables = Tables(memory, found.tables)
         data, root = TableObjects().encoded(start, found.header, tables.extents, tables.lines)
     else:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from torchferry.accuracy.file.background import memory_at
 from torchferry.accuracy.file.reader import MappedRecord, Record
 from torchferry.accuracy.file.saved_tensors import UnreadableTensorError
-from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors, memory_at
+from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
 from torchferry.accuracy.model import ROW, Call, Kept, TensorRecord, figures_in
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import folder_aside, remove_leftovers
