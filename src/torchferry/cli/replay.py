@@ -20,6 +20,7 @@ from torchferry.units import size
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
+    from torchferry.accuracy.file.reader import Record
     from torchferry.accuracy.replay.launching import ReplayOutcome
     from torchferry.launch.place import Place
 
@@ -122,7 +123,6 @@ def _place(args: argparse.Namespace) -> Place:
 def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
     """The files of all ranks, looked at before the work; rank and world."""
     from torchferry.accuracy.file.reader import open_records
-    from torchferry.accuracy.model import Kept
     from torchferry.accuracy.record.launching import check_output
     from torchferry.accuracy.record.outputs import files_of
 
@@ -136,14 +136,29 @@ def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
     found = []
     for record in open_records(args.record):
         with record:
-            if record.header.kept is Kept.STATISTICS:
-                raise InputError(
-                    f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
-                )
+            check_replayable(record)
             if not record.calls:
                 raise InputError(f"{record.path}: holds no call, so that there is nothing to replay")
             found.append((Path(record.path).absolute(), record.header.rank, record.header.world))
     return found
+
+
+def check_replayable(record: Record) -> None:
+    """Refuse a record without operators or without their inputs."""
+    from torchferry.accuracy.model import Kept
+
+    if record.header.kept is Kept.STATISTICS:
+        raise InputError(
+            f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
+        )
+    if record.header.modules_only:
+        raise InputError(
+            f"{record.path}: holds modules alone, no operators to replay; record it without --modules-only"
+        )
+    if record.of_apis:
+        raise InputError(
+            f"{record.path}: has calls of functions and modules, as msprobe dumps them; a replay needs operators"
+        )
 
 
 def _told(output: Path, outcome: ReplayOutcome) -> Iterator[Text]:
