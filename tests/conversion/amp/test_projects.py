@@ -39,11 +39,12 @@ def _todos(conversion: Conversion) -> list[tuple[str, str]]:
     return [(item.before, item.message.en) for item in conversion.findings if item.kind is Kind.TODO]
 
 
-def test_a_loss_that_is_imported(project: Path) -> None:
-    source = """
+@pytest.mark.parametrize("line", ["from losses import bce", "from losses import *"])
+def test_a_loss_that_is_imported(line: str, project: Path) -> None:
+    source = f"""
         import torch
         import losses
-        from losses import bce
+        {line}
 
         def train(model, optimizer, x, y):
             out = model(x)

@@ -239,7 +239,11 @@ class UnsafeLosses:
         if isinstance(function, ast.Call):
             return self.program.qualified(function.func, routine) in _CLASSES
         qualified = self.program.qualified(function, routine)
-        return qualified in _FUNCTIONS or self._holds(function, routine) or self._is_imported(qualified)
+        return (
+            qualified in _FUNCTIONS
+            or self._holds(function, routine)
+            or (not qualified.startswith("torch.") and self._is_imported(function, routine))
+        )
 
     def lost(self) -> Iterator[ast.expr]:
         """Where such a loss is made, and it is not clear who calls it: in a table, by a function that returns it."""
@@ -267,15 +271,13 @@ class UnsafeLosses:
                 return (scope.node, name) in self._parameters
         return isinstance(node, (ast.Name, ast.Attribute)) and name in self._names
 
-    def _is_imported(self, qualified: str) -> bool:
+    def _is_imported(self, function: ast.expr, routine: Routine) -> bool:
         """from losses import criterion"""
-        if self._is_alone or not qualified or qualified.startswith("torch."):
+        found = None if self._is_alone else self.program.imported_name(function, routine)
+        if found is None or found.definition.attributes or _WORD not in found.file.module.data:
             return False
-        found = self._neighbours.find(self.program.context.path, qualified)
-        if found is None or found.attributes or _WORD not in found.module.data:
-            return False
-        other = self._other(found.path)
-        return other is not None and found.name in other._names
+        other = self._other(found.file.path)
+        return other is not None and found.definition.name in other._names
 
     def _other(self, path: str) -> UnsafeLosses | None:
         if path not in self._others:

@@ -1,4 +1,4 @@
-"""What a call calls, as far as it is defined in the same project: functions, methods, classes, partial()."""
+"""Where the arguments of a call go, as far as what it calls is defined in the same project, and where values are kept."""
 
 from __future__ import annotations
 

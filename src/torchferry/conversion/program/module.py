@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.conversion.program.blocks import DEFINITIONS, LOOPS, StatementTree, heads_of, statements_below
-from torchferry.conversion.program.definitions import Lookup, ProjectDefinition
+from torchferry.conversion.program.definitions import ImportedName, Lookup, ProjectDefinition
 from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, assigned_to
 from torchferry.conversion.site import FileContext, enclosing_class
 from torchferry.source.module import PythonModule
@@ -225,6 +225,10 @@ class PassModule(ProgramModule):
         """The function or class of the project that an expression in a certain function names."""
         shadowed = self.shadowed(function)
         return self.lookup.definition(self.context, function, self.scopes[routine], shadowed)
+
+    def imported_name(self, node: ast.expr, routine: Routine) -> ImportedName[FileContext] | None:
+        """The name of another module that an expression in a certain function stands for."""
+        return self.lookup.imported_name(self.context, node, self.scopes[routine], self.shadowed(node))
 
     @cached_property
     def lookup(self) -> Lookup[FileContext]:
