@@ -285,7 +285,6 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "torchferry-proof": (
         "ferry prove",
         {
-            "format": "whole",
             "torchferry": "text",
             "holds": "flag",
             "request": {
@@ -505,11 +504,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "overflow": (
+    "torchferry-overflow": (
         "ferry overflow",
         {
-            "format": "whole",
-            "program": "text",
+            **each("tool program", "text"),
             "overflow": "flag",
             "rank": "whole?",
             "first": ("null", OVERFLOW),
@@ -529,7 +527,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "run-summary": (
+    "torchferry-run": (
         "ferry run --summary",
         {
             **each("torchferry vendor device_type", "text"),
@@ -553,10 +551,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "checkpoint": (
-        "ferry checkpoint info; `format` is how the file is laid out",
+    "torchferry-checkpoint": (
+        "ferry checkpoint info; `layout` is how the file is laid out",
         {
-            **each("path format", "text"),
+            **each("tool path layout", "text"),
             "bytes": "whole",
             "parts": {"*": "text"},
             "state_dicts": [{"name": "text", "tensors": "whole", "prefixes": ["text"]}],
@@ -568,10 +566,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             },
         },
     ),
-    "export": (
+    "torchferry-export": (
         "ferry export",
         {
-            **each("output way", "text"),
+            **each("tool output way", "text"),
             **each("opset bytes", "whole"),
             **each("inputs outputs", [PORT]),
             "checks": [
@@ -617,7 +615,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a format."""
     made_by, content = FORMATS[name]
-    head: dict[str, Any] = {"format": name, "version": "whole"} if name in _NAMED else {}
+    head: dict[str, Any] = {"format": name, "version": "whole"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
@@ -627,8 +625,6 @@ def schema(name: str) -> dict[str, Any]:
     }
 
 
-# Those that say in the file which format it is. In a proof `format` is the version.
-_NAMED = {name for name in FORMATS if name.startswith("torchferry-") and name != "torchferry-proof"}
 _WORDS: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "whole": {"type": "integer"},
