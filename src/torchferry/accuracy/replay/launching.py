@@ -63,6 +63,32 @@ class ReplayOutcome:
 _WORKER = "torchferry.accuracy.replay.worker"
 
 
+def records_to_replay(record: Path, output: Path) -> list[tuple[Path, int, int]]:
+    """The files of all ranks, looked at before the work; rank and world."""
+    from torchferry.accuracy.file.reader import open_records
+    from torchferry.accuracy.model import Kept
+    from torchferry.accuracy.record.launching import check_output
+    from torchferry.accuracy.record.outputs import files_of
+
+    output = output.absolute()
+    if {path.resolve() for path in files_of(output)} & {
+        path.resolve() for path in files_of(record.absolute())
+    }:
+        raise RunError(f"{record}: is to be replayed and overwritten at once; name another file with -o")
+    check_output(output)
+    found = []
+    for each in open_records(record):
+        with each:
+            if each.header.kept is Kept.STATISTICS:
+                raise InputError(
+                    f"{each.path}: holds statistics alone, no inputs to replay; record it without --stats"
+                )
+            if not each.calls:
+                raise InputError(f"{each.path}: holds no call, so that there is nothing to replay")
+            found.append((Path(each.path).absolute(), each.header.rank, each.header.world))
+    return found
+
+
 def replay_record(
     record: Path, output: Path, place: Place, selection: Selection, shows_progress: bool = False
 ) -> ReplayOutcome:
