@@ -106,12 +106,13 @@ STATISTICS = {
     **each("minimum maximum mean rms", FIGURE),
 }
 RECORD_HEAD = {
-    **each("path kept program device torch vendor replayed selected", "text"),
+    **each("path kept program device torch vendor replayed selected in_part", "text"),
     "options": "text",
     **each("rank world", "whole"),
-    **each("simulated complete", "flag"),
+    **each("simulated modules_only complete apis", "flag"),
     "notes": ["text"],
 }
+RANK_HEAD = {key: shape for key, shape in RECORD_HEAD.items() if key != "path"}
 RECORD_CALL = {
     **each("number step", "whole"),
     **each("operator phase model module place node", "text"),
@@ -349,6 +350,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                     "bytes": "whole",
                     "notes": ["said"],
                     "network": [{"what": "text", "step": "whole", "mean_abs": FIGURE}],
+                    "stack": ["text"],
                     "curves": [
                         {"name": "text", "steps": ["whole"], "mine": [FIGURE], "golden": [FIGURE]},
                     ],
@@ -364,6 +366,46 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                     ],
                 }
             ],
+        },
+    ),
+    "torchferry-ranks-comparison": (
+        "ferry compare, of runs with another number of processes or another layout",
+        {
+            "tool": "text",
+            "verdict": "fits|parts|random",
+            "culprit": "whole?",
+            "said": "said",
+            **each("many few", {"path": "text", "ranks": [RANK_HEAD]}),
+            "division": "said?",
+            "stages": [
+                {
+                    "step": "whole",
+                    "stage": "batch|parameters|forward|loss|backward|reduction|optimizer|update",
+                    "outcome": "fits|parts|random|follows|unknown",
+                    "compared": "whole",
+                    "why": "said?",
+                    "rank": "whole?",
+                    "spot": (
+                        "null",
+                        {"number": "whole", **each("operator phase module place", "text")},
+                    ),
+                    "tensor": "text",
+                    **each("distance limit", FIGURE),
+                }
+            ],
+            "layouts": [
+                {
+                    "role": "text",
+                    "way": "same|rows|split|fused|sum|mean|one",
+                    "axis": "whole?",
+                    "parts": "whole",
+                    "said": "said",
+                    "count": "whole",
+                    "example": "text",
+                }
+            ],
+            "notes": ["said"],
+            "seconds": "number",
         },
     ),
     "torchferry-analysis": (
@@ -476,6 +518,25 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "counts": COUNTS,
             "results": [RESULT],
             "host": {"format": "text", "version": "whole", **HOST},
+        },
+    ),
+    "torchferry-bundle": (
+        "ferry bundle",
+        {
+            "tool": "text",
+            "archive": "text?",
+            "bytes": "whole",
+            "files": [{"name": "text", "sha256": "text", "bytes": "whole", "what": "said"}],
+            "replaced": [
+                {
+                    "kind": "secret|email|url|address|path|host|user|value|word",
+                    "what": "said",
+                    **each("original placeholder", "text"),
+                    "count": "whole",
+                }
+            ],
+            "notes": ["said"],
+            "left_out": {"*": "text"},
         },
     ),
     "torchferry-explanation": (

@@ -340,7 +340,7 @@ def record(
         seed=seed,
         replaced=check_output(file),
     )
-    build_for(place, quiet=True)
+    build_for(place, quiet=True, kept=settings.kept)
     recorded = run_recorded(wanted, settings, place, timeout)
     if not recorded.files:
         raise RunError(nothing_recorded(wanted, settings, recorded))
