@@ -286,7 +286,6 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "torchferry-proof": (
         "ferry prove",
         {
-            "format": "whole",
             "torchferry": "text",
             "holds": "flag",
             "request": {
@@ -566,11 +565,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "overflow": (
+    "torchferry-overflow": (
         "ferry overflow",
         {
-            "format": "whole",
-            "program": "text",
+            **each("tool program", "text"),
             "overflow": "flag",
             "rank": "whole?",
             "first": ("null", OVERFLOW),
@@ -590,7 +588,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "run-summary": (
+    "torchferry-run": (
         "ferry run --summary",
         {
             **each("torchferry vendor device_type", "text"),
@@ -614,10 +612,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "checkpoint": (
-        "ferry checkpoint info; `format` is how the file is laid out",
+    "torchferry-checkpoint": (
+        "ferry checkpoint info; `layout` is how the file is laid out",
         {
-            **each("path format", "text"),
+            **each("tool path layout", "text"),
             "bytes": "whole",
             "parts": {"*": "text"},
             "state_dicts": [{"name": "text", "tensors": "whole", "prefixes": ["text"]}],
@@ -629,10 +627,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             },
         },
     ),
-    "export": (
+    "torchferry-export": (
         "ferry export",
         {
-            **each("output way", "text"),
+            **each("tool output way", "text"),
             **each("opset bytes", "whole"),
             **each("inputs outputs", [PORT]),
             "checks": [
@@ -678,7 +676,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a format."""
     made_by, content = FORMATS[name]
-    head: dict[str, Any] = {"format": name, "version": "whole"} if name in _NAMED else {}
+    head: dict[str, Any] = {"format": name, "version": "whole"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
@@ -688,8 +686,6 @@ def schema(name: str) -> dict[str, Any]:
     }
 
 
-# Those that say in the file which format it is. In a proof `format` is the version.
-_NAMED = {name for name in FORMATS if name.startswith("torchferry-") and name != "torchferry-proof"}
 _WORDS: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "whole": {"type": "integer"},

@@ -205,7 +205,7 @@ def _golden(replay: Path, output: Path) -> Path:
     """The record to replay, looked at before the run: of one process, or the first rank's of several."""
     from torchferry.accuracy.file.reader import open_records
     from torchferry.accuracy.record.outputs import files_of
-    from torchferry.cli.replay import check_replayable
+    from torchferry.accuracy.replay.launching import check_replayable
 
     golden = replay.absolute()
     if {path.resolve() for path in files_of(output)} & {path.resolve() for path in files_of(golden)}:
