@@ -64,6 +64,7 @@ bench: emulation ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/accuracy_file.py
 	$(BIN)/python benchmarks/accuracy_record.py
 	$(BIN)/python benchmarks/accuracy_compare.py
+	$(BIN)/python benchmarks/accuracy_curves.py
 	$(BIN)/python benchmarks/accuracy_overflow.py
 	$(BIN)/python benchmarks/analyze.py
 	$(BIN)/python benchmarks/affinity.py

@@ -20,9 +20,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchferry.accuracy.file.reader import open_record
 from torchferry.accuracy.model import Kept, RecordHeader
 from torchferry.accuracy.record.layout import host_devices
+from torchferry.accuracy.record.modules import ModuleRecorder
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.watch.watcher import Watcher
@@ -56,7 +56,11 @@ class Bottleneck(nn.Module):
 
 def resnet50() -> nn.Module:
     """The layers of ResNet-50."""
-    parts: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True)]
+    parts: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+    ]
     parts.append(nn.MaxPool2d(3, 2, 1))
     inputs = 64
     for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
@@ -112,7 +116,10 @@ def program(name: str, device: str) -> Step:
     torch.manual_seed(0)
     if name == "ResNet-50":
         model = resnet50().to(device)
-        inputs, targets = torch.randn(64, 3, 224, 224, device=device), torch.randint(1000, (64,), device=device)
+        inputs, targets = (
+            torch.randn(64, 3, 224, 224, device=device),
+            torch.randint(1000, (64,), device=device),
+        )
         optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     else:
         model = Gpt().to(device)
@@ -140,10 +147,15 @@ def seconds(step: Step, steps: int) -> float:
     return (time.perf_counter() - start) / steps
 
 
+AnyRecorder = Recorder | ModuleRecorder
+
+
 @contextlib.contextmanager
-def recording(path: Path, kept: Kept, selection: Selection | None = None) -> Iterator[Recorder]:
+def recording(
+    path: Path, kept: Kept, selection: Selection | None = None, make: Callable[..., AnyRecorder] = Recorder
+) -> Iterator[AnyRecorder]:
     """A recorder at work; its file is removed afterwards."""
-    recorder = Recorder(path, RecordHeader(kept, "benchmark", "cuda", torch.__version__), selection)
+    recorder = make(path, RecordHeader(kept, "benchmark", "cuda", torch.__version__), selection)
     recorder.start()
     try:
         yield recorder
@@ -152,9 +164,16 @@ def recording(path: Path, kept: Kept, selection: Selection | None = None) -> Ite
         path.unlink()
 
 
-def recorded(step: Step, steps: int, path: Path, kept: Kept, selection: Selection | None = None) -> float:
+def recorded(
+    step: Step,
+    steps: int,
+    path: Path,
+    kept: Kept,
+    selection: Selection | None = None,
+    make: Callable[..., AnyRecorder] = Recorder,
+) -> float:
     """A step while it is recorded. A first one is not counted: it is where signatures are written."""
-    with recording(path, kept, selection) as recorder:
+    with recording(path, kept, selection, make) as recorder:
 
         def whole() -> None:
             step()
@@ -166,7 +185,9 @@ def recorded(step: Step, steps: int, path: Path, kept: Kept, selection: Selectio
 
 def watched(step: Step, steps: int, path: Path, every: int, first: int) -> float:
     """A step while modules, gradients and parameters are watched; steps are counted from `first`."""
-    watcher = Watcher(path, RecordHeader(Kept.STATISTICS, "benchmark", "cuda", torch.__version__), every, host_devices())
+    watcher = Watcher(
+        path, RecordHeader(Kept.STATISTICS, "benchmark", "cuda", torch.__version__), every, host_devices()
+    )
     number = first
     watcher.begin(number)
 
@@ -195,6 +216,9 @@ def measure(name: str, rounds: int, steps: int, folder: Path) -> None:
     ways: dict[str, Callable[[], float]] = {
         "steps that are not recorded": lambda: recorded(step, 4 * steps, path, Kept.STATISTICS, NEVER),
         "record --stats, every operator": lambda: recorded(step, steps, path, Kept.STATISTICS),
+        "record --stats --modules-only": lambda: recorded(
+            step, steps, path, Kept.STATISTICS, make=ModuleRecorder
+        ),
         "watch, each step": lambda: watched(step, steps, path, 1, 1),
         "watch, steps between": lambda: watched(step, 4 * steps, path, 1 << 30, 2),
     }
@@ -209,40 +233,55 @@ def measure(name: str, rounds: int, steps: int, folder: Path) -> None:
             ratios.setdefault(title, []).append(way() / bare)
     print(f"{name}: a bare step takes {statistics.median(bare_times) * 1e3:.1f} ms")
     for title, found in ratios.items():
-        print(f"  {title:<34}{statistics.median(found):>8.2f} x   ({min(found):.2f} to {max(found):.2f})", flush=True)
+        print(
+            f"  {title:<34}{statistics.median(found):>8.2f} x   ({min(found):.2f} to {max(found):.2f})",
+            flush=True,
+        )
     with recording(path, Kept.STATISTICS) as recorder:
         step()
         recorder.next_step()
         calls = recorder.calls
     print(f"  calls of a step: {calls}; not done by kernels: {problems_of(recorder) or 'nothing'}")
-    tensors(step, path)
+    tensors(step, path, rounds)
 
 
-def problems_of(recorder: Recorder) -> str:
+def problems_of(recorder: AnyRecorder) -> str:
     """Why operators had to work out statistics."""
     return "; ".join(recorder.notes)
 
 
-def tensors(step: Step, path: Path) -> None:
-    """A step with all its tensors, against the disk's own speed and the link's."""
+def tensors(step: Step, path: Path, rounds: int) -> None:
+    """A step with all its tensors, against the disk's own speed and the link's, taken in turns."""
     with recording(path, Kept.TENSORS):
-        pass
-    recorder = Recorder(path, RecordHeader(Kept.TENSORS, "benchmark", "cuda", torch.__version__))
+        torch.ones(1, device="cuda").neg()  # memory for copies is pinned once
+    for title, make in (("all tensors", Recorder), ("modules' tensors", ModuleRecorder)):
+        shares, speeds = [], []
+        for _ in range(rounds):
+            taken, waited, nbytes = written(step, path, make)
+            raw, link = disk_seconds(path, nbytes), link_seconds(nbytes)
+            shares.append(max(raw, link) / taken)
+            speeds.append((nbytes / taken / 1e9, nbytes / raw / 1e9, nbytes / link / 1e9, taken, waited))
+        own, disk, wire, took, last = (statistics.median(each) for each in zip(*speeds, strict=True))
+        print(
+            f"  record, {title}: {nbytes / 2**30:.1f} GiB in {took:.2f} s ({last:.2f} s of it after the step) = {own:.2f} GB/s; "
+            f"the disk alone {disk:.2f} GB/s, the link alone {wire:.2f} GB/s; {statistics.median(shares):.0%} of the slower "
+            f"({min(shares):.0%} to {max(shares):.0%})",
+            flush=True,
+        )
+
+
+def written(step: Step, path: Path, make: Callable[..., AnyRecorder]) -> tuple[float, float, int]:
+    """Seconds of a recorded step and until all is in the file, those after the step, and bytes."""
+    recorder = make(path, RecordHeader(Kept.TENSORS, "benchmark", "cuda", torch.__version__))
     recorder.start()
     taken = seconds(step, 1)
     start = time.perf_counter()
     recorder.stop()
-    taken += time.perf_counter() - start
+    waited = time.perf_counter() - start
+    assert not recorder.failed, recorder.failed
     nbytes = path.stat().st_size
     path.unlink()
-    raw = disk_seconds(path, nbytes)
-    link = link_seconds(nbytes)
-    print(
-        f"  record, all tensors: {nbytes / 2**30:.1f} GiB in {taken:.2f} s = {nbytes / taken / 1e9:.2f} GB/s; "
-        f"the disk alone {nbytes / raw / 1e9:.2f} GB/s, the link alone {nbytes / link / 1e9:.2f} GB/s; "
-        f"{max(raw, link) / taken:.0%} of the slower",
-        flush=True,
-    )
+    return taken + waited, waited, nbytes
 
 
 def disk_seconds(path: Path, nbytes: int) -> float:
@@ -286,6 +325,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=5, help="in a block of recorded ones")
     parser.add_argument("--folder", help="where the records go; default: where temporary files go")
+    parser.add_argument("--tensors", action="store_true", help="only how quickly tensors are written")
     parser.add_argument("--profile", action="store_true", help="show where the time goes instead")
     parser.add_argument("only", nargs="*", help="ResNet-50, GPT; default: both")
     args = parser.parse_args()
@@ -299,6 +339,12 @@ def main() -> None:
         for name in args.only or ("ResNet-50", "GPT"):
             if args.profile:
                 profile(name, Path(folder))
+            elif args.tensors:
+                print(name)
+                step = program(name, "cuda")
+                for _ in range(5):
+                    step()
+                tensors(step, Path(folder) / "record.h5", args.rounds)
             else:
                 measure(name, args.rounds, args.steps, Path(folder))
 

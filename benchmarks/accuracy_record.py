@@ -17,10 +17,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from torchferry.accuracy.file.background import memory_at
 from torchferry.accuracy.file.reader import open_record
-from torchferry.accuracy.file.writer import memory_at
 from torchferry.accuracy.model import Kept, RecordHeader
-from torchferry.accuracy.record import recorder as recording
+from torchferry.accuracy.record import sinks
+from torchferry.accuracy.record.modules import ModuleRecorder
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.settings import Selection
 from torchferry.observe.modes import ObservingMode
@@ -43,8 +44,9 @@ class RawFile:
     """In the place of the record's writer: the same bytes, appended to a plain file, and nothing about the calls."""
 
     failed = ""
+    most = 1 << 62
 
-    def __init__(self, path: Path, header: RecordHeader) -> None:
+    def __init__(self, path: Path, header: RecordHeader, most: int | None = None) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.nbytes = 0
         self.lock = threading.RLock()
@@ -216,10 +218,16 @@ def watched(step: Step, steps: int, device: str) -> float:
 
 
 def recorded(
-    step: Step, steps: int, device: str, kept: Kept, path: Path, selection: Selection | None = None
-) -> tuple[float, Recorder]:
+    step: Step,
+    steps: int,
+    device: str,
+    kept: Kept,
+    path: Path,
+    selection: Selection | None = None,
+    make: Callable[..., Any] = Recorder,
+) -> tuple[float, Any]:
     """While it is being recorded; a first step is not counted: it is where signatures are written."""
-    recorder = Recorder(path, RecordHeader(kept, "benchmark", device, torch.__version__), selection)
+    recorder = make(path, RecordHeader(kept, "benchmark", device, torch.__version__), selection)
     recorder.start()
     step()
     recorder.next_step()
@@ -231,12 +239,25 @@ def recorded(
 
 def raw(step: Step, steps: int, device: str, path: Path) -> float:
     """The same contents, appended to a plain file."""
-    original = recording.RecordWriter
-    recording.RecordWriter = RawFile  # type: ignore[misc,assignment]
+    original = sinks.RecordWriter  # type: ignore[attr-defined]
+    sinks.RecordWriter = RawFile  # type: ignore[misc,assignment,attr-defined]
     try:
         return recorded(step, steps, device, Kept.TENSORS, path.with_suffix(".raw"))[0]
     finally:
-        recording.RecordWriter = original  # type: ignore[misc]
+        sinks.RecordWriter = original  # type: ignore[misc,attr-defined]
+
+
+def plain_seconds(path: Path, nbytes: int) -> float:
+    """So many bytes written to a plain file as quickly as that can be."""
+    block = memoryview(os.urandom(1 << 20) * 16)
+    start = clock()
+    with path.open("wb", buffering=0) as file:
+        for _ in range(nbytes // len(block)):
+            file.write(block)
+        file.write(block[: nbytes % len(block)])
+    taken = clock() - start
+    path.unlink()
+    return taken
 
 
 def shares(step: Step, device: str, path: Path) -> tuple[float, float, int]:
@@ -259,6 +280,7 @@ def measure(name: str, step: Step, steps: int, rounds: int, device: str, path: P
     """One line: medians of the ratios of neighbouring blocks."""
     for _ in range(3):
         step()
+    disk, whole, calls = shares(step, device, path)
     ratios: dict[str, list[float]] = {}
     for _ in range(rounds):
         bare = seconds(step, steps, device)
@@ -266,6 +288,7 @@ def measure(name: str, step: Step, steps: int, rounds: int, device: str, path: P
             "off": recorded(step, steps, device, Kept.STATISTICS, path, NEVER)[0] / bare,
             "no-op": watched(step, steps, device) / bare,
             "statistics": recorded(step, steps, device, Kept.STATISTICS, path)[0] / bare,
+            "modules": recorded(step, steps, device, Kept.STATISTICS, path, make=ModuleRecorder)[0] / bare,
         }
         appended = raw(step, steps, device, path)
         for kept in (Kept.TENSORS, Kept.INPUTS):
@@ -273,14 +296,16 @@ def measure(name: str, step: Step, steps: int, rounds: int, device: str, path: P
             found[kept.value] = taken / bare
             found[f"{kept.value}/raw"] = taken / appended
         found["raw"] = appended / bare
+        # a step with its tensors, against one that computes and then writes as many bytes to a plain file
+        plain = plain_seconds(path, steps * int(disk * 1e6)) / steps
+        found["speed"] = plain / max(found["tensors"] * bare - bare, 1e-9)
         for key, ratio in {"ms": bare * 1e3, **found}.items():
             ratios.setdefault(key, []).append(ratio)
-    disk, whole, calls = shares(step, device, path)
     median = {key: statistics.median(values) for key, values in ratios.items()}
     print(
         f"{name:<17}{calls:>6}{median['ms']:>9.2f}{median['off']:>7.3f}{median['no-op']:>7.2f}"
-        f"{median['statistics']:>7.2f}{median['raw']:>8.2f}{median['tensors']:>9.2f}{median['tensors/raw']:>7.2f}"
-        f"{median['inputs']:>8.2f}{disk:>9.1f}{whole:>9.1f}{disk / whole:>7.2f}",
+        f"{median['statistics']:>7.2f}{median['modules']:>9.2f}{median['raw']:>8.2f}{median['tensors']:>9.2f}"
+        f"{median['tensors/raw']:>7.2f}{min(median['speed'], 9.99):>7.0%}{median['inputs']:>8.2f}{disk:>9.1f}{whole:>9.1f}{disk / whole:>7.2f}",
         flush=True,
     )
 
@@ -303,7 +328,8 @@ def main() -> None:
         f"{sys.version.split()[0]}, {'CPU' if args.cpu_time else 'wall'} time; ratios to a bare step, medians of {args.rounds} rounds taken in turns"
     )
     print(
-        "program           calls  bare ms    off  no-op  stats     raw  tensors   /raw  inputs  disk MB whole MB  share"
+        "program           calls  bare ms    off  no-op  stats  modules     raw  tensors   /raw  /disk  inputs  disk MB "
+        "whole MB  share"
     )
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         for name, (step, steps) in programs(args.device).items():

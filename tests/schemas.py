@@ -13,8 +13,6 @@ from jsonschema import Draft202012Validator
 from torchferry.report.formats import Options, Reports
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
-# Reports whose files don't name their format -> the schema.
-UNNAMED = {"torchferry.checkpoint.report": "checkpoint", "torchferry.onnx_export.report": "export"}
 
 
 @cache
@@ -43,10 +41,6 @@ def wrong(name: str, document: Any) -> list[str]:
 def name_of(reports: Reports[Any], document: Any) -> str:
     """The schema of what such reports have written; "" for those that a test has made up."""
     module = reports.renderers.get("json", "").partition(":")[0]
-    if module in UNNAMED:
-        return UNNAMED[module]
-    if module == "torchferry.proof.report.json":
-        return "torchferry-proof"
     name = str(document.get("format"))
     return name if (FOLDER / f"{name}.json").is_file() or module.startswith("torchferry.") else ""
 

@@ -60,21 +60,31 @@ def test_the_page_lists_every_function(page: str) -> None:
 
 # Options are named as on the command line; these are of Python alone, or say how `ferry` prints.
 OWN = {"program", "module", "vendor_path", "lang", "path", "output", "paths", "message", "logs", "options"}
-RENAMED = {"trial": "--try", "first_step": "--from", "module": "--module", "mine": "--mine"}
+RENAMED = {
+    "trial": "--try",
+    "first_step": "--from",
+    "origin": "--from",
+    "module": "--module",
+    "mine": "--mine",
+}
+GIVEN = {"record", "file", "checkpoint"}  # that the command takes without a flag
 
 
 @pytest.mark.parametrize("name", sorted(set(api.__all__) - {"FerryError", "render", "save"}))
 def test_options_have_the_names_of_the_command(name: str) -> None:
-    parameters = set(inspect.signature(getattr(api, name)).parameters) - OWN
-    parser = argparse.ArgumentParser(prog=f"ferry {name}")
-    importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}").add_arguments(parser)
-    known = set(parser._option_string_actions)
+    command, _, action = name.partition("_")  # ferry checkpoint info
+    parameters = set(inspect.signature(getattr(api, name)).parameters) - OWN - GIVEN
+    parser = argparse.ArgumentParser(prog=f"ferry {command}")
+    importlib.import_module(f"torchferry.cli.{COMMANDS[command][0]}").add_arguments(parser)
+    actions = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    known = set((actions[0].choices[action] if actions else parser)._option_string_actions)
     flags = {each: RENAMED.get(each, f"--{each.replace('_', '-')}") for each in parameters}
     assert {each for each, flag in flags.items() if flag not in known} == set()
 
 
 def test_every_function_is_a_command() -> None:
-    assert set(api.__all__) - {"FerryError", "render", "save"} <= set(COMMANDS)
+    functions = set(api.__all__) - {"FerryError", "render", "save"}
+    assert {name.partition("_")[0] for name in functions} <= set(COMMANDS)
 
 
 PROJECT = """import torch
@@ -195,6 +205,47 @@ def test_overflow(project: Path) -> None:
     assert found is not None and Path("large.h5").is_file()
 
 
+@pytest.mark.long
+def test_watch_and_replay(project: Path) -> None:
+    watched = torchferry.watch(project / "train.py", every=2, seed=0)
+    assert watched.ending.exit_code == 0 and Path("watch.h5").is_file()
+    torchferry.record(project / "train.py", "golden.h5", seed=1)
+    (outcome,) = torchferry.replay("golden.h5", device="cpu", op=["aten::*"])
+    assert outcome.calls > 0 and not outcome.problem
+    assert len(torchferry.compare("replay.h5", "golden.h5")) == 1
+
+
+@pytest.mark.long
+def test_profile_and_analyze(project: Path) -> None:
+    profiled = torchferry.profile(project / "train.py", "prof", steps=(2, 3), warmup=0, no_stacks=True)
+    assert profiled.is_written and [each.last_step for each in profiled.traces] == [3]
+    assert len(torchferry.analyze("prof").analyses) == 1
+    with pytest.raises(torchferry.FerryError, match="ended before step 8 was over"):
+        torchferry.profile(project / "train.py", "later", steps=(8, 9), warmup=0)
+    assert not Path("later").exists()
+
+
+def test_checkpoint(tmp_path: Path) -> None:
+    import torch
+
+    torch.save({"module.weight": torch.ones(2, 3)}, tmp_path / "a.pth")
+    contents = torchferry.checkpoint_info(tmp_path / "a.pth")
+    assert b"module.weight" in torchferry.render(contents, "json", lang="en")
+    repaired = torchferry.checkpoint_fix(
+        tmp_path / "a.pth", tmp_path / "b.pth", strip=["module."], rename={"weight": "head.weight"}
+    )
+    assert repaired.tensors == 1
+    assert [*torch.load(tmp_path / "b.pth", weights_only=True)] == ["head.weight"]
+
+
+def test_zoo(project: Path) -> None:
+    made = torchferry.zoo_new("PyTorch/contrib/Classification/Net", project, main="train.py", amp=True)
+    assert made.main == "train.py" and Path("PyTorch/contrib/Classification/Net/README.md").is_file()
+    review = torchferry.zoo_check("PyTorch/contrib/Classification/Net")
+    assert not review.is_complete
+    torchferry.save(review, "review.html", lang="en")
+
+
 REFUSED: list[tuple[str, Callable[[Path], object]]] = [
     ("no such script", lambda project: torchferry.run(project / "none.py", to="ascend", sim=True)),
     ("which program", lambda project: torchferry.run([], to="ascend", sim=True)),
@@ -211,6 +262,17 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
     ("only one of them", lambda project: torchferry.record(project / "train.py", stats=True, inputs=True)),
     ("only one of them", lambda project: torchferry.overflow(project / "train.py", sim=True, emulate=True)),
     ("nothing to analyze", lambda project: torchferry.analyze()),
+    ("no range of steps", lambda project: torchferry.profile(project / "train.py", steps=(3, 2))),
+    ("on which device", lambda project: torchferry.replay("golden.h5")),
+    ("no such file", lambda project: torchferry.replay("golden.h5", device="cpu")),
+    ("No such file", lambda project: torchferry.checkpoint_info("none.pth")),
+    ("must know the script", lambda project: torchferry.zoo_new("a/b", project, distributed=True)),
+    ("zoo_new makes one", lambda project: torchferry.zoo_check("none")),
+    ("that is the checkpoint itself", lambda project: torchferry.export(__file__, __file__, model="a:b")),
+    (
+        "add --force to replace it",
+        lambda project: torchferry.export("a.pth", project / "train.py", model="train:model"),
+    ),
     ("no report is made of int", lambda project: torchferry.render(1)),
     ("unknown report format", lambda project: torchferry.render(torchferry.explain(LOG), "pdf")),
 ]

@@ -295,8 +295,8 @@ def _options_of(command: str) -> frozenset[str]:
     "command",
     [
         "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
-        "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry replay",
-        "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ferry zoo", "ferry explain",
+        "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry record cut", "ferry replay",
+        "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ferry zoo", "ferry explain", "ferry bundle",
         "ferry export", "ferry emulate", "ferry checkpoint info", "ferry checkpoint fix", "ms_fmk_transplt", "torch_gpu2mlu",
     ],
 )  # fmt: skip
@@ -313,6 +313,8 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry record convert": ["record"],
         "ferry record info": ["record"],
         "ferry record kernels": ["record"],
+        "ferry record cut": ["record"],
+        "ferry bundle": ["bundle"],
         "ferry replay": ["record"],
         "ferry compare": ["compare"],
         "ferry overflow": ["overflow", "record"],

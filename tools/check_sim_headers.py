@@ -1,4 +1,4 @@
-"""Checks that the simulated device's sources fit the headers of several PyTorch releases; installs none of them.
+"""Checks that the sources of the simulated device and of the recorder fit the headers of several PyTorch releases; installs none of them.
 
 python tools/check_sim_headers.py [VERSION ...]    newest: the latest release there is
 """
@@ -11,18 +11,22 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry.accuracy.record import quick_observer
 from torchferry.building.build import parallel_jobs
 from torchferry.building.toolchain import TorchInstallation, compile_flags, find_compiler, path_flags
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import LIST_IN_TORCHGEN, read_native_functions
 from torchferry.sim.build import SOURCES
 
+OURS = (SOURCES, quick_observer.SOURCES)
 VERSIONS = ("2.4.1", "2.6.0", "2.9.1", "2.13.0", "newest")
 HEADERS = Path(__file__).resolve().parent.parent / ".cache" / "torch-headers"
 
@@ -47,25 +51,29 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
-    parser.add_argument("--sources", type=Path, default=SOURCES, help="a folder with .cpp and .h files")
+    parser.add_argument(
+        "--sources", type=Path, nargs="*", default=OURS, help="folders with .cpp and .h files"
+    )
     args = parser.parse_args(arguments)
     checks = [check for version in args.versions for check in check_version(version, args.sources)]
     print(table(checks))
     return 1 if any(check.problem for check in checks) else 0
 
 
-def check_version(version: str, sources: Path) -> list[Check]:
+def check_version(version: str, folders: Sequence[Path]) -> list[Check]:
     """Every source against the headers of one release, and the reader against its operator list."""
     folder = headers_of(version)
     torch = TorchInstallation(folder.name, folder / "torch", folder / "torchgen", cxx11_abi=True)
     with ThreadPoolExecutor(parallel_jobs()) as pool:
-        checks = list(pool.map(lambda source: _check_source(torch, source), sorted(sources.glob("*.cpp"))))
+        sources = [source for each in folders for source in sorted(each.glob("*.cpp"))]
+        checks = list(pool.map(lambda source: _check_source(torch, source), sources))
     return [*checks, _check_operator_list(torch)]
 
 
 def _check_source(torch: TorchInstallation, source: Path) -> Check:
     flags = (*compile_flags(torch), *path_flags(torch, source.parent))
-    command = [*find_compiler(), *flags, "-fsyntax-only", str(source)]
+    python = ("-isystem", sysconfig.get_path("include"))
+    command = [*find_compiler(), *flags, *python, "-fsyntax-only", str(source)]
     result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     if result.returncode == 0:
         return Check(torch.build, source.name, "")

@@ -106,12 +106,13 @@ STATISTICS = {
     **each("minimum maximum mean rms", FIGURE),
 }
 RECORD_HEAD = {
-    **each("path kept program device torch vendor replayed selected", "text"),
+    **each("path kept program device torch vendor replayed selected in_part", "text"),
     "options": "text",
     **each("rank world", "whole"),
-    **each("simulated complete", "flag"),
+    **each("simulated modules_only complete apis", "flag"),
     "notes": ["text"],
 }
+RANK_HEAD = {key: shape for key, shape in RECORD_HEAD.items() if key != "path"}
 RECORD_CALL = {
     **each("number step", "whole"),
     **each("operator phase model module place node", "text"),
@@ -285,7 +286,6 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     "torchferry-proof": (
         "ferry prove",
         {
-            "format": "whole",
             "torchferry": "text",
             "holds": "flag",
             "request": {
@@ -350,6 +350,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                     "bytes": "whole",
                     "notes": ["said"],
                     "network": [{"what": "text", "step": "whole", "mean_abs": FIGURE}],
+                    "stack": ["text"],
                     "curves": [
                         {"name": "text", "steps": ["whole"], "mine": [FIGURE], "golden": [FIGURE]},
                     ],
@@ -365,6 +366,46 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                     ],
                 }
             ],
+        },
+    ),
+    "torchferry-ranks-comparison": (
+        "ferry compare, of runs with another number of processes or another layout",
+        {
+            "tool": "text",
+            "verdict": "fits|parts|random",
+            "culprit": "whole?",
+            "said": "said",
+            **each("many few", {"path": "text", "ranks": [RANK_HEAD]}),
+            "division": "said?",
+            "stages": [
+                {
+                    "step": "whole",
+                    "stage": "batch|parameters|forward|loss|backward|reduction|optimizer|update",
+                    "outcome": "fits|parts|random|follows|unknown",
+                    "compared": "whole",
+                    "why": "said?",
+                    "rank": "whole?",
+                    "spot": (
+                        "null",
+                        {"number": "whole", **each("operator phase module place", "text")},
+                    ),
+                    "tensor": "text",
+                    **each("distance limit", FIGURE),
+                }
+            ],
+            "layouts": [
+                {
+                    "role": "text",
+                    "way": "same|rows|split|fused|sum|mean|one",
+                    "axis": "whole?",
+                    "parts": "whole",
+                    "said": "said",
+                    "count": "whole",
+                    "example": "text",
+                }
+            ],
+            "notes": ["said"],
+            "seconds": "number",
         },
     ),
     "torchferry-analysis": (
@@ -479,6 +520,25 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "host": {"format": "text", "version": "whole", **HOST},
         },
     ),
+    "torchferry-bundle": (
+        "ferry bundle",
+        {
+            "tool": "text",
+            "archive": "text?",
+            "bytes": "whole",
+            "files": [{"name": "text", "sha256": "text", "bytes": "whole", "what": "said"}],
+            "replaced": [
+                {
+                    "kind": "secret|email|url|address|path|host|user|value|word",
+                    "what": "said",
+                    **each("original placeholder", "text"),
+                    "count": "whole",
+                }
+            ],
+            "notes": ["said"],
+            "left_out": {"*": "text"},
+        },
+    ),
     "torchferry-explanation": (
         "ferry explain; `rules` alone of --list, `findings` alone of --code",
         {
@@ -505,11 +565,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "overflow": (
+    "torchferry-overflow": (
         "ferry overflow",
         {
-            "format": "whole",
-            "program": "text",
+            **each("tool program", "text"),
             "overflow": "flag",
             "rank": "whole?",
             "first": ("null", OVERFLOW),
@@ -529,7 +588,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "run-summary": (
+    "torchferry-run": (
         "ferry run --summary",
         {
             **each("torchferry vendor device_type", "text"),
@@ -553,10 +612,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
-    "checkpoint": (
-        "ferry checkpoint info; `format` is how the file is laid out",
+    "torchferry-checkpoint": (
+        "ferry checkpoint info; `layout` is how the file is laid out",
         {
-            **each("path format", "text"),
+            **each("tool path layout", "text"),
             "bytes": "whole",
             "parts": {"*": "text"},
             "state_dicts": [{"name": "text", "tensors": "whole", "prefixes": ["text"]}],
@@ -568,10 +627,10 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             },
         },
     ),
-    "export": (
+    "torchferry-export": (
         "ferry export",
         {
-            **each("output way", "text"),
+            **each("tool output way", "text"),
             **each("opset bytes", "whole"),
             **each("inputs outputs", [PORT]),
             "checks": [
@@ -617,7 +676,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a format."""
     made_by, content = FORMATS[name]
-    head: dict[str, Any] = {"format": name, "version": "whole"} if name in _NAMED else {}
+    head: dict[str, Any] = {"format": name, "version": "whole"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
@@ -627,8 +686,6 @@ def schema(name: str) -> dict[str, Any]:
     }
 
 
-# Those that say in the file which format it is. In a proof `format` is the version.
-_NAMED = {name for name in FORMATS if name.startswith("torchferry-") and name != "torchferry-proof"}
 _WORDS: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "whole": {"type": "integer"},

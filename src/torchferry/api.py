@@ -7,7 +7,7 @@ under the commands; nothing of a user's project is imported into this process.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,34 +20,48 @@ if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
     from torchferry.accuracy.overflow.launching import Checked
     from torchferry.accuracy.record.launching import Recorded
+    from torchferry.accuracy.replay.launching import ReplayOutcome
+    from torchferry.checkpoint.model import Checkpoint, Repaired
     from torchferry.conversion.planning import ConversionRequest
     from torchferry.examination.examine import MachineReport
     from torchferry.explanation.model import Explanation
     from torchferry.launch.place import Place
     from torchferry.launch.program import Program
+    from torchferry.onnx_export.report import ExportReport
     from torchferry.outcome import Report
+    from torchferry.perf.collect.launching import Profiled
     from torchferry.perf.report.sentences import RunsReport
     from torchferry.proof.model import Proof
     from torchferry.readiness.model import Readiness
     from torchferry.report.formats import Options, Reports
     from torchferry.sim.summary import RunSummary
     from torchferry.text import Language
+    from torchferry.zoo.new import NewDelivery
+    from torchferry.zoo.review import Review
 
 __all__ = [
     "FerryError",
     "analyze",
+    "checkpoint_fix",
+    "checkpoint_info",
     "compare",
     "convert",
     "doctor",
     "explain",
+    "export",
     "ops",
     "overflow",
+    "profile",
     "prove",
     "record",
     "render",
+    "replay",
     "run",
     "save",
     "scan",
+    "watch",
+    "zoo_check",
+    "zoo_new",
 ]
 
 StrPath = str | os.PathLike[str]
@@ -62,6 +76,9 @@ _REPORTS = {
     "RunsReport": "torchferry.perf.report",
     "Explanation": "torchferry.explanation.report",
     "MachineReport": "torchferry.examination.report",
+    "Checkpoint": "torchferry.checkpoint.report",
+    "ExportReport": "torchferry.onnx_export.report",
+    "Review": "torchferry.zoo.review",
 }
 
 
@@ -323,7 +340,7 @@ def record(
         seed=seed,
         replaced=check_output(file),
     )
-    build_for(place, quiet=True)
+    build_for(place, quiet=True, kept=settings.kept)
     recorded = run_recorded(wanted, settings, place, timeout)
     if not recorded.files:
         raise RunError(nothing_recorded(wanted, settings, recorded))
@@ -378,6 +395,86 @@ def overflow(
     return run_checked(wanted, settings, place, timeout)
 
 
+def replay(
+    record: StrPath,
+    output: StrPath = "replay.h5",
+    *,
+    to: str | None = None,
+    sim: bool = False,
+    emulate: bool = False,
+    device: str = "",
+    module: Sequence[str] = (),
+    op: Sequence[str] = (),
+    phase: Sequence[str] = (),
+    vendor_path: Sequence[StrPath] = (),
+) -> tuple[ReplayOutcome, ...]:
+    """Call the operators of a record once more on another device, as `ferry replay`; one outcome for each rank.
+
+    The device is a vendor's, or one that PyTorch has by itself: `device="cuda:1"`.
+    """
+    from torchferry.accuracy.record.launching import build_for
+    from torchferry.accuracy.record.outputs import file_of
+    from torchferry.accuracy.record.settings import Selection
+    from torchferry.accuracy.replay.launching import records_to_replay, replay_record
+
+    if bool(to) == bool(device):
+        raise RunError("on which device? Name one of a vendor (to) and a device of PyTorch (device)")
+    place = _place(to, sim, emulate, device, bool(to), vendor_path, 1)
+    file = Path(output).absolute()
+    records = records_to_replay(Path(record), file)
+    build_for(place, quiet=True)
+    selection = Selection(tuple(module), tuple(op), tuple(phase))
+    return tuple(
+        _replayed(
+            replay_record(path, file_of(file, rank, world), place, selection, shows_progress=False), path
+        )
+        for path, rank, world in records
+    )
+
+
+def _replayed(outcome: ReplayOutcome, path: Path) -> ReplayOutcome:
+    if not outcome.calls and not outcome.left:
+        raise InputError(f"{path}: has no call that module, op and phase select")
+    return outcome
+
+
+def watch(
+    program: StrPath | Sequence[str],
+    output: StrPath = "watch.h5",
+    *,
+    module: bool = False,
+    nproc: int | None = None,
+    to: str | None = None,
+    sim: bool = False,
+    emulate: bool = False,
+    converted: bool = False,
+    as_is: str = "",
+    every: int = 100,
+    seed: int | None = None,
+    devices: int | None = None,
+    timeout: float | None = None,
+    vendor_path: Sequence[StrPath] = (),
+) -> Recorded:
+    """Run a program to its end and keep statistics of every n-th step, as `ferry watch`; the exit code of the program
+    is `recorded.ending.exit_code`."""
+    from torchferry.accuracy.model import Kept
+    from torchferry.accuracy.record.launching import build_for, check_output, run_recorded
+    from torchferry.accuracy.record.settings import WatchSettings
+
+    file = Path(output).absolute()
+    wanted = _program(program, module, nproc)
+    place = _place(to, sim, emulate, as_is, converted, vendor_path, devices or nproc)
+    settings = WatchSettings(
+        str(file), kept=Kept.STATISTICS, steps=None, seed=seed, replaced=check_output(file), every=every
+    )
+    build_for(place, quiet=True)
+    recorded = run_recorded(wanted, settings, place, timeout)
+    if not recorded.files:
+        code = recorded.ending.exit_code
+        raise RunError(f"{wanted.target}: ended with exit code {code}, and nothing was seen to watch")
+    return recorded
+
+
 def compare(
     mine: StrPath, golden: StrPath | None = None, *, jobs: int = 0, thorough: bool = False
 ) -> list[RankComparison]:
@@ -392,6 +489,60 @@ def compare(
 
 
 # What costs time, and what an error means.
+
+
+def profile(
+    program: StrPath | Sequence[str],
+    output: StrPath = "prof",
+    *,
+    module: bool = False,
+    nproc: int | None = None,
+    to: str | None = None,
+    sim: bool = False,
+    emulate: bool = False,
+    converted: bool = False,
+    as_is: str = "",
+    steps: tuple[int, int] = (10, 12),
+    warmup: int = 1,
+    no_stacks: bool = False,
+    no_shapes: bool = False,
+    no_memory: bool = False,
+    keep_running: bool = False,
+    seed: int | None = None,
+    devices: int | None = None,
+    timeout: float | None = None,
+    vendor_path: Sequence[StrPath] = (),
+) -> Profiled:
+    """Profile some steps of a program into a folder, as `ferry profile`; `analyze` says what takes the time of them.
+
+    `steps` are the first and the last one, counted from 1.
+    """
+    from torchferry.accuracy.record.launching import build_for
+    from torchferry.perf.collect.launching import check_output, nothing_profiled, run_profiled
+    from torchferry.perf.collect.settings import ProfileSettings
+
+    folder, (first, last) = Path(output).absolute(), steps
+    if not 1 <= first <= last:
+        raise RunError(f"steps: {first} to {last} is no range of steps from 1 on; give (10, 12)")
+    wanted = _program(program, module, nproc)
+    place = _place(to, sim, emulate, as_is, converted, vendor_path, devices or nproc)
+    check_output(folder)
+    settings = ProfileSettings(
+        "",
+        first,
+        last,
+        warmup,
+        stacks=not no_stacks,
+        shapes=not no_shapes,
+        memory=not no_memory,
+        keep_running=keep_running,
+        seed=seed,
+    )
+    build_for(place, quiet=True)
+    profiled = run_profiled(wanted, settings, place, folder, timeout)
+    if not profiled.is_written:
+        raise RunError(nothing_profiled(wanted, settings, profiled))
+    return profiled
 
 
 def analyze(
@@ -424,6 +575,167 @@ def explain(
         raise InputError("what is to be explained? Give a message, or the logs of one run")
     book = rule_book([to] if to else (), _paths(vendor_path))
     return explain_logs(_paths(logs), book) if logs else explain_text(message, book)
+
+
+# Weights, and what is made of a migrated model.
+
+
+def checkpoint_info(file: StrPath) -> Checkpoint:
+    """What is inside a checkpoint, as `ferry checkpoint info`; nothing of it is run."""
+    from torchferry.checkpoint.folders import read
+
+    return read(Path(file))
+
+
+def checkpoint_fix(
+    file: StrPath,
+    output: StrPath,
+    *,
+    only: str = "",
+    strip: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    map: Mapping[str, str] | None = None,  # noqa: A002  as --map
+    dtype: str = "",
+    plain: bool = False,
+    allow_pickle: bool = False,
+    force: bool = False,
+) -> Repaired:
+    """Write a mended copy of a checkpoint, as `ferry checkpoint fix`.
+
+    `rename` has the new beginning of names by the old one, `map` the new device by the old one.
+    """
+    from torchferry.checkpoint.fixing import repair
+    from torchferry.checkpoint.model import Repair
+
+    asked = Repair(
+        only,
+        tuple(strip),
+        tuple((map or {}).items()),
+        allow_pickle,
+        force,
+        tuple((rename or {}).items()),
+        dtype,
+        plain,
+    )
+    return repair(Path(file), Path(output), asked)
+
+
+def export(
+    checkpoint: StrPath,
+    output: StrPath,
+    *,
+    model: str,
+    input: Sequence[str] = (),  # noqa: A002  as --input
+    init: str = "",
+    only: str = "",
+    lenient: bool = False,
+    allow_pickle: bool = False,
+    opset: int | None = None,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
+    dynamic: Sequence[str] = (),
+    batches: Sequence[int] = (1, 4),
+    simplify: bool = False,
+    tolerance: float = 1e-4,
+    force: bool = False,
+    to: str | None = None,
+    chip: str = "",
+    vendor_path: Sequence[StrPath] = (),
+) -> ExportReport:
+    """Make an ONNX model of a checkpoint and hold it against PyTorch, as `ferry export`; `report.exported.is_good` is
+    the answer, `report.command` the call of the vendor's converter, which is not run."""
+    from torchferry.onnx_export import launching
+    from torchferry.onnx_export.model import DEFAULT_OPSET, ExportRequest
+    from torchferry.onnx_export.offline import command_for
+    from torchferry.onnx_export.report import ExportReport
+    from torchferry.readiness.models.request import ModelRequest
+    from torchferry.vendors.offline import OfflineTable, load_offline
+    from torchferry.vendors.registry import get_vendor
+
+    vendor = get_vendor(to, _paths(vendor_path)) if to else None
+    table = load_offline(Path(vendor.folder)) if vendor else OfflineTable()
+    launching.check_output(Path(output), Path(checkpoint), force)
+    request = ExportRequest(
+        ModelRequest(model, tuple(input), init),
+        os.fspath(output),
+        opset or table.opset or DEFAULT_OPSET,
+        checkpoint=os.fspath(checkpoint),
+        only=only,
+        lenient=lenient,
+        allow_pickle=allow_pickle,
+        input_names=tuple(input_names),
+        output_names=tuple(output_names),
+        dynamic=tuple(dynamic),
+        batches=tuple(batches),
+        simplify=simplify,
+        replace=force,
+        tolerance=tolerance,
+    )
+    exported = launching.export(request)
+    command = command_for(table, exported, chip) if table.has_tool else []
+    return ExportReport(exported, vendor, table, command, was_run=False)
+
+
+def zoo_new(
+    path: StrPath,
+    origin: StrPath,
+    *,
+    to: str | None = None,
+    main: str = "",
+    arguments: str = "",
+    results: StrPath | None = None,
+    original: StrPath | None = None,
+    source: str = "",
+    commit: str = "",
+    dataset: str = "",
+    amp: bool = False,
+    distributed: bool = False,
+    channels_last: bool = False,
+    vendor_path: Sequence[StrPath] = (),
+) -> NewDelivery:
+    """Make a delivery for a vendor's model zoo of a project, as `ferry zoo new --from`."""
+    from torchferry.vendors.zoo import find_zoo
+    from torchferry.zoo.delivery import DeliveryRequest
+    from torchferry.zoo.new import make_delivery, plan_for_zoo
+
+    vendor, table = find_zoo(to, _paths(vendor_path))
+    request = DeliveryRequest(
+        Path(path),
+        Path(origin),
+        main,
+        arguments,
+        None if results is None else Path(results),
+        None if original is None else Path(original),
+        source,
+        commit,
+        dataset,
+    )
+    chosen = {"amp": amp, "distributed": distributed, "channels_last": channels_last}
+    return make_delivery(request, vendor, table, plan_for_zoo(request, vendor, chosen))
+
+
+def zoo_check(
+    path: StrPath,
+    *,
+    to: str | None = None,
+    run: bool = False,
+    emulate: bool = False,
+    tolerance: float | None = None,
+    vendor_path: Sequence[StrPath] = (),
+) -> Review:
+    """What a delivery for a vendor's model zoo lacks, as `ferry zoo check`; `review.is_complete` is the answer."""
+    from torchferry.vendors.zoo import find_zoo
+    from torchferry.zoo.delivery import Delivery
+    from torchferry.zoo.review import review, run_short_training
+
+    if not Path(path).is_dir():
+        raise InputError(f"{path}: no such folder; zoo_new makes one")
+    if emulate and not run:
+        raise RunError("emulate says where the short training runs; add run, or leave it out")
+    vendor, table = find_zoo(to, _paths(vendor_path))
+    delivery = Delivery(Path(path), vendor, table, tolerance)
+    ran = (run_short_training(delivery, _words(vendor_path), emulate),) if run else ()
+    return review(delivery, ran)
 
 
 # Reports.
@@ -459,7 +771,7 @@ def _reports_of(result: object) -> Reports[Any]:
     if kind not in _REPORTS:
         raise ReportError(
             f"no report is made of {kind}; reports are made of what scan, convert, prove, ops, compare, "
-            "analyze, explain and doctor return"
+            "analyze, explain, doctor, checkpoint_info, export and zoo_check return"
         )
     found: Reports[Any] = import_module(_REPORTS[kind]).REPORTS
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 from collections.abc import Mapping
 
@@ -24,6 +25,16 @@ def size(count: float) -> str:
     while value >= 1024 and unit < len(_SIZE_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     return f"{value:.1f} {_SIZE_UNITS[unit]}" if unit else f"{value:.0f} B"
+
+
+_SIZE_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE_TEXT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+def bytes_of(text: str) -> int | None:
+    """Of "32GiB", "512MB", "1.5G" (all in powers of 1024) or of a plain number; None: it is no size."""
+    match = _SIZE_TEXT.fullmatch(text.strip())
+    return int(float(match["number"]) * _SIZE_FACTORS[match["unit"].lower()]) if match else None
 
 
 def duration(seconds: float) -> str:

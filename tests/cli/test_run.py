@@ -41,7 +41,7 @@ def ferry_run(*arguments: object, **variables: str) -> subprocess.CompletedProce
 
 def summary_of(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    assert schemas.wrong("run-summary", content) == []
+    assert schemas.wrong("torchferry-run", content) == []
     return content
 
 

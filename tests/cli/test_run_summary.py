@@ -124,8 +124,10 @@ def test_json_holds_everything() -> None:
     content = json.loads(
         to_json(summary(part(7, 3, GIB, OperatorCount("aten::a", 2, "kernel")), unreported=1, left_running=2))
     )
-    assert schemas.wrong("run-summary", content) == []
+    assert schemas.wrong("torchferry-run", content) == []
     assert set(content) == {
+        "format",
+        "version",
         "torchferry",
         "vendor",
         "device_type",

@@ -575,6 +575,41 @@ def experts() -> None:
         chosen.int(),
         likely,
     )
+    taken = torch.zeros(rows, count, dtype=torch.bool)
+    taken.scatter_(1, torch.stack([torch.randperm(count)[:most] for _ in range(rows)]), True)
+
+    def routed(x: Tensor, by: Tensor) -> tuple[Tensor, Tensor]:
+        """Each token to its experts, which double it and add what they hold of it, and back."""
+        to = taken.to(x.device)
+        moved, weights, places = npu.npu_moe_token_permute_with_routing_map(
+            x, to, probs=by, num_out_tokens=rows * most
+        )
+        back = npu.npu_moe_token_unpermute_with_routing_map(
+            moved * 2, places, list(x.shape), probs=by, routing_map=to
+        )
+        return back, weights
+
+    def plainly_routed(x: Tensor, by: Tensor) -> tuple[Tensor, Tensor]:
+        return 2 * x * (by * taken).sum(1, keepdim=True), by.t().masked_select(taken.t())
+
+    for dtype in (torch.float32, torch.bfloat16):
+        check(
+            f"moe_token_permute_with_routing_map and back in {dtype}",
+            routed,
+            plainly_routed,
+            tokens.to(dtype),
+            torch.rand(rows, count).to(dtype),
+            most=WHOLE if dtype == torch.float32 else HALF,
+        )
+    check(
+        "moe_token_permute_with_routing_map without weights",
+        lambda x: npu.npu_moe_token_unpermute_with_routing_map(
+            *npu.npu_moe_token_permute_with_routing_map(x, taken.npu(), num_out_tokens=rows * most)[::2],
+            [rows, width],
+        ),
+        lambda x: x * most,
+        tokens,
+    )
     ends = [2, 2, 5, 9, 12]
     check(
         "grouped_matmul",
@@ -588,6 +623,16 @@ def experts() -> None:
         random(count, width, 4),
         gradients=False,
     )
+
+
+def waiting() -> None:
+    """A stream that does nothing for a while."""
+    begin, end = (torch.npu.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    torch.npu._sleep(20_000_000)
+    end.record()
+    end.synchronize()
+    found["sleep"] = 0.0 if begin.elapsed_time(end) >= 20 else begin.elapsed_time(end)
 
 
 def refused() -> None:
@@ -606,7 +651,7 @@ def main() -> None:
     """Each function's name, and how far it is beyond what it may be."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    for part in (norms, gates, rotary, softmaxes, attentions, boxes, quantization, experts, refused):
+    for part in (norms, gates, rotary, softmaxes, attentions, boxes, quantization, experts, waiting, refused):
         part()
     json.dump(found, sys.stdout)
 

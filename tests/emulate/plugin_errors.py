@@ -1,26 +1,36 @@
-"""Programs that fail on the vendor's plugin, each in its own way; prints what each raised as JSON.
+"""Programs that fail on the vendor's plugin, each in its own way; prints what each raised, or wrote, as JSON.
 
 Run by test_plugin_errors.py in a process with the plugin: python plugin_errors.py (device | collectives | codes).
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
+import multiprocessing
 import os
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch_npu
 from torch import Tensor, nn
 from torch.distributed import ReduceOp
 from torch.nn import functional
 
 Case = Callable[[], object]
 DEVICE = "npu"
+
+
+def plugin() -> Any:
+    """The vendor's; where it is not set up, what is only data here can still be read."""
+    return importlib.import_module("torch_npu")
 
 
 def ones(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -94,10 +104,39 @@ def under_a_limit_of_memory() -> None:
         torch.npu.set_per_process_memory_fraction(1.0)
 
 
+def old_test() -> None:
+    from torch.testing._internal.common_utils import TestCase
+
+    TestCase().assertEqual(1.0, 1.0, prec=0.1)  # type: ignore[call-arg]
+
+
+def in_a_fork() -> None:
+    """What the child says is written by multiprocessing."""
+    child = multiprocessing.get_context("fork").Process(target=ones, args=(1,))
+    child.start()
+    child.join()
+
+
+def joined(rank: int = 0, ranks: int = 1, address: str = "") -> None:
+    """A group that can't come about."""
+    store = None if address else dist.HashStore()
+    dist.init_process_group("hccl", address or None, timedelta(seconds=1), ranks, rank, store)
+
+
+def with_a_variable(name: str, value: str) -> None:
+    """A collective of a new group, whose communicator reads it."""
+    group = dist.new_group()
+    os.environ[name] = value
+    try:
+        dist.all_reduce(ones(2), group=group)
+    finally:
+        del os.environ[name]
+
+
 def attended(**options: object) -> object:
     """The plugin's own attention."""
     heads = ones(1, 2, 3, 4)
-    return torch_npu.npu_fusion_attention(heads, heads, heads, 2, **{"input_layout": "BNSD", **options})
+    return plugin().npu_fusion_attention(heads, heads, heads, 2, **{"input_layout": "BNSD", **options})
 
 
 # The rule that is to explain it: what raises it.
@@ -139,14 +178,14 @@ ON_THE_DEVICE: dict[str, dict[str, Case]] = {
         "shapes of matmul": lambda: ones(2, 3) @ ones(2, 3),
         "shapes of bmm": lambda: torch.bmm(ones(2, 3, 4), ones(2, 3, 4)),
         "shapes of cat": lambda: torch.cat([ones(2, 3), ones(2, 4)]),
-        "shape of a weight": lambda: torch_npu.npu_rms_norm(ones(2, 3), ones(4)),
+        "shape of a weight": lambda: plugin().npu_rms_norm(ones(2, 3), ones(4)),
         "float64 in matmul": lambda: double(2, 2) @ double(2, 2),
         "float64 in convolution": lambda: functional.conv2d(double(1, 1, 4, 4), double(1, 1, 2, 2)),
         "float64 in a layer": lambda: nn.Linear(2, 2).to(DEVICE)(double(1, 2)),
         "float indices": lambda: nn.Embedding(3, 3).to(DEVICE)(ones(2)),
         "nine dimensions": lambda: torch.ones([1] * 9, device=DEVICE),
         "dtype of a mask": lambda: attended(atten_mask=ones(1)),
-        "float32 in inference": lambda: torch_npu.npu_prompt_flash_attention(*[ones(1, 2, 3, 4)] * 3),
+        "float32 in inference": lambda: plugin().npu_prompt_flash_attention(*[ones(1, 2, 3, 4)] * 3),
     },
     "ascend.aicore-exception": {
         "a word too many": lambda: nn.Embedding(3, 3).to(DEVICE)(torch.tensor([7], device=DEVICE)),
@@ -161,9 +200,9 @@ ON_THE_DEVICE: dict[str, dict[str, Case]] = {
         "three dimensions": lambda: ones(1, 2, 3, 4, 5).to(memory_format=torch.channels_last_3d),
     },
     "ascend.function-missing": {
-        "feed-forward": lambda: torch_npu.npu_ffn(ones(2, 3), ones(3, 4), ones(4, 3), "none")
+        "feed-forward": lambda: plugin().npu_ffn(ones(2, 3), ones(3, 4), ones(4, 3), "none")
     },
-    "ascend.op-unsupported": {"the old way": lambda: torch_npu.npu_nms_rotated(ones(2), ones(2), 0.1)},
+    "ascend.op-unsupported": {"the old way": lambda: plugin().npu_nms_rotated(ones(2), ones(2), 0.1)},
     "ascend.fallback-forbidden": {"bessel": without_the_cpu},
     "ascend.device-pointer": {"freed twice": freed_twice},
     "ascend.graph-capture": {"item": waited_for_in_a_capture, "copy": copied_in_a_capture},
@@ -177,16 +216,23 @@ ON_THE_DEVICE: dict[str, dict[str, Case]] = {
         "fraction of memory": lambda: torch.npu.set_per_process_memory_fraction(2.0),
         "layout of attention": lambda: attended(input_layout="XYZ"),
         "probability of attention": lambda: attended(keep_prob=3.0),
-        "learning rate": lambda: torch_npu.optim.NpuFusedSGD(nn.Linear(2, 2).to(DEVICE).parameters(), lr=-1),
+        "learning rate": lambda: plugin().optim.NpuFusedSGD(nn.Linear(2, 2).to(DEVICE).parameters(), lr=-1),
         "option": lambda: torch.npu.set_option({"ACL_PRECISION_MODE": "x"}),
         "name of an option": lambda: torch.npu.set_option({"nonsense": "1"}),
-        "format": lambda: torch_npu.npu_format_cast(ones(2, 2), 99),
-        "experts": lambda: torch_npu.npu_moe_gating_top_k_softmax(ones(2, 3), k=9),
-        "groups": lambda: torch_npu.npu_grouped_matmul([ones(2, 3)], [ones(2, 3)]),
+        "format": lambda: plugin().npu_format_cast(ones(2, 2), 99),
+        "experts": lambda: plugin().npu_moe_gating_top_k_softmax(ones(2, 3), k=9),
+        "groups": lambda: plugin().npu_grouped_matmul([ones(2, 3)], [ones(2, 3)]),
         "pinned memory": lambda: ones(3).pin_memory(),
         "steps": lambda: torch.linspace(0, 1, -1, device=DEVICE),
         "dtype of an index": lambda: ones(3)[ones(1)],
     },
+    "ascend.sparse-operator": {
+        "product": lambda: torch.sparse.mm(torch.eye(3).to_sparse().npu(), ones(3, 3))
+    },
+    "ascend.old-affinity-library": {"import": lambda: importlib.import_module("torch.contrib.npu")},
+    "ascend.old-dumper": {"dumper": lambda: torch.utils.dumper},
+    "ascend.old-test-case": {"assertEqual": old_test},
+    "ascend.tvm-te-cce": {"import": lambda: importlib.import_module("tbe.common")},
     "any.tensor-to-numpy": {"numpy": lambda: ones(1).numpy()},
     "any.generator-device": {
         "rand": lambda: torch.rand(2, device=DEVICE, generator=torch.Generator()),
@@ -203,6 +249,28 @@ ON_THE_DEVICE: dict[str, dict[str, Case]] = {
     "any.no-gradient": {"backward": lambda: ones(1).backward()},
     "any.deserialize-cuda": {"load": lambda: loaded(torch.ones(1), "cuda:0")},
     "ascend.deserialize-npu": {"load": lambda: loaded(ones(1), "npu:9")},
+}
+# What goes on, and writes the rule's words to stderr.
+WRITTEN: dict[str, dict[str, Case]] = {
+    "ascend.cpu-fallback": {"an operator without a kernel": lambda: torch.digamma(ones(2))},
+    "ascend.double-cast": {"a cast": lambda: ones(2).double()},
+    "ascend.fork": {"a child": in_a_fork},
+    # the last: it changes this process
+    "ascend.script-disabled": {
+        "migration": lambda: importlib.import_module("torch_npu.contrib.transfer_to_npu")
+    },
+}
+WITHOUT_A_GROUP: dict[str, dict[str, Case]] = {
+    "any.group-not-initialised": {
+        "a collective": lambda: dist.all_reduce(ones(2)),
+        "a model": lambda: nn.parallel.DistributedDataParallel(nn.Linear(2, 2).to(DEVICE)),
+    },
+    "any.launch-variable": {"no torchrun": lambda: dist.init_process_group("hccl")},
+    "any.backend-missing": {
+        "nccl": lambda: dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    },
+    "any.rendezvous": {"alone of two": lambda: joined(0, 2, "tcp://127.0.0.1:0")},
+    "any.connect-timed-out": {"nobody listens": lambda: joined(1, 2, "tcp://127.0.0.1:9")},
 }
 IN_A_GROUP: dict[str, dict[str, Case]] = {
     "any.backend-missing": {"nccl": lambda: dist.new_group(backend="nccl")},
@@ -221,8 +289,13 @@ IN_A_GROUP: dict[str, dict[str, Case]] = {
         "all_gather": lambda: dist.all_gather_into_tensor(ones(3), ones(2)),
         "all_to_all": lambda: dist.all_to_all_single(ones(3), ones(2)),
     },
+    "any.group-twice": {"init_process_group": joined},
+    "ascend.hccl-environment": {"time-out": lambda: with_a_variable("HCCL_EXEC_TIMEOUT", "soon")},
     "ascend.hccl-arguments": {"a root that there is not": lambda: dist.broadcast(ones(2), 5)},
 }
+
+
+ALL = (ON_THE_DEVICE, WRITTEN, WITHOUT_A_GROUP, IN_A_GROUP)
 
 
 def raised(cases: Mapping[str, Mapping[str, Case]]) -> list[tuple[str, str, str]]:
@@ -239,9 +312,35 @@ def raised(cases: Mapping[str, Mapping[str, Case]]) -> list[tuple[str, str, str]
     return found
 
 
+def written(cases: Mapping[str, Mapping[str, Case]]) -> list[tuple[str, str, str]]:
+    """Rule, case, and what came on stderr."""
+    found = []
+    for rule, programs in cases.items():
+        for name, program in programs.items():
+            with tempfile.TemporaryFile("w+") as file:
+                with stderr_to(file.fileno()):
+                    program()
+                file.seek(0)
+                found.append((rule, name, file.read()))
+    return found
+
+
+@contextmanager
+def stderr_to(descriptor: int) -> Iterator[None]:
+    """That of the process: the plugin writes there itself."""
+    before = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
 def codes() -> list[tuple[str, str, str]]:
     """Every line that the plugin's Python puts behind an error of its own: module, code, text."""
-    from torch_npu.utils import _error_code as table
+    table = importlib.import_module("torch_npu.utils._error_code")
 
     return [
         (module.name, code.name, table._format_error_msg(module, code).strip())
@@ -252,18 +351,22 @@ def codes() -> list[tuple[str, str, str]]:
 
 
 def main() -> None:
-    """Print what the sort of programs gave that the first argument names, and end at once: errors stay in queues."""
-    sort = sys.argv[1]
+    """Print what the sort of programs gave that the first argument names."""
+    plugin()
     torch.ones(1, device=DEVICE)
-    if sort == "codes":
-        found = codes()
-    elif sort == "collectives":
-        dist.init_process_group("hccl", store=dist.HashStore(), rank=0, world_size=1)
-        found = raised(IN_A_GROUP)
-    else:
+    sort = sys.argv[1]
+    if sort == "device":
         found = raised(ON_THE_DEVICE)
+    elif sort == "collectives":
+        found = raised(WITHOUT_A_GROUP)
+        joined()
+        found += raised(IN_A_GROUP)
+    else:
+        found = written(WRITTEN) + codes()
     print(json.dumps(found), flush=True)
-    os._exit(0)
+    if sort != "codes":
+        os._exit(0)  # errors stay in queues
+    ones(3)[torch.tensor([7], device=DEVICE)]  # nobody waits for it: it is told at the end of the process
 
 
 if __name__ == "__main__":

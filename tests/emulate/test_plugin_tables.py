@@ -7,10 +7,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tools.read_plugin import Plugin, operators_that_differ
+from tools.read_plugin.plugin import Plugin
+from tools.read_plugin.running import operators_that_differ
+from tools.read_plugin.wheel import differences, read_wheel
 
+from torchferry.emulate import plugins
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor
 
@@ -45,3 +49,13 @@ def test_the_running_plugin_has_what_the_tables_say(tmp_path: Path) -> None:
     assert len(plugin["operators"]) > 1000
     assert "npu::npu_rms_norm" in plugin["custom"]
     assert "set_device" in plugin["names"]
+    check_the_wheel_says_the_same(plugin)
+
+
+def check_the_wheel_says_the_same(running: dict[str, Any]) -> None:
+    """All of PyTorch's operators; of the names the classes of tensors are set at the import."""
+    found = differences(read_wheel(plugins.needed(ASCEND).folder, ASCEND), running)
+    alone = [line.partition(" is in ")[0] for line in found]
+    assert [name for name in alone if name.startswith("operators")] == []
+    names = [name for name in alone if name.startswith("names")]
+    assert len(names) == 10 and all(name.endswith("Tensor") for name in names)

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from torchferry.emulate.cann.entries import SOURCES, TABLES
+from tests.emulate.running import answer
+from torchferry.emulate import build, plugins
+from torchferry.emulate.cann.entries import SOURCES, TABLES, implemented
+from torchferry.vendors.registry import get_vendor
 
 _TABLES = sorted(TABLES.glob("*.ops"))
 
@@ -78,3 +81,23 @@ def test_no_function_is_written_twice() -> None:
         for name in re.findall(r"^OPERATOR\((\w+)\)", source.read_text("utf-8"), re.M)
     ]
     assert sorted(names + in_cpp) == sorted({*names, *in_cpp})
+
+
+EXPORTED = """\
+import ctypes, json, sys, torch
+from torchferry.emulate.cann.entries import INTERFACES, implemented, read_interfaces
+
+library = ctypes.CDLL(sys.argv[1])
+names = {*read_interfaces(INTERFACES.read_text("utf-8")), *implemented()}
+print(json.dumps([name for name in sorted(names) if hasattr(library, name + "GetWorkspaceSize")]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("emulation")
+def test_what_is_not_computed_is_not_there_to_be_called() -> None:
+    """So that the plugin says its name, where a stub would give numbers that nobody computed."""
+    vendor = get_vendor("ascend")
+    folder = build.built_folder(vendor, plugins.needed(vendor).folder)
+    assert folder is not None
+    assert set(answer(EXPORTED, str(folder / "libopapi.so"))) == implemented()

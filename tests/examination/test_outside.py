@@ -18,6 +18,7 @@ from tests.examination.stations import ASCEND_VARIABLES, NPU_SMI, ascend_files, 
 from torchferry.examination.device.station import CommandOutput, find_program, run_command
 from torchferry.examination.examine import examine_device
 from torchferry.examination.report import to_script, without_names
+from torchferry.report.anonymous import Anonymiser, PrivateFacts
 from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
@@ -143,13 +144,14 @@ def test_what_is_shown_to_strangers() -> None:
         )
 
     def shown(check_id: str, text: str) -> str:
-        (hidden,) = without_names([result(check_id, text)], {"HOME": "/home/li"}, "gpu-7")
+        anonymiser = Anonymiser(PrivateFacts(hosts=("gpu-7",)))
+        (hidden,) = without_names([result(check_id, text)], {"HOME": "/home/li"}, anonymiser)
         assert hidden.found.en == hidden.found.zh == hidden.commands[0].line
         return hidden.found.en
 
-    assert shown("network", "gpu-7 is 10.1.2.3") == "HOST is ADDRESS"
-    assert shown("network", "127.0.0.1, fe80::1:2:3:4") == "127.0.0.1, ADDRESS"
-    assert shown("variable", "192.168.1.1") == "ADDRESS"
+    assert shown("network", "gpu-7 is 10.1.2.3") == "<host-1> is <address-1>"
+    assert shown("network", "127.0.0.1, fe80::1:2:3:4") == "127.0.0.1, <address-1>"
+    assert shown("variable", "192.168.1.1") == "<address-1>"
     assert shown("driver", "24.1.0.3 in /home/li/Ascend") == "24.1.0.3 in ~/Ascend"
     assert shown("driver", "/home/lili/Ascend") == "/home/lili/Ascend"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.explanation.explaining import all_rules, ids
+from tests.explanation.explaining import all_rules, explained, ids
 from tests.explanation.test_guide import FAQ
 
 MESSAGES = {
@@ -203,6 +203,7 @@ MESSAGES = {
     "any.nan-gradient": "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
     "any.host-memory": "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory",
     "any.rendezvous": "torch.distributed.DistNetworkError: The client socket could not connect",
+    "any.group-twice": "ValueError: trying to initialize the default process group twice!",
     "any.group-not-initialised": "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
     "any.collectives-differ": "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running ALLREDUCE",
     "any.no-file": "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'",
@@ -225,6 +226,7 @@ MESSAGES = {
     "any.backend-of-device": "RuntimeError: No backend type associated with device type cpu",
     "any.input-dtype": "RuntimeError: Input type (c10::Half) and bias type (float) should be the same",
     "any.singular-matrix": "torch._C._LinAlgError: linalg.inv: The diagonal element 1 is zero, the input matrix is singular.",
+    "ascend.application": "[ERROR] 2026-11-19-14:36:50 (PID:1, Device:-1, RankID:-1) ERR99999 UNKNOWN applicaiton exception",
     "ascend.argument": "[ERROR] 2026-11-18-23:44:32 (PID:1, Device:0, RankID:-1) ERR00003 PTA invalid value",
     "ascend.code-meaning": "[Error]: The execution of the internal task times out. ",
     "ascend.deserialize-npu": "RuntimeError: Attempting to deserialize object on NPU device 9 but torch.npu.device_count() is 2.",
@@ -251,6 +253,20 @@ MESSAGES = {
 @pytest.mark.parametrize("rule", MESSAGES)
 def test_message(rule: str) -> None:
     assert ids(MESSAGES[rule] + "\n")[0] == rule
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ERROR] EI0002: The Notify register has not received the Notify record from remote rank [3].",
+        "[PID: 7] 2026-11-19-14:48:19.558.536 Communication_Error_Timeout(EI0002): A timeout occurs when the Notify "
+        "register waits for execution. Waiting peer rank: 3; task information: taskType[Notify Wait]",
+    ],
+    ids=["earlier wording", "today's"],
+)
+def test_the_rank_that_a_collective_waited_for_is_named(line: str) -> None:
+    finding = explained(f"{line}\n").ordered[0]
+    assert (finding.id, finding.groups["remote"]) == ("ascend.hccl-notify", "3")
 
 
 def test_every_rule_is_looked_for_by_its_words() -> None:

@@ -337,11 +337,13 @@ def test_which_script_trains(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert "none found, only notebooks" in books
 
 
-def test_a_proof_is_evidence_of_both(tmp_path: Path) -> None:
+# What a proof says of its format; earlier versions wrote a number.
+@pytest.mark.parametrize("head", [{"format": "torchferry-proof", "version": 1}, {"format": 1}])
+def test_a_proof_is_evidence_of_both(head: dict[str, object], tmp_path: Path) -> None:
     def run(*losses: float) -> dict[str, object]:
         return {"processes": [{"steps": [{"losses": [loss]} for loss in losses]}]}
 
-    proof = {"format": 1, "holds": True, "reference": run(3.0, 2.0), "results": [{"run": run(3.0, 2.1)}]}
+    proof = {**head, "holds": True, "reference": run(3.0, 2.0), "results": [{"run": run(3.0, 2.1)}]}
     file = tmp_path / "proof.json"
     file.write_text(json.dumps(proof))
     delivery = tmp_path / PLACE

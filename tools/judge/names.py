@@ -47,11 +47,50 @@ _PROGRAMS = {
     "range_end": "seen = [callable(found)]",
     "stream": "with found(module.Stream()):\n    seen = [module.current_stream() == module.default_stream()]",
     "StreamContext": "with found(module.Stream()):\n    seen = [module.current_stream() == module.default_stream()]",
+    "graph": (
+        "held = module.NPUGraph() if hasattr(module, 'NPUGraph') else module.CUDAGraph()\n"
+        "with found(held):\n    one = torch.ones(1, device=device)\nheld.replay()\nseen = [one]"
+    ),
+    "NPUGraph": "seen = [found.__name__, isinstance(found(), found)]",
+    "CUDAGraph": "seen = [isinstance(found(), found)]",
+    "make_graphed_callables": (
+        # PyTorch warns once in a process, wherever the first one is
+        "import warnings\nwarnings.simplefilter('ignore')\n"
+        "one = torch.ones(2, 2, device=device, requires_grad=True)\n"
+        "made = found(torch.nn.Linear(2, 2).to(device), (one,))\nseen = [made(one).shape]"
+    ),
+    "change_current_allocator": (
+        "class Own:\n    def allocator(self):\n        return None\nseen = [found(Own())]"
+    ),
+    "NPUPluggableAllocator": "seen = [found('/nowhere.so', 'one', 'other')]",
+    "CUDAPluggableAllocator": "seen = [found('/nowhere.so', 'one', 'other')]",
+    "utilization": "seen = [type(found()).__name__]",
+    "_dump_snapshot": (
+        "import os, tempfile\nwith tempfile.TemporaryDirectory() as folder:\n"
+        "    found(folder + '/here')\n    seen = [os.path.getsize(folder + '/here') > 0]"
+    ),
     "use_mem_pool": "with found(module.MemPool()):\n    seen = [torch.ones(2, device=device)]",
     "Tensor": "seen = [found(2).shape, found(2).dtype, found(2).device]",
     # PyTorch warns of typed storages once in a process, wherever the first one is
     "Storage": "import warnings\nwarnings.simplefilter('ignore')\nseen = [len(found(2)), found(2).dtype]",
 }
+# What takes the number of a device; old names and what answers in a way of its own are left to the calls above.
+_OF_A_DEVICE = """
+current_stream default_stream get_device_name get_device_properties get_rng_state max_memory_allocated max_memory_reserved
+mem_get_info memory_allocated memory_reserved memory_stats memory_stats_as_nested_dict memory_summary
+reset_accumulated_memory_stats reset_peak_memory_stats set_device synchronize utilization
+"""
+_ON_EACH_DEVICE = """\
+kinds = [type(found(place)) for place in (1, device[:-1] + '1', torch.device(device[:-1] + '1'), None)]
+module.set_device(0)
+seen = [kind.__name__ if kind.__module__ in ('builtins', 'collections') else 'an object' for kind in kinds]
+"""
+_ON_NO_DEVICE = """\
+try:
+    seen = [found(9)]
+finally:
+    module.set_device(0)
+"""
 _TYPE = "kind = type({})\nseen = [kind.__name__ if kind.__module__ in ('builtins', 'collections') else 'an object']"
 # Methods and properties are looked up on what they belong to.
 _MOVED = {
@@ -74,6 +113,9 @@ def programs_of_names(vendor: Vendor, as_cuda: bool) -> dict[str, str]:
         if api.support not in (Support.UNSUPPORTED, Support.UNKNOWN):
             name = cuda if as_cuda else api.name or cuda.replace(_CUDA, f"{vendor.torch_module}.")
             found[f"names: {name}"] = _program(name)
+            if not as_cuda and name.rpartition(".")[2] in _OF_A_DEVICE.split():
+                found[f"names: {name} of each card"] = f"found = {name}\n{_ON_EACH_DEVICE}"
+                found[f"names: {name} of a card that is not there"] = f"found = {name}\n{_ON_NO_DEVICE}"
     return found
 
 

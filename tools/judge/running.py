@@ -59,7 +59,8 @@ def main() -> int:
     import torch
 
     device = "cuda" if place in AS_CUDA else vendor.device_type
-    torch.ones(1, device=device)  # whatever is said once at the start is said now
+    for number in range(DEVICES):
+        torch.ones(1, device=f"{device}:{number}")  # whatever is said once at the start is said now
     names = {
         "torch": torch,
         "module": getattr(torch, device),

@@ -64,7 +64,7 @@ def _plain(name: str) -> str:
 def _tensor(record: Record, recorded: TensorRecord, stored: dict[str, torch.Tensor]) -> TensorInput:
     name = recorded.name.rpartition("/")[2]
     if recorded.offset is None:
-        why = recorded.unread or "only statistics"
+        why = recorded.unread or ("only slices" if recorded.part else "only statistics")
         raise InputError(f"{record.path}: the contents of `{name}` were not recorded ({why}); record tensors")
     key, count = name, 1
     while key in stored:

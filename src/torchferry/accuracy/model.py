@@ -6,11 +6,11 @@ import math
 import struct
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
-from typing import TypeVar, overload
+from typing import NamedTuple, TypeVar, overload
 
 from torchferry.readiness.model import Special
 from torchferry.units import ITEM_SIZES
@@ -19,6 +19,8 @@ from torchferry.units import ITEM_SIZES
 _NOT_RECORDED = {"float8_e8m0fnu", "qint8", "quint8", "qint32"}
 SIZES = {dtype: size for dtype, size in ITEM_SIZES.items() if dtype not in _NOT_RECORDED}
 INPUT, OUTPUT = "input", "output"
+# in the place of operators: what a module answered, and gradients of what it was given and answered
+MODULE, OUTPUT_GRADIENT, INPUT_GRADIENT = "module", "output_gradient", "input_gradient"
 Slices = tuple[slice, ...]  # a part of a tensor
 Item = TypeVar("Item")
 
@@ -117,6 +119,15 @@ class Metrics:
         return self.equal == self.count
 
 
+class KeptPart(NamedTuple):
+    """Slices of a large tensor, evenly spaced: they alone are in the file, one after the other."""
+
+    offset: int  # where their bytes lie in the file
+    dimension: int  # of the tensor without its repetitions, along which they are cut
+    step: int  # of so many slices, the first is kept
+    slices: int  # that are kept
+
+
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
     """A tensor that went into a call or came out of it."""
@@ -132,6 +143,26 @@ class TensorRecord:
     is_dense: bool = True  # its bytes lie in the order of its memory; otherwise in the order of its indices
     unread: str = ""  # why its contents are not known: uninitialised, overwritten, meta, a class of tensors
     statistics: Statistics | None = None
+    part: KeptPart | None = None  # what is kept in the place of all elements; then `offset` is None
+
+    @property
+    def kept_part(self) -> TensorRecord | None:
+        """What is kept of it, as a tensor by itself."""
+        part = self.part
+        if part is None:
+            return None
+        dims = self.dims
+        shape = (*dims[: part.dimension], part.slices, *dims[part.dimension + 1 :])
+        stride = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+        return replace(
+            self,
+            shape=shape,
+            stride=stride,
+            is_dense=True,
+            offset=part.offset,
+            statistics=None,
+            part=None,
+        )
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -193,6 +224,17 @@ class Call:
         return group_name(self.operator)
 
 
+def kept_nbytes(tensor: TensorRecord) -> int:
+    """How many bytes of a tensor are in the file, if it is the only one that has them."""
+    kept = tensor.kept_part or tensor
+    return 0 if kept.offset is None else kept.nbytes
+
+
+def has_parts(call: Call) -> bool:
+    """Whether large tensors of a call were kept in part."""
+    return any(each.part is not None for each in (*call.inputs, *call.outputs))
+
+
 @lru_cache(maxsize=10_000)
 def group_name(operator: str) -> str:
     """add_Tensor for aten::add.Tensor; operators of other libraries keep the library's name."""
@@ -216,4 +258,12 @@ class RecordHeader:
     selected: str = ""  # in words: the options by which calls were left out
     notes: tuple[str, ...] = ()  # compiled: code that can't be seen inside was run; ...
     complete: bool = True  # the recorder ended the file itself
+    in_part: str = ""  # in words: of which tensors only slices were kept
+    modules_only: bool = False  # its calls are those of modules, in the place of operators
+    apis: bool = False  # its calls are those of functions and modules, as msprobe dumps them
     options: str = ""  # of `ferry record` that repeat it besides its vendor: --seed 0 --nproc-per-node 2
+
+    @property
+    def is_overview(self) -> bool:
+        """Whether it says where two runs part, and not which operator is wrong."""
+        return self.kept is not Kept.TENSORS or self.modules_only

@@ -205,6 +205,7 @@ class Library:
     torch_libraries: tuple[str, ...] = ()  # of PyTorch's, by the names that a linker takes
     links: tuple[str, ...] = ()  # libraries of the same build, made before it
     soname: bool = False  # whether it bears its own name, so that others find it when it is loaded
+    is_for_python: bool = False  # a module: it finds what is Python's in the process that loads it
 
 
 @dataclass(frozen=True)
@@ -324,6 +325,7 @@ class NativeBuild:
             *link_flags(compiler, torch, library.torch_libraries),
             *(str(result / name) for name in library.links),
             *([f"-Wl,-soname,{library.name}"] if library.soname else []),
+            *(["-Wl,-z,undefs"] if library.is_for_python else []),
             "-o",
             str(aside),
         )

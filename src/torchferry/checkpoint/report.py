@@ -21,6 +21,7 @@ from torchferry.checkpoint.names import (
     wrappers_of,
 )
 from torchferry.report.formats import Options, Reports
+from torchferry.report.json import head
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.safe import shortened
 from torchferry.text import Text
@@ -218,8 +219,9 @@ def to_json(contents: Checkpoint, options: Options) -> str:
     """The description of a checkpoint as JSON."""
     tensors = tensors_of(contents.tree)
     data: dict[str, Any] = {
+        **head("torchferry-checkpoint"),
         "path": str(contents.path),
-        "format": contents.format.value,
+        "layout": contents.format.value,
         "bytes": contents.size,
         "parts": {
             key_name(key): described(part).en

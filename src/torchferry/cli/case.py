@@ -7,8 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +16,12 @@ from torchferry.cli import options
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text
-from torchferry.vendors.registry import get_vendor, vendor_names
+from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.readiness.cases.bench import Bench
-    from torchferry.readiness.cases.model import Case, CaseOutcome, TrialFacts
+    from torchferry.readiness.cases.model import Case, CaseOutcome, TimedCall, TrialFacts
+    from torchferry.readiness.cases.times import OtherTimes
     from torchferry.readiness.cases.writing import FileFrame
     from torchferry.vendors.model import Vendor
 
@@ -38,6 +38,11 @@ _NOTATION = """how --input is written:
   2.5, [2,2], True, None, float16, 'sum'   a Python value; a single number is a number, not a shape
   list(2x3, 2x3)                           a list of tensors
   NAME=...                                 an argument by name, as in dim=1
+
+examples:
+  ferry case torch.max --input 10x20:int64 --to ascend
+  ferry case aten::gelu --from npu.h5 --call 12 --to ascend --shrink
+  ferry case torch.nn.functional.silu --input 16x559x2816:bfloat16 --to ascend --time --times-of gpu_trace.json.gz
 """
 
 
@@ -131,7 +136,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_switch(
         group,
         "--time",
-        "measure one call, forward only, on the device, the CPU and a GPU of this machine, in turns",
+        "measure one call, forward and backward, on the device, the CPU and a GPU of this machine, in turns; the test "
+        "gets a part that prints the time",
     )
     group.add_argument(
         "--save-times", type=Path, metavar="FILE", help="with --time: write what was measured to a JSON file"
@@ -140,7 +146,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--times-of",
         type=Path,
         metavar="FILE",
-        help="with --time: compare with such a file of another machine, as one with a GPU",
+        help="with --time: compare with another machine, as one with a GPU: such a file, a profiler's trace of a run there, "
+        "or what `ferry record kernels --format json` made of one",
     )
     options.add_switch(
         group, "--shrink", "if it fails, write the case with the smallest arguments that fail in the same way"
@@ -165,13 +172,20 @@ def run(args: argparse.Namespace) -> int:
         raise RunError("--save-times and --times-of go with --time")
     vendor = get_vendor(args.to, args.vendor_path)
     need("a case calls operators of", "torch")
-    from torchferry.readiness.cases.bench import outcome_sentence
+    from torchferry.readiness.cases.bench import BenchSetting, bench_for, outcome_sentence
     from torchferry.readiness.cases.model import CaseVerdict, TrialFacts
     from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.writing import write_case
 
+    other = _other_times(args)
     case, frame = _prepared(args, vendor)
-    with _bench(args, vendor) as bench, tempfile.TemporaryDirectory(prefix="torchferry-case-") as scratch:
+    setting = BenchSetting(
+        vendor, options.vendor_paths(args), emulate=args.emulate, is_run=not args.no_run, is_quiet=args.quiet
+    )
+    with (
+        bench_for(setting, args.timeout) as bench,
+        tempfile.TemporaryDirectory(prefix="torchferry-case-") as scratch,
+    ):
         facts = bench.probe(write_case(case, TrialFacts(), frame, Path(scratch) / "test_probe.py"))
         if facts.error:
             raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
@@ -183,7 +197,7 @@ def run(args: argparse.Namespace) -> int:
             outcome = bench.run(file)
             _say(args, outcome_sentence(outcome, vendor.name))
             if args.time:
-                _time(args, bench, file)
+                _time(args, bench, file, other)
             if args.shrink:
                 _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
         except KeyboardInterrupt as stop:  # the file is there already
@@ -196,27 +210,58 @@ def run(args: argparse.Namespace) -> int:
     return int(outcome.kind.is_failure)
 
 
-def _time(args: argparse.Namespace, bench: Bench, file: Path) -> None:
+def _time(args: argparse.Namespace, bench: Bench, file: Path, other: OtherTimes | None) -> None:
     import json
 
     from torchferry.files.aside import write_whole
-    from torchferry.readiness.cases.bench import elsewhere_sentences, time_sentences
-    from torchferry.readiness.cases.writing import read_times
+    from torchferry.readiness.cases.times import other_sentences, roofline_sentences, time_sentences
 
-    elsewhere = read_times(args.times_of) if args.times_of is not None else {}
     times = bench.time(file)
+    if args.emulate:
+        times = replace(times, simulated=True, names={}, by_events=[])
     _say(args, *time_sentences(times))
     if times.error:
         return
-    _say(args, *elsewhere_sentences(times, elsewhere, str(args.times_of)))
+    _say(args, *roofline_sentences(times, _least_seconds))
+    if other is not None:
+        _say(args, *other_sentences(times, other, str(args.times_of)))
     if args.save_times is not None:
         data = {
             "format": "torchferry-times",
             "operator": args.operator,
             "simulated": times.simulated,
             "seconds": {name: list(each) for name, each in times.seconds.items()},
+            "backward": {name: list(each) for name, each in times.backward.items()},
         }
         write_whole(args.save_times, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def _other_times(args: argparse.Namespace) -> OtherTimes | None:
+    """Those of another machine, looked at before the work."""
+    from torchferry import traces
+    from torchferry.readiness.cases.times import read_other
+
+    if args.times_of is None:
+        return None
+    need("traces are read with", *traces.LIBRARIES)
+    return read_other(args.times_of)
+
+
+def _least_seconds(device: str, calls: Sequence[TimedCall]) -> float | None:
+    """The least time in which a device can do some operators; None where that is not known of one that works."""
+    from torchferry.operators.names import is_plumbing
+    from torchferry.perf.roofline import LEAST_CALL, peaks_of, work_of
+    from torchferry.traces.model import TraceSignature
+
+    peaks, total = peaks_of(device), 0.0
+    for call in calls:
+        work = work_of(call.operator, TraceSignature(call.dims, call.types, call.strides, call.concrete))
+        least = None if peaks is None or work is None else peaks.least_seconds(work)
+        if least is not None:
+            total += max(least, LEAST_CALL)
+        elif not is_plumbing(call.operator):
+            return None
+    return total or None
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -240,7 +285,13 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
     """The case, and what its file is made with; that it can be written is looked at before the work."""
     from torchferry.accuracy import case_inputs
     from torchferry.readiness.cases.building import CaseRequest, build
-    from torchferry.readiness.cases.writing import FileFrame, Platform, data_name, kept_tensors, short_name
+    from torchferry.readiness.cases.writing import (
+        FileFrame,
+        data_name,
+        kept_tensors,
+        platforms_for,
+        short_name,
+    )
 
     request = CaseRequest(
         args.operator,
@@ -253,17 +304,17 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         tuple(args.modules),
     )
     case = build(request, case_inputs)
-    known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
-    platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
+    target, platforms = platforms_for(vendor)
     frame = FileFrame(
-        target=platforms[vendor.name],
-        platforms=tuple(platforms[name] for name in sorted(platforms)),
+        target=target,
+        platforms=platforms,
         style=args.style,
         modules=tuple(args.modules),
         vendor_paths=options.vendor_paths(args),
         forward_only=args.forward_only,
         command=shlex.join(["ferry", *sys.argv[1:]]),
         file_name=f"test_{short_name(case)}.py" if args.output in (None, _STDOUT) else args.output,
+        timed=args.time,
     )
     if args.output == _STDOUT:
         if kept_tensors(case):
@@ -278,28 +329,6 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         if each.is_dir() or (os.path.lexists(each) and not args.force):
             raise OutputError(f"{each}: exists already; --force replaces it, -o FILE names another")
     return case, frame
-
-
-@contextmanager
-def _bench(args: argparse.Namespace, vendor: Vendor) -> Iterator[Bench]:
-    from torchferry.building.build import silent
-    from torchferry.launch.environment import environment_at
-    from torchferry.launch.place import DeviceKind, Place, build_for
-    from torchferry.launch.plugin import is_to_be_simulated
-    from torchferry.readiness.cases.bench import Bench
-    from torchferry.variables import ALL
-
-    kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
-    paths = options.vendor_paths(args)
-    place = Place(DeviceKind.EMULATED if args.emulate else kind, vendor, paths, converted=True)
-    if not args.no_run:
-        build_for(place, silent if args.quiet else None)
-    if args.emulate and not args.no_run:
-        environment = environment_at(place)
-    else:
-        environment = {name: value for name, value in os.environ.items() if name not in ALL}
-    with Bench(environment, args.timeout, vendor.limits.fallback_message) as bench:
-        yield bench
 
 
 def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileFrame, scratch: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.output import show
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError
 
 _EPILOG = """exit codes: 0 fine; 1 written, but onnxruntime does not compute what PyTorch does; 2 bad usage or bad input, nothing
 was written"""
@@ -104,7 +104,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Export, report; the answer is an exit code."""
-    from torchferry.onnx_export.launching import export
+    from torchferry.onnx_export.launching import check_output, export
     from torchferry.onnx_export.model import DEFAULT_OPSET, ExportRequest
     from torchferry.onnx_export.offline import check_tool, command_for, results_of, run_tool
     from torchferry.onnx_export.report import REPORTS, ExportReport
@@ -116,12 +116,7 @@ def run(args: argparse.Namespace) -> int:
     if args.run and not table.has_tool:
         of = f"the converter of {args.to} is unknown here" if args.to else "there is no vendor; add --to"
         raise InputError(f"--run: {of}")
-    if args.output.exists() and not args.output.is_file():
-        raise OutputError(f"{args.output}: not a file; choose another name")
-    if args.checkpoint and os.path.realpath(args.checkpoint) == os.path.realpath(args.output):
-        raise OutputError(f"{args.output}: that is the checkpoint itself; choose another name")
-    if args.output.exists() and not args.force:
-        raise OutputError(f"{args.output}: there already; choose another name, or add --force to replace it")
+    check_output(args.output, args.checkpoint, args.force)
     if args.allow_pickle:
         print("ferry: --allow-pickle: code that the checkpoint names may run", file=sys.stderr)
     if args.run and table.has_tool:

@@ -31,6 +31,10 @@ STAGES = {
     },
     "it crashes": {
         "explain": ("explain", "say what the errors in a log mean: which came first, why, what to do"),
+        "bundle": (
+            "bundle",
+            "pack what a vendor needs to mend an operator into one archive, without private data",
+        ),
     },
     "the loss differs": {
         "record": ("record", "record what every operator of a program is given, and what it makes of it"),
@@ -64,7 +68,7 @@ _EXIT_CODES = """exit codes:
      is missing
   2  bad usage or bad input
   3  some files failed, the others were done; `ferry ops`, `ferry record`, `ferry profile`: the
-     program failed half way; `ferry analyze`: a detector broke down
+     program failed half way; `ferry analyze`: a detector broke down; `ferry bundle`: a log could not be read
   130  interrupted (143: by SIGTERM)
   `ferry run` and `ferry watch` end with the program's own exit code"""
 

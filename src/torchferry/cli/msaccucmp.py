@@ -40,7 +40,14 @@ def _parser() -> argparse.ArgumentParser:
         "-out", "--output", type=Path, default=Path(), metavar="DIR", help="where result_TIME.csv goes"
     )
     convert = verbs.add_parser("convert", help="dump files to .npy files")
-    convert.add_argument("-d", "--dump_path", type=Path, required=True, metavar="FILE_OR_FOLDER")
+    convert.add_argument(
+        "-d",
+        "--dump_path",
+        "--dump_file",
+        required=True,
+        metavar="FILE_OR_FOLDER",
+        help="several with commas between",
+    )
     convert.add_argument("-out", "--output", type=Path, default=Path(), metavar="DIR")
     convert.add_argument("-v", "--version", choices=("1", "2"), default="2", help="accepted; both are read")
     convert.add_argument(
@@ -67,11 +74,13 @@ def _convert(args: argparse.Namespace) -> int:
     from torchferry.accuracy.file.dumps import open_dump
 
     _check_folder(args.output)
-    record = open_dump(args.dump_path)
-    if record is None:
-        raise InputError(f"{args.dump_path}: is no dump file of a runtime, nor a folder with some")
-    with record:
-        count = write_dump_files(record, args.output)
+    count = 0
+    for place in args.dump_path.split(","):
+        record = open_dump(Path(place))
+        if record is None:
+            raise InputError(f"{place}: is no dump file of a runtime, nor a folder with some")
+        with record:
+            count += write_dump_files(record, args.output)
     print(f"msaccucmp: {args.output}: {count:,} tensors", file=sys.stderr)
     return 0
 

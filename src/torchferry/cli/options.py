@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchferry import units
 from torchferry.text import Language, user_language
 
 if TYPE_CHECKING:
+    from torchferry.accuracy.cutting import NumberRange
     from torchferry.vendors.model import Vendor
 
 Options = argparse._ActionsContainer  # a parser, or a group of its options
@@ -88,9 +90,14 @@ def add_memory(options: Options, text: str) -> None:
 # How a program or a model is run.
 
 
-def add_steps(options: Options, text: str, default: int = 1) -> None:
+def add_steps(options: Options, text: str, default: int | None = 1) -> None:
     """After how many steps a program is ended."""
     options.add_argument("--steps", type=steps, default=default, metavar="N", help=text)
+
+
+def add_every(options: Options, text: str, default: int) -> None:
+    """Which of the steps are looked at."""
+    options.add_argument("--every", type=at_least_one, default=default, metavar="N", help=text)
 
 
 def add_seed(options: Options, text: str, default: int | None = None) -> None:
@@ -259,6 +266,18 @@ at_least_one = whole_number(1)
 seed = whole_number(0, LARGEST_SEED)
 
 
+def number_ranges(text: str) -> tuple[NumberRange, ...]:
+    """Numbers and ranges of them, with commas."""
+    from torchferry.accuracy.cutting import number_ranges as read
+
+    try:
+        return read(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no numbers from 1 on; write 12, 12-20 or 3,12-20"
+        ) from None
+
+
 def steps(text: str) -> int | None:
     """A number of steps; None for `all`."""
     return None if text == "all" else at_least_one(text)
@@ -269,6 +288,16 @@ def seconds(text: str) -> float:
     value = number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
+    return value
+
+
+def size(text: str) -> int:
+    """A number of bytes, more than none."""
+    value = units.bytes_of(text)
+    if not value:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size; write it as 50GB, 512MB or a number of bytes"
+        )
     return value
 
 

@@ -6,18 +6,12 @@ import argparse
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.output import say
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import RunError
 from torchferry.text import Text
-
-if TYPE_CHECKING:
-    from torchferry.launch.program import Program
-    from torchferry.perf.collect.launching import Profiled
-    from torchferry.perf.collect.settings import ProfileSettings
 
 DEFAULT_OUTPUT = "prof"
 _DEFAULT_STEPS = "10:12"
@@ -88,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """Profile a program; the answer is an exit code."""
     from torchferry.accuracy.record.launching import build_for
     from torchferry.launch.supervise import stop_if_told
-    from torchferry.perf.collect.launching import check_output, run_profiled
+    from torchferry.perf.collect.launching import check_output, nothing_profiled, run_profiled
     from torchferry.perf.collect.settings import ProfileSettings, sentences
 
     program = program_of(args, f"{_COMMAND} [OPTIONS] SCRIPT [ARGUMENTS]")
@@ -117,36 +111,7 @@ def run(args: argparse.Namespace) -> int:
         say(args, _COMMAND, _KEPT.format(path=profiled.kept))
     stop_if_told(profiled.ending, f"interrupted; {output} is complete" if profiled.is_written else "")
     if not profiled.is_written:
-        raise RunError(_nothing_profiled(program, settings, profiled))
+        raise RunError(nothing_profiled(program, settings, profiled))
     is_whole = all(each.last_step >= last for each in profiled.traces)
     # what the early end of a process does to the program is not its fault
     return 3 if code and (settings.keep_running or not is_whole) else 0
-
-
-def _nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:
-    from torchferry.perf.collect.launching import TRACE_LOST
-
-    made = max((each.made for each in profiled.outcomes), default=0)
-    problem = next((each.problem for each in profiled.outcomes if each.problem), "")
-    if problem == TRACE_LOST:
-        return f"{program.target}: {problem}"
-    if problem:
-        return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
-    if profiled.ending.out_of_time:
-        return f"{program.target}: took longer than --timeout allows, after {made} steps; nothing was written"
-    if profiled.ending.exit_code and not profiled.outcomes:  # it was killed, or never came to import torch
-        return (
-            f"{program.target}: ended with exit code {profiled.ending.exit_code} before its steps were made, and "
-            "could not tell how many there were; its output is above"
-        )
-    if profiled.ending.exit_code:
-        return (
-            f"{program.target}: ended with exit code {profiled.ending.exit_code} after {made} steps, before step "
-            f"{settings.first_step} was over; its output is above"
-        )
-    if made:
-        return (
-            f"{program.target}: made {made} steps and ended before step {settings.first_step} was over; profile "
-            f"earlier ones, as --steps {max(1, made - 2)}:{made}"
-        )
-    return f"{program.target}: no optimizer stepped, so there is no step to profile"

@@ -79,10 +79,11 @@ def run(args: argparse.Namespace) -> int:
     """Replay all ranks; the answer is an exit code."""
     from torchferry.accuracy.record.outputs import file_of
     from torchferry.accuracy.record.settings import Selection
-    from torchferry.accuracy.replay.launching import replay_record
+    from torchferry.accuracy.replay.launching import records_to_replay, replay_record
 
     place = _place(args)
-    records = _records(args)
+    need("operators are called with", "torch")
+    records = records_to_replay(args.record, args.output)
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
     shows_progress = not args.quiet and sys.stderr.isatty()
     code = 0
@@ -117,33 +118,6 @@ def _place(args: argparse.Namespace) -> Place:
     say_if_simulated(args, _COMMAND, place)
     build_for(place, args.quiet)
     return place
-
-
-def _records(args: argparse.Namespace) -> list[tuple[Path, int, int]]:
-    """The files of all ranks, looked at before the work; rank and world."""
-    from torchferry.accuracy.file.reader import open_records
-    from torchferry.accuracy.model import Kept
-    from torchferry.accuracy.record.launching import check_output
-    from torchferry.accuracy.record.outputs import files_of
-
-    need("operators are called with", "torch")
-    output = args.output.absolute()
-    if {path.resolve() for path in files_of(output)} & {
-        path.resolve() for path in files_of(args.record.absolute())
-    }:
-        raise RunError(f"{args.record}: is to be replayed and overwritten at once; name another file with -o")
-    check_output(output)
-    found = []
-    for record in open_records(args.record):
-        with record:
-            if record.header.kept is Kept.STATISTICS:
-                raise InputError(
-                    f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
-                )
-            if not record.calls:
-                raise InputError(f"{record.path}: holds no call, so that there is nothing to replay")
-            found.append((Path(record.path).absolute(), record.header.rank, record.header.world))
-    return found
 
 
 def _told(output: Path, outcome: ReplayOutcome) -> Iterator[Text]:

@@ -89,12 +89,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _new(args: argparse.Namespace) -> int:
-    from torchferry.conversion.project import Plan
-    from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
-    from torchferry.conversion.target import vendor_target
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.delivery import DeliveryRequest
-    from torchferry.zoo.new import make_delivery
+    from torchferry.zoo.new import make_delivery, plan_for_zoo
 
     if args.origin is None:
         raise FerryError("which project? ferry zoo new PATH --from DIR")
@@ -110,13 +107,8 @@ def _new(args: argparse.Namespace) -> int:
         args.commit or "",
         args.dataset or "",
     )
-    if args.distributed and not args.main:
-        raise FerryError("--distributed must know the script that trains; name it with --main")
-    chosen = [name for name in ("amp", "distributed", "channels_last") if getattr(args, name)]
-    distributed = Distributed(args.main) if args.distributed else None
-    settings = PassSettings(distributed, AmpForm.TORCH if args.amp else None)
-    plan = Plan(vendor_target(vendor), options=frozenset(chosen), settings=settings)
-    made = make_delivery(request, vendor, table, plan)
+    chosen = {name: getattr(args, name) for name in ("amp", "distributed", "channels_last")}
+    made = make_delivery(request, vendor, table, plan_for_zoo(request, vendor, chosen))
     for line in _told(args, made, table.address or table.name):
         print(one_line(line))
     return 3 if made.outcome.failed else 0

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ class _Source:
     is_script: bool = False
     changes_path: bool = False  # it finds its modules by a way of its own
 
-    @property
+    @cached_property
     def folder(self) -> str:
         return posixpath.dirname(self.path)
 
@@ -71,6 +72,14 @@ class _Project:
             places = list(self._search_path(source))
             for name in source.absolute:
                 self._note_import(source, name, places)
+
+    @cached_property
+    def _in_folders(self) -> dict[str, list[_Source]]:
+        """By folder: what lies directly in it."""
+        found: dict[str, list[_Source]] = {}
+        for source in self.sources:
+            found.setdefault(source.folder, []).append(source)
+        return found
 
     def _note_import(self, source: _Source, name: str, places: Iterable[str]) -> None:
         path = name.replace(".", "/")
@@ -158,8 +167,7 @@ class _Project:
         # Scripts beside a package use it, and nobody installs it: then they all find what lies there.
         places = {above, posixpath.dirname(above)} if posixpath.basename(above) == "src" else {above}
         files = [os.path.join(self.folder, place, name) for place in places for name in _PACKAGING]
-        beside = [item for item in self.sources if item.folder == above]
-        is_used = any(top in self.packages_of.get(item.path, ()) for item in beside)
+        is_used = any(top in self.packages_of.get(item.path, ()) for item in self._in_folders.get(above, ()))
         if is_used and not any(map(os.path.exists, files)):
             return above, ""
         return top, dots if source.is_relative else posixpath.basename(top)

@@ -220,6 +220,9 @@ def _without_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        if enabled and not gc.get_freeze_count():  # what the caller has frozen stays so
+            gc.freeze()  # what is here now counts as old: else the next new object would have all of it looked at
+            gc.unfreeze()
         if enabled:
             gc.enable()
 

@@ -131,6 +131,22 @@ def prepared(rules: Iterable[Rule], target: Target) -> list[Rule]:
 
 
 _NAME = re.compile(rb"\w+")
+# All but the letters of names is a space.
+_NAMES_ALONE = bytes(byte if _NAME.match(bytes((byte,))) else 32 for byte in range(256))
+_FREQUENT = b"cuda"
+
+
+class WordSearch:
+    """Finds which of many words a file holds."""
+
+    def __init__(self, words: Iterable[bytes]) -> None:
+        # Each with the longest part of a name in it.
+        self._words = [(word, max(_NAME.findall(word), key=len, default=b"")) for word in words]
+
+    def found_in(self, data: bytes) -> list[bytes]:
+        # Most words are in no file: looked for among its names, each once, they cost less than in all of it.
+        names = b" ".join(set(data.translate(_NAMES_ALONE).split()))
+        return [word for word, name in self._words if name in names and word in data]
 
 
 class RuleSet:
@@ -176,21 +192,24 @@ class RuleSet:
         return _needed(rule for rule in self.rules if rule.restructure is None and rule.worth is None)
 
     @cached_property
-    def _names_of_line_words(self) -> list[tuple[bytes, bytes]]:
-        return [(word, max(_NAME.findall(word), key=len, default=b"")) for word in self.line_words]
+    def _worth_reading(self) -> WordSearch:
+        return WordSearch(self.words)
+
+    @cached_property
+    def _worth_a_line(self) -> WordSearch:
+        return WordSearch(self.line_words)
 
     def line_words_in(self, data: bytes) -> list[bytes]:
         """The words that make a line worth reading and that a file holds."""
-        # Most words are in no file: looked for among its names, each once, they cost less than in all of it.
-        names = b" ".join(set(_NAME.findall(data)))
-        return [word for word, name in self._names_of_line_words if name in names and word in data]
+        return self._worth_a_line.found_in(data)
 
     def is_called_for(self, data: bytes) -> bool:
         """Whether a file holds a word that makes it worth reading."""
-        for word in self.words:
-            if word in data:
-                return True
-        return any(rule.worth is not None and rule.is_called_for(data) for rule in self.rules)
+        if _FREQUENT in self.words and _FREQUENT in data:
+            return True  # as of most files that any is in
+        return bool(self._worth_reading.found_in(data)) or any(
+            rule.worth is not None and rule.is_called_for(data) for rule in self.rules
+        )
 
     @cached_property
     def import_pattern(self) -> re.Pattern[bytes]:

@@ -18,6 +18,7 @@ from torchferry.examination.examine import (
     MachineReport,
 )
 from torchferry.report import checks
+from torchferry.report.anonymous import Anonymiser, PrivateFacts, PrivateKind
 from torchferry.report.checks import CheckResult, Command, Reach, Status, result_table
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Page, Table
@@ -335,37 +336,45 @@ def to_script(results: Iterable[CheckResult], language: Language) -> str:
 
 # Elsewhere four numbers with dots between are a version.
 _WITH_ADDRESSES = ("network", VARIABLE)
-_ADDRESS = re.compile(
-    r"\b(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}\b|(?<![\w:])(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F:]{4,}"
-)
+_OF_MACHINES = frozenset({PrivateKind.ADDRESS, PrivateKind.HOST})
 
 
-def for_strangers(found: MachineReport, environment: Mapping[str, str], hostname: str) -> MachineReport:
-    """The same without the names of this machine and its user."""
+def for_strangers(
+    found: MachineReport,
+    environment: Mapping[str, str],
+    hostname: str,
+    kinds: frozenset[PrivateKind] = _OF_MACHINES,
+    anonymiser: Anonymiser | None = None,
+) -> MachineReport:
+    """The same without the names of this machine and its user, and without what else is private."""
+    hide = anonymiser or Anonymiser(PrivateFacts(hosts=(hostname,)))
+
+    def hidden(results: Iterable[CheckResult]) -> tuple[CheckResult, ...]:
+        return without_names(results, environment, hide, kinds)
+
     device, host = found.device, found.host
     if device is not None:
-        device = replace(device, results=without_names(device.results, environment, hostname))
-    return replace(
-        found, device=device, host=replace(host, results=without_names(host.results, environment, hostname))
-    )
+        device = replace(device, results=hidden(device.results))
+    return replace(found, device=device, host=replace(host, results=hidden(host.results)))
 
 
 def without_names(
-    results: Iterable[CheckResult], environment: Mapping[str, str], hostname: str = ""
+    results: Iterable[CheckResult],
+    environment: Mapping[str, str],
+    anonymiser: Anonymiser,
+    kinds: frozenset[PrivateKind] = _OF_MACHINES,
 ) -> tuple[CheckResult, ...]:
     """The same results, to be shown to strangers."""
     home = environment.get("HOME", "").rstrip("/")
 
-    def hidden(text: str, *, addresses: bool) -> str:
+    def hidden(text: str, *, kinds: frozenset[PrivateKind]) -> str:
         if len(home) > 1:
             text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
-        if addresses and hostname:
-            text = re.sub(rf"(?<![\w.-]){re.escape(hostname)}(?![\w-])", "HOST", text)
-        return _ADDRESS.sub("ADDRESS", text) if addresses else text
+        return anonymiser(text, kinds)
 
     said = []
     for result in results:
-        hide = partial(hidden, addresses=result.id in _WITH_ADDRESSES)
+        hide = partial(hidden, kinds=kinds if result.id in _WITH_ADDRESSES else kinds - {PrivateKind.ADDRESS})
         commands = tuple(command._replace(line=hide(command.line)) for command in result.commands)
         found, why = (Text(*map(hide, text)) for text in (result.found, result.why))
         said.append(replace(result, found=found, why=why, commands=commands))

@@ -83,10 +83,11 @@ class Whereabouts:
         self.models: dict[str, dict[str, str]] = {}
         self.has_begun = False  # a module was called, or a backward pass made
         self.inside = ""  # the operator whose parts are being called, where its derivative belongs to it
-        self._buffers: set[int] = set()
+        self.buffers: set[int] = set()
         self._made: dict[int, _Made] = {}  # autograd's sequence number -> where the node was made
         self._sites: dict[tuple[str, ...], ProgramSite] = {}
-        self._files: dict[int, _File] = {}
+        self._files: dict[int, ProgramFile] = {}
+        self.find_place: Callable[[int], str] = self._place  # the same may be had more quickly
         self._handles: list[Any] = []
         try:
             self._folder = os.getcwd() + os.sep  # the program may go to another one
@@ -154,7 +155,7 @@ class Whereabouts:
     def _where_called(self, own: int = 0) -> _Made:
         inside = self._stack()
         module, model = (inside[-1], self._root) if inside else ("", "")
-        return (module, self._place(own), model, self.inside)
+        return (module, self.find_place(own), model, self.inside)
 
     def _where_computed_again(self, number: int) -> tuple[_Made, str] | None:
         """In a backward pass that calls modules: a checkpoint computes them again, with nodes of their own."""
@@ -178,7 +179,7 @@ class Whereabouts:
         # the first is quick; to ask whether a plain tensor is a parameter is not
         if type(tensor) is not _Tensor and isinstance(tensor, _Parameter):
             return PARAMETER
-        return BUFFER if id(tensor) in self._buffers else ""
+        return BUFFER if id(tensor) in self.buffers else ""
 
     def _where_made(self) -> tuple[_Made, str]:
         """For an operator of the backward pass: where the forward pass made its node."""
@@ -200,13 +201,17 @@ class Whereabouts:
             # by its number: to compare code costs more than all else here; a file holds its code, so numbers stay
             file = files.get(id(code))
             if file is None:
-                file = files[id(code)] = _File.of(code, self._folder)
+                file = files[id(code)] = self.file_of(code)
             if file.name:
                 if not file.is_of_library:
                     return file.line(frame)
                 in_library = in_library or file.line(frame)
             frame = frame.f_back  # type: ignore[assignment]  # ends with None
         return in_library
+
+    def file_of(self, code: CodeType) -> ProgramFile:
+        """The file of some code, as it is shown."""
+        return ProgramFile.of(code, self._folder)
 
     def _stack(self) -> list[str]:
         try:
@@ -234,7 +239,7 @@ class Whereabouts:
         prefix = _WRAPPERS.get(type(module).__name__, "")
         parts = [(name.removeprefix(prefix).removeprefix("."), part) for name, part in module.named_modules()]
         self._names = {id(part): name for name, part in parts}
-        self._buffers = {id(buffer) for buffer in module.buffers()}
+        self.buffers = {id(buffer) for buffer in module.buffers()}
         self._root = self._label(module)
         self._names_in[self._root] = self._names
         if self._root not in self.models:
@@ -281,7 +286,7 @@ def _name(node: Any) -> str:
     return known
 
 
-class _File:
+class ProgramFile:
     """The file of some code, as it is shown."""
 
     __slots__ = ("_code", "_lines", "is_of_library", "name")
@@ -301,7 +306,7 @@ class _File:
         return found
 
     @classmethod
-    def of(cls, code: CodeType, folder: str) -> _File:
+    def of(cls, code: CodeType, folder: str) -> ProgramFile:
         """The file of some code of a program that runs in that folder."""
         path = code.co_filename
         if path.startswith(_OURS) or code.co_name in _BETWEEN:

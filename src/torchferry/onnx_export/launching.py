@@ -23,6 +23,16 @@ from torchferry.sim.build import is_built
 DATA = ".data"  # after the name of the model: weights that are too large for it
 
 
+def check_output(output: Path, checkpoint: Path | None, force: bool) -> None:
+    """Refuse, before the work, a place where no model may be put."""
+    if output.exists() and not output.is_file():
+        raise OutputError(f"{output}: not a file; choose another name")
+    if checkpoint is not None and os.path.realpath(checkpoint) == os.path.realpath(output):
+        raise OutputError(f"{output}: that is the checkpoint itself; choose another name")
+    if output.exists() and not force:
+        raise OutputError(f"{output}: there already; choose another name, or add --force to replace it")
+
+
 @contextlib.contextmanager
 def work_folder(output: Path) -> Iterator[Path]:
     """A folder beside the output, gone afterwards with whatever is in it; folders on the way there are made."""

@@ -6,12 +6,12 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from torchferry import units
 from torchferry.onnx_export.model import Check, Exported, OutputVerdict, sizes_in_words
 from torchferry.onnx_export.offline import CHIP, lacks_chip
 from torchferry.report.formats import Options, Reports
+from torchferry.report.json import head
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.text import Text
 from torchferry.vendors.model import Vendor
@@ -230,7 +230,7 @@ def _operators(exported: Exported, table: OfflineTable) -> Table:
 def to_json(report: ExportReport, options: Options) -> str:
     """The export as JSON."""
     exported, vendor = report.exported, report.vendor
-    data: dict[str, Any] = asdict(exported)
+    data = {**head("torchferry-export"), **asdict(exported)}
     data["notes"] = [note.en for note in exported.notes]
     data["checks"] = [
         {

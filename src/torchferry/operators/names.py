@@ -46,7 +46,8 @@ _PLUMBING = frozenset(
         "_copy_from", "_copy_from_and_resize", "_local_scalar_dense", "item", "record_stream", "resize_", "set_", "diagonal",
         "unfold", "ravel", "flatten", "unflatten", "_conj", "resolve_conj", "resolve_neg", "is_set_to", "data", "type_as",
         "_fused_sdp_choice", "_foreach_copy_", "zero_", "fill_", "ones_like", "zeros_like",
-        "full_like", "_efficientzerotensor", "_has_compatible_shallow_copy_type", "equal", "is_same_size",
+        "full_like", "_efficientzerotensor", "float", "half", "double", "bfloat16", "int", "long", "bool", "type", "cpu",
+        "cuda", "npu", "getitem", "tolist", "numpy", "_has_compatible_shallow_copy_type", "equal", "is_same_size",
     }
 )  # fmt: skip
 

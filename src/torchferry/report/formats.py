@@ -41,6 +41,7 @@ FORMATS = {
         Format("github", (".txt",)),
         Format("md", (".md",)),
         Format("msaccucmp", (".msaccucmp.csv", "_msaccucmp.csv")),
+        Format("msprobe", (".msprobe.csv",)),
         Format("csv", (".csv",)),
         Format("xlsx", (".xlsx",)),
         Format("html", (".html",)),

@@ -18,15 +18,18 @@ from torchferry.report.safe import one_line, visible, with_code
 from torchferry.text import Language, Text
 
 ARROW = ' <span class="arrow">→</span> '
-# Assets of this package: elements that scripts make, tables and trees, tables of many rows, charts.
-ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE = (
+# Assets of this package: elements that scripts make, tables and trees, tables of many rows, charts, and those that a script
+# draws.
+ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE, PLOTS = (
     "elements.js",
     "controls.js",
     "tables.js",
     "charts.js",
     "charts.css",
+    "plots.js",
 )
-_SHARED = (ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE)
+_SHARED = (ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE, PLOTS)
+_FRAMES_OF_ITSELF = "; frame-src 'self' file:"
 _SKIP = Text("Skip to the content", "跳到正文")
 _LANGUAGE = Text("Language", "语言")
 _EXPAND, _COLLAPSE = Text("Expand all", "全部展开"), Text("Collapse all", "全部折叠")
@@ -50,9 +53,11 @@ def whole_page(
     package: str = "torchferry.report",
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
+    shows_itself: bool = False,
 ) -> str:
     """The page, which opens in this language. `styles` and `scripts` are assets of the package, added to those of all
-    pages; all parts but the title are HTML already."""
+    pages; all parts but the title are HTML already. A page that shows itself may open its own file again in a frame, to
+    see what is new in it."""
 
     def found(name: str) -> str:
         return asset(name, "torchferry.report" if name in _SHARED else package)
@@ -60,7 +65,7 @@ def whole_page(
     style = asset("page.css") + asset("report.css") + "".join(map(found, styles))
     script = enclosed(asset("languages.js"), "\n".join(map(found, scripts)))
     parts = {
-        "HEAD": head(escaped(f"{title} · TorchFerry"), style, script, language),
+        "HEAD": head(escaped(f"{title} · TorchFerry"), style, script, language, shows_itself),
         "SKIP": both(_SKIP),
         "LANGUAGE_LABEL": escaped(_LANGUAGE.in_language(language)),
         "HEADING": heading or escaped(title),
@@ -72,13 +77,14 @@ def whole_page(
     return fill(asset("frame.html"), parts)
 
 
-def head(title: str, style: str, script: str, language: Language) -> str:
+def head(title: str, style: str, script: str, language: Language, shows_itself: bool = False) -> str:
     """The beginning of a page up to its body; the title is HTML already."""
     parts = {
         "LANGUAGE": "zh-CN" if language == "zh" else "en",
         "TITLE": title,
         # nothing is fetched, and no script but ours runs
-        "POLICY": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:",
+        "POLICY": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
+        + (_FRAMES_OF_ITSELF if shows_itself else ""),
         "STYLE": style,
     }
     return fill(asset("head.html"), parts)

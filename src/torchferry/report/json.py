@@ -44,11 +44,15 @@ def picked(record: object, *names: str, not_finite: NotFinite = NULL) -> dict[st
     return {name: plain(getattr(record, name), not_finite) for name in names}
 
 
+def head(name: str) -> dict[str, Any]:
+    """What a file begins with: which format it is, and what wrote it."""
+    return {"format": name, "version": 1, "tool": f"TorchFerry {__version__}"}
+
+
 def document(name: str, content: Any) -> str:
     """A whole file: which format it is, what wrote it, and the record's fields; or the list of several records."""
     import json
 
     body = plain(content)
-    head = {"format": name, "version": 1, "tool": f"TorchFerry {__version__}"}
     found = body if isinstance(body, dict) else {"results": body}
-    return json.dumps({**head, **found}, indent=1) + "\n"
+    return json.dumps({**head(name), **found}, indent=1) + "\n"

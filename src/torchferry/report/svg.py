@@ -194,7 +194,7 @@ def legend_sign(place: int) -> str:
     line = '<path class="curve" d="M1 9H41"/>'
     return (
         f'<svg class="sign s{place % STYLES}" viewBox="0 0 42 18" width="42" height="18" aria-hidden="true">'
-        f'{line}<path class="mark" d="{_drawn(_MARKS[place % STYLES], 21, 9)}"/></svg>'
+        f'{line}<path class="mark" d="{_drawn(MARKS[place % STYLES], 21, 9)}"/></svg>'
     )
 
 
@@ -233,7 +233,7 @@ def _curve(chart: Chart, place: int, across: Axis, up: Axis | None) -> Iterator[
     every = max(1, math.ceil(len(present) / MAX_MARKS))
     shift = (place * every) // max(1, len(chart.values))  # so that the marks of equal curves take turns
     for at in present[shift::every]:
-        yield _mark(chart, place, at, _drawn(_MARKS[place % STYLES], *(positions[at] or (0, 0))), "mark")
+        yield _mark(chart, place, at, _drawn(MARKS[place % STYLES], *(positions[at] or (0, 0))), "mark")
     for at, value in enumerate(values):
         if value is not None and not math.isfinite(value):
             yield _mark(
@@ -255,7 +255,7 @@ def step_label(step: float) -> str:
 
 # The mark of each curve, and the cross of a value that is not finite: its path, from a point to the left and above it.
 _CROSS = (4, 4, "l8 8m0 -8l-8 8")
-_MARKS = (
+MARKS = (
     (6, 0, "a6 6 0 1 0 12 0a6 6 0 1 0 -12 0"),  # a circle
     _CROSS,
     (3, 3, "h6v6h-6z"),  # a square

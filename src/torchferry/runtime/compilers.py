@@ -57,6 +57,8 @@ def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
         # PyTorch scripts formulas of its own, those of forward-mode derivatives, and needs their graphs.
         if sys._getframe(1).f_code.co_filename.startswith(_PYTORCH):
+            if not args:  # it looks for the names that a class uses in the caller of this function
+                kwargs["_frames_up"] = kwargs.get("_frames_up", 0) + 1
             return original(obj, *args, **kwargs)
         if not target.is_reference:
             say()

@@ -137,6 +137,7 @@ def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
     if limits.saturation.applies(limits.device_name, os.environ):
         for dtype in limits.saturation.dtypes:
             native.set_saturation(getattr(torch, dtype))
+    native.set_block_padding(limits.block_padding)
 
 
 def _set_sparse_support(vendor: Vendor, missing: native.OperatorVerdict) -> None:

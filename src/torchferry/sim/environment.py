@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torchferry import variables
 from torchferry.errors import RunError
 from torchferry.settings import Settings
+from torchferry.units import bytes_of
 from torchferry.vendors.model import Vendor
 
 # Of a machine of which nothing is known.
@@ -62,14 +62,9 @@ def machine_size(vendor: Vendor, devices: int | None, memory: int | str | None) 
     return devices, parse_memory(memory)
 
 
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)(?:i?b)?", re.IGNORECASE)
-
-
 def parse_memory(size: int | str) -> int:
     """Bytes of "32GiB", "512MB", "1.5G" (all in powers of 1024) or of a plain number."""
-    match = _SIZE.fullmatch(str(size).strip())
-    memory = int(float(match["number"]) * _UNITS[match["unit"].lower()]) if match else 0
+    memory = bytes_of(str(size)) or 0
     if not 0 < memory <= _MOST_MEMORY:
         raise RunError(f"{size!r} is no size of memory; write it as 32GiB, 512MiB or a number of bytes")
     return memory

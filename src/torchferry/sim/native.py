@@ -257,6 +257,11 @@ def set_saturation(dtype: torch.dtype) -> None:
     _native().set_saturation(dtype)
 
 
+def set_block_padding(padding: int) -> None:
+    """Let each block of memory take so many bytes more than is asked for."""
+    _native().set_block_padding(padding)
+
+
 def set_messages(messages: Messages) -> None:
     """Hand over the vendor's wording."""
     _native().set_messages(*astuple(messages))

@@ -181,6 +181,8 @@ def read_parts(folder: Path) -> tuple[tuple[SimulatedProcess, ...], int]:
 def to_json(summary: RunSummary) -> str:
     """The whole summary; docs/en/run.md describes the fields."""
     content = {
+        "format": "torchferry-run",
+        "version": 1,
         "torchferry": __version__,
         **asdict(summary.outcome),
         "devices": [asdict(use) for use in summary.devices],

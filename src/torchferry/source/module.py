@@ -128,6 +128,11 @@ class PythonModule(SourceText):
         owner = scope.owner_of(name)
         return _choose(owner.bindings[name], line, same_scope=owner is scope) if owner else None
 
+    def exported(self, name: str) -> Binding | None:
+        """What other modules get under a name: what it is bound to last at the module's own level."""
+        bindings = self.scopes.root.bindings.get(name)
+        return _choose(bindings, bindings[-1].line, same_scope=True) if bindings else None
+
     def imported_as(self, qualified: str) -> str:
         """The name by which the module's own level imports a module, "" if it does not."""
         for name, bindings in self.scopes.root.bindings.items():

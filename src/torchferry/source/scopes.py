@@ -118,6 +118,11 @@ def import_qualifier(node: ast.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
+def qualified_in(prefix: str, name: str) -> str:
+    """The dotted name of what a module holds, by the prefix of a from-import."""
+    return f"{prefix}{name}" if prefix.endswith(".") else f"{prefix}.{name}"
+
+
 def imported_modules(node: ast.AST) -> list[str]:
     """The modules that an import statement names; none for a relative import, or for any other statement."""
     if isinstance(node, ast.Import):
@@ -174,8 +179,7 @@ class _Builder:
                 self.result.stars.append(prefix)
                 self.result.imports.append(("*", Binding(BindingKind.IMPORT, node, node.lineno, prefix)))
                 continue
-            separator = "" if prefix.endswith(".") else "."
-            qualified = prefix + separator + alias.name
+            qualified = qualified_in(prefix, alias.name)
             binding = Binding(BindingKind.IMPORT, node, node.lineno, qualified, weak=weak)
             self.bind_import(alias.asname or alias.name, binding, scope)
         self.add_unit(node, node, scope)

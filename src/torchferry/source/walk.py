@@ -90,8 +90,12 @@ def walk_all(unit: Unit, visit: Visitor) -> None:
     while waiting:
         node, place = waiting.pop()
         visit(node, place)
-        inner = place.below(node, place.shadowed)
-        waiting.extend([(child, inner) for child in reversed(child_nodes(node))])
+        inner = _below(node, place)
+        children = [(child, inner) for child in reversed(child_nodes(node))]
+        if isinstance(node, ast.comprehension):
+            outside = _outside_of(node, place, inner)
+            children = [(child, outside if child is node.iter else inner) for child, _ in children]
+        waiting.extend(children)
 
 
 def _children(node: ast.AST, place: WalkState, lines: list[int]) -> _Waiting:
@@ -106,8 +110,7 @@ def _children(node: ast.AST, place: WalkState, lines: list[int]) -> _Waiting:
         if line is None and isinstance(child, _WITHOUT_CHILDREN):
             continue
         if inner is None:
-            shadowed = place.shadowed | _rebound_by(node) if isinstance(node, _BINDING) else place.shadowed
-            inner = place.below(node, shadowed)
+            inner = _below(node, place)
         if isinstance(node, ast.comprehension) and child is node.iter:
             found.append((child, _outside_of(node, place, inner)))
         else:
@@ -115,15 +118,27 @@ def _children(node: ast.AST, place: WalkState, lines: list[int]) -> _Waiting:
     return found
 
 
+def _below(node: ast.AST, place: WalkState) -> WalkState:
+    """The place of the children of a node, with the names that the node itself binds."""
+    shadowed = place.shadowed | rebound_by(node) if isinstance(node, _BINDING) else place.shadowed
+    return place.below(node, shadowed)
+
+
 def _outside_of(node: ast.comprehension, place: WalkState, inner: WalkState) -> WalkState:
     """The first source of a comprehension is evaluated where the comprehension's own names are not bound yet."""
     around = place.parent
-    if isinstance(around, _COMPREHENSIONS) and around.generators[0] is node:
-        return inner._replace(shadowed=inner.shadowed - _rebound_by(around))
+    if around is not None and evaluated_outside(node, node.iter, around):
+        return inner._replace(shadowed=inner.shadowed - rebound_by(around))
     return inner
 
 
-def _rebound_by(node: ast.AST) -> frozenset[str]:
+def evaluated_outside(node: ast.comprehension, child: ast.AST, around: ast.AST | None) -> bool:
+    """Whether a part of a comprehension's clause is its first source, which knows nothing of its names."""
+    is_first = isinstance(around, _COMPREHENSIONS) and around.generators[0] is node
+    return is_first and child is node.iter
+
+
+def rebound_by(node: ast.AST) -> frozenset[str]:
     """Names that a lambda or a comprehension binds for the expressions inside it."""
     if isinstance(node, ast.Lambda):
         return frozenset(argument.arg for argument in all_arguments(node.args))

@@ -145,6 +145,7 @@ class Limits:
     refused_reductions: tuple[str, ...] = keys.texts('["float64"]', r"\w+")
     refused_reduction_message: str = keys.wording("dtype")
     shallow_copy: bool | None = keys.flag("true", None)
+    block_padding: int = keys.number("32")
     device_name: str = keys.text('"Acme 100"')
     device_memory: str = keys.text('"64GiB"', r"(\d+[KMGT]iB)?")
     device_count: int = keys.number("8")

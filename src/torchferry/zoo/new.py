@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchferry.conversion.added import AddedFile
 from torchferry.conversion.discover import check_input, read_file
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
+from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
+from torchferry.conversion.target import vendor_target
 from torchferry.conversion.write import Replace, check_output, write_project
 from torchferry.errors import InputError, OutputError
 from torchferry.report.html import escaped
@@ -110,6 +113,16 @@ class _Log:
     shows: RunEvidence
     path: str  # in the delivery; "": there is none
     data: bytes
+
+
+def plan_for_zoo(request: DeliveryRequest, vendor: Vendor, chosen: Mapping[str, bool]) -> Plan:
+    """The conversion for a delivery, with those of amp, distributed and channels_last that are chosen."""
+    if chosen["distributed"] and not request.main:
+        raise InputError("--distributed must know the script that trains; name it with --main")
+    distributed = Distributed(request.main) if chosen["distributed"] else None
+    settings = PassSettings(distributed, AmpForm.TORCH if chosen["amp"] else None)
+    options = frozenset(name for name, is_chosen in chosen.items() if is_chosen)
+    return Plan(vendor_target(vendor), options=options, settings=settings)
 
 
 def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, plan: Plan) -> NewDelivery:

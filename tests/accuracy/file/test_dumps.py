@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,3 +121,51 @@ def test_damaged_files_are_refused_or_read_and_never_more(tmp_path: Path) -> Non
             for tensor in (*call.inputs, *call.outputs):
                 if tensor.offset is not None:
                     assert record is not None and record.array(tensor).nbytes <= len(changed)
+
+
+def _varint(value: int) -> bytes:
+    parts = []
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _described(values: np.ndarray[Any, Any], data: bytes = b"", size_field: int = 6) -> bytes:
+    shape = _field(3, b"".join(_field(1, length) for length in values.shape))
+    return (
+        _field(1, 1) + _field(2, 2) + shape + (_field(4, data) if data else _field(size_field, values.nbytes))
+    )
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_files_whose_header_holds_the_tensors_are_read(tmp_path: Path) -> None:
+    """As runtimes wrote them at first: all of it is one message."""
+    file = tmp_path / "Mul.Mul_1.7.1673383728093447"  # without a stream
+    parts = [_field(3, _described(X, (X * 2).tobytes())), _field(4, _described(X, X.tobytes()))]
+    file.write_bytes(b"".join([_field(1, b"1.0"), _field(2, 5), *parts, _field(6, b"Mul_1")]))
+    with open_record(file) as record:
+        (call,) = record.calls
+        assert (call.operator, call.node) == ("aten::Mul", "Mul_1")
+        assert record.tensor(call.outputs[0]).tolist() == (X * 2).tolist()
+        assert record.tensor(call.inputs[0]).tolist() == X.tolist()
+
+
+def test_names_of_newer_runtimes_and_names_that_are_too_long(tmp_path: Path) -> None:
+    head = b"".join([_field(1, b"2.0"), _field(2, 5), _field(3, _described(X)), _field(6, b"partition0_Add")])
+    data = struct.pack("<Q", len(head)) + head + X.tobytes()
+    (tmp_path / "Add.partition0_Add.9.3.1673383728093446.4.1.0.0").write_bytes(data)
+    (tmp_path / "8173").write_bytes(data)
+    (tmp_path / "mapping.csv").write_text(f"8173,Sub.{'long_' * 60}.2.3.1673383728093440\n")
+    (tmp_path / "Opdebug.Node_OpDebug.0.3.1673383728094391").write_bytes(data)
+    with open_record(tmp_path) as record:
+        assert [call.operator for call in record.calls] == ["aten::Sub", "aten::Add"]  # by their times
+        assert record.tensor(record.calls[1].outputs[0]).tolist() == X.tolist()

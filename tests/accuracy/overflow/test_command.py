@@ -134,7 +134,7 @@ def test_json_holds_everything_and_comes_back(tmp_path: Path) -> None:
     file.write_text(encode(findings), "utf-8")
     assert load(file) == findings
     data = json.loads(to_json(checked(findings), "ascend"))
-    assert schemas.wrong("overflow", data) == []
+    assert schemas.wrong("torchferry-overflow", data) == []
     assert data["overflow"] is True and data["first"]["call"]["operator"] == "aten::log"
     assert data["processes"][0]["events"][0]["before"][0]["outputs"][0]["statistics"]["maximum"] == "inf"
 
@@ -148,7 +148,7 @@ def test_the_whole_way(
         main(["overflow", "-q", "--to", "ascend", "--sim", "-o", "bad.h5", "--format", "json", "bad.py"]) == 1
     )
     found = json.loads(capsys.readouterr().out)
-    assert schemas.wrong("overflow", found) == []
+    assert schemas.wrong("torchferry-overflow", found) == []
     assert (found["first"]["call"]["operator"], found["first"]["call"]["place"]) == ("aten::log", "bad.py:6")
     assert found["processes"][0]["device"] == "npu" and found["case_file"] == "test_log.py"
     assert "aten::log" in Path("test_log.py").read_text("utf-8")

@@ -172,7 +172,7 @@ def test_bad_input_is_said_before_the_program_runs(
         (("--from", "x", "train.py"), "is not a number from 1 on"),
         (("--phase", "loss", "train.py"), "invalid choice"),
         (("--rank", "-1", "train.py"), "is not a number from 0 on"),
-        (("convert", "a.h5"), "one of the arguments --npy --txt is required"),
+        (("convert", "a.h5"), "one of the arguments --npy --txt --msprobe -o/--output is required"),
     ],
 )
 def test_options_that_make_no_sense(

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from tests.accuracy.record.recording import call_of, inputs_of, recorded
 from torchferry.accuracy.model import Kept
+from torchferry.accuracy.record import device_copies
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -87,3 +88,41 @@ def test_graphs(tmp_path: Path) -> None:
     assert [tensor[0].item() for tensor in inputs_of(record, "neg")] == [0, 1]
     assert record.header.notes == ("graphs",)
     assert call_of(record, "add_.Tensor").outputs[0].unread == "CapturingError"
+
+
+def test_memory_that_is_written_to_again_before_its_copy_has_come(tmp_path: Path) -> None:
+    """Copies are behind a long computation; what comes after them writes to the same memory, and to what was freed."""
+    size = 1 << 22
+
+    def program() -> None:
+        slow = torch.randn(4096, 4096, device="cuda")
+        for _ in range(20):
+            slow = slow @ slow / 64
+        x = torch.full((size,), 1.0, device="cuda")
+        for _ in range(10):
+            x.add_(1)
+        for number in range(10):
+            torch.full((size,), float(number), device="cuda").neg()  # gets the memory of the one before
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            x.mul_(2)
+
+    record = recorded(tmp_path, program)
+    found = [call for call in record.calls if call.operator == "aten::add_.Tensor"]
+    for number, call in enumerate(found, 1):
+        assert bool((record.tensor(call.inputs[0]) == number).all())
+        assert bool((record.tensor(call.outputs[0]) == number + 1).all())
+    for number, tensor in enumerate(inputs_of(record, "neg")):
+        assert bool((tensor == number).all())
+    assert bool((record.tensor(call_of(record, "mul_.Tensor").outputs[0]) == 22).all())
+    assert record.header.notes == ()
+
+
+def test_a_ring_that_is_smaller_than_a_tensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_copies, "RING", 1 << 20)
+    x = torch.randn(1000, 1000, device="cuda")
+    record = recorded(tmp_path, lambda: (x.t().neg(), x[:, ::2].abs(), x.bfloat16().exp()))
+    assert torch.equal(inputs_of(record, "neg")[0], x.t().cpu())
+    assert torch.equal(inputs_of(record, "abs")[0], x[:, ::2].cpu())
+    assert torch.equal(inputs_of(record, "exp")[0], x.bfloat16().cpu())

@@ -13,8 +13,8 @@ from tests.accuracy.record.recording import call_of, inputs_of, recorded
 from tests.forking import run_forked
 from torchferry.accuracy.model import ROW, Kept
 from torchferry.accuracy.native.library import decode, statistics_of
-from torchferry.accuracy.record import staged_statistics
 from torchferry.accuracy.record import recorder as recording
+from torchferry.accuracy.record import staged_statistics
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import Layouts, flat
 

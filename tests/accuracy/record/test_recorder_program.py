@@ -207,7 +207,7 @@ def test_an_interrupt_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     x = torch.ones(2)
     x.neg()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(recorder._observer, "after", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(recorder._observer, "take", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         x.abs()
     x.exp()
     recorder.stop()

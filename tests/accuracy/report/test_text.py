@@ -30,7 +30,7 @@ def lines(comparisons: Any, language: Any = "en", **options: Any) -> list[str]:
 
 
 def test_a_fault() -> None:
-    assert lines(faulty())[:13] == [
+    assert lines(faulty())[:16] == [
         "aten::relu computes wrong results: wrong from some element to the end",
         "where call 2, step 1, forward, Net: layer1, train.py:32",
         "error 0.25 of its own (against double precision); golden's own is 3.0e-08; up to 1.2e-07 would be normal",
@@ -39,6 +39,9 @@ def test_a_fault() -> None:
         "why the last 100 of 512 elements are wrong",
         "→ test exactly this call:",
         "ferry case aten::relu --from npu.h5 --call 2 --to ascend",
+        "→ take this call out of the records, to send it:",
+        "ferry record cut npu.h5 --call 2 -o npu.call2.h5",
+        "ferry record cut gpu.h5 --call 2 -o gpu.call2.h5",
         "→ list every call:",
         "ferry compare npu.h5 gpu.h5 --all",
         "whole network, step 1: mean absolute difference of the output of the network 0.1, more than the normal 1e-4",
@@ -52,7 +55,7 @@ def test_a_fault_in_chinese() -> None:
     assert text.startswith("aten::relu 计算错误：从某个元素起直到末尾都错\n")
     assert "误差  自身 0.25（相对双精度）；标杆自身为 3.0e-08；正常上限为 1.2e-07" in text
     for word in ("wrong", "Verdict", "call", "normal", "note", "suspicious", "whole"):
-        assert word not in text.replace("ferry", "").replace("--call", "")
+        assert word not in text.replace("ferry", "").replace("--call", "").replace(".call2.", "")
 
 
 def test_what_needs_attention_comes_before_the_counts() -> None:
@@ -115,6 +118,14 @@ def test_what_to_record_next_repeats_how_the_run_was_made() -> None:
     found = lines([replace(comparison, mine=mine, mine_path="a.rank1.h5")])
     wanted = "--from 2 --steps 1 --module layers.0 -o a.step2.h5"
     assert f"ferry record --to ascend --sim {options} {wanted} train.py --lr 0.1" in found
+
+
+def test_a_record_of_the_emulated_device_is_repeated_there() -> None:
+    (comparison,) = statistical()
+    mine = replace(comparison.mine, options="--emulate --seed 3", simulated=False)
+    found = lines([replace(comparison, mine=mine, mine_path="a.h5")])
+    wanted = "--from 2 --steps 1 --module layers.0 -o a.step2.h5 train.py --lr 0.1"
+    assert f"ferry record --to ascend --emulate --seed 3 {wanted}" in found
 
 
 def test_a_run_that_was_watched_names_the_steps_in_between() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -385,3 +386,28 @@ def test_without_torch_it_is_torch_that_is_missing(
     assert main([command, *output, str(script)]) == 2
     err = capfd.readouterr().err
     assert "PyTorch is not installed" in err and "cpu_autocast" not in err
+
+
+GROUPS = PROGRAM.replace(
+    "torch.optim.SGD(model.parameters(), lr=0.1)",
+    "torch.optim.SGD([{{'params': model[0].parameters()}}, {{'params': model[3].parameters(), 'lr': 0.2}}], lr=0.1)",
+)
+
+
+def test_each_group_of_an_optimizer_has_its_norm(tmp_path: Path) -> None:
+    watch(tmp_path, 1, program=GROUPS, steps=1)
+    calls = calls_in(tmp_path / "run.h5")
+    for group, module in (("group0", "0"), ("group1", "3")):
+        parts = [figures(calls, "gradient", 1, module, name).norm for name in ("weight", "bias")]
+        assert figures(calls, "group_gradient_norm", 1, group).norm == pytest.approx(math.hypot(*parts))
+    watch(tmp_path, 1, "one.h5", steps=1)
+    assert not any(call.operator == "group_gradient_norm" for call in calls_in(tmp_path / "one.h5"))
+
+
+def test_a_step_says_when_it_ended(tmp_path: Path) -> None:
+    began = time.time()
+    watch(tmp_path, 1)
+    told = [dict(call.arguments) for call in calls_in(tmp_path / "run.h5") if call.operator == "step"]
+    moments = [each["time"] for each in told]
+    assert len(moments) == 5 and moments == sorted(moments)  # type: ignore[type-var]
+    assert began - 1 <= float(moments[0]) <= float(moments[-1]) <= time.time() + 1  # type: ignore[arg-type]

@@ -39,11 +39,12 @@ def _todos(conversion: Conversion) -> list[tuple[str, str]]:
     return [(item.before, item.message.en) for item in conversion.findings if item.kind is Kind.TODO]
 
 
-def test_a_loss_that_is_imported(project: Path) -> None:
-    source = """
+@pytest.mark.parametrize("line", ["from losses import bce", "from losses import *"])
+def test_a_loss_that_is_imported(line: str, project: Path) -> None:
+    source = f"""
         import torch
         import losses
-        from losses import bce
+        {line}
 
         def train(model, optimizer, x, y):
             out = model(x)
@@ -54,6 +55,44 @@ def test_a_loss_that_is_imported(project: Path) -> None:
     text = _converted(project, source, losses="from torch import nn\nbce = nn.BCELoss()\n").new_text
     assert text is not None
     assert "    loss = bce(out.float(), y.float()) + losses.bce(out.float(), (1 - y).float())\n" in text
+
+
+def test_a_method_of_a_base_in_another_module_is_looked_into(project: Path) -> None:
+    source = """
+        import torch
+        from engine import Engine
+
+        class Trainer(Engine):
+            def step(self, data):
+                x, y = self.parse_data(data)
+                out = self.model(x)
+                loss = out.sum()
+                loss.backward()
+                self.optimizer.step()
+        """
+    engine = "class Engine:\n    def parse_data(self, data):\n        return data['x'], data['y']\n"
+    text = _converted(project, source, engine=engine).new_text
+    assert text is not None
+    assert "        x, y = self.parse_data(data)\n        with torch.cuda.amp.autocast():\n" in text
+
+
+def test_a_loss_that_is_handed_to_a_function_by_another_name(project: Path) -> None:
+    source = """
+        import torch
+        from torch import nn
+
+        def train(model, optimizer, criterion, x, y):
+            out = model(x)
+            loss = criterion(out, y)
+            loss.backward()
+            optimizer.step()
+
+        run = train
+        run(model, optimizer, nn.BCELoss(), x, y)
+        """
+    text = _converted(project, source).new_text
+    assert text is not None
+    assert "    loss = criterion(out.float(), y.float())\n" in text
 
 
 @pytest.mark.parametrize(

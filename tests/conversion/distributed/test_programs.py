@@ -105,6 +105,65 @@ def test_all_or_nothing(tmp_path: Path) -> None:
     assert not any(convert_project(files, tmp_path).values())
 
 
+# The same program, its functions by other names.
+SPELLINGS = [
+    ("from data import get_loaders", "from data import *"),
+    ("from models import build_model, make_optimizer", "from models import *"),
+    ("from engine import train_one_epoch, save", "import engine\nsave = engine.save\ntrain_one_epoch = engine.train_one_epoch"),
+    ("            train_one_epoch(model, optimizer, train_loader)", "            fit = train_one_epoch\n            fit(model, optimizer, train_loader)"),
+    (
+        "            train_one_epoch(model, optimizer, train_loader)",
+        "            fit = partial(train_one_epoch, model, optimizer)\n            fit(train_loader)",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("plain", "other"), SPELLINGS)
+def test_functions_are_known_by_any_name(plain: str, other: str, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "other").mkdir()
+    main = textwrap.dedent(FILES[MAIN])
+    assert textwrap.dedent(plain) in main or plain[4:] in main
+    spelled = main.replace(plain.removeprefix("    "), other.replace("\n    ", "\n").removeprefix("    "))
+    assert spelled != main
+    expected = convert_project(FILES, tmp_path / "plain")
+    found = convert_project({**FILES, MAIN: spelled}, tmp_path / "other")
+    assert found == expected
+
+
+LOADER_ELSEWHERE = {
+    MAIN: """
+    import torch
+    from data import loader
+    from models import Net
+
+    model = Net().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(9):
+        for x in loader:
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+    """,
+    "data.py": """
+    from torch.utils.data import DataLoader
+    from sets import dataset
+
+    loader = DataLoader(dataset, 8, shuffle=True)
+    """,
+    "models.py": "import torch\nclass Net(torch.nn.Module): pass\n",
+}
+
+
+@pytest.mark.parametrize(
+    "used", ["from data import loader", "from data import loader as loader", "from data import *"]
+)
+def test_a_loader_that_another_module_makes(used: str, tmp_path: Path) -> None:
+    files = {**LOADER_ELSEWHERE, MAIN: LOADER_ELSEWHERE[MAIN].replace("from data import loader", used)}
+    changes = convert_project(files, tmp_path)
+    assert "sampler=DistributedSampler(dataset, shuffle=True)" in changes["data.py"]
+    assert "loader.sampler.set_epoch(epoch)" in changes[MAIN]
+
+
 ALREADY = [
     ("torch.distributed.init_process_group('nccl')", "init_process_group"),
     ("net = torch.nn.parallel.DistributedDataParallel(model)", "DistributedDataParallel"),

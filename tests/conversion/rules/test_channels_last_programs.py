@@ -113,10 +113,13 @@ def test_volumes_are_left() -> None:
     assert "channels_last" not in rewritten(source, "tecorigin", _OPTION)
 
 
-def test_a_model_of_another_module(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line", ["from nets import Net", "from nets import *", "import nets\nNet = nets.Net"]
+)
+def test_a_model_of_another_module(line: str, tmp_path: Path) -> None:
     (tmp_path / "nets.py").write_text(_CNN)
     (tmp_path / "train.py").write_text(
-        "import torch\nfrom nets import Net\nclassifier = Net().cuda()\n"
+        f"import torch\n{line}\nclassifier = Net().cuda()\n"
         "optimizer = torch.optim.SGD(classifier.parameters(), 0.1)\nfor x in data:\n    x = x.cuda()\n    classifier(x)\n"
     )
     outcome = examine_project(tmp_path, Plan(target("cambricon"), options=frozenset({_OPTION})))

@@ -19,11 +19,12 @@ from tests.conversion.similar.references import installed
 TOLERANCE = {"float32": (2e-5, 2e-5), "float16": (4e-3, 4e-3), "bfloat16": (3e-2, 3e-2)}
 
 
-def check_case(case: Case, to: str, place: str) -> None:
-    """Fail if the program that the converter makes for a target computes something else than the original."""
+def check_case(case: Case, to: str, place: str, dtypes: tuple[str, ...] = ()) -> None:
+    """Fail if the program that the converter makes for a target computes something else than the original; in the dtypes
+    of the case, or in others."""
     conversion = convert(case.source, to, "similar")
     assert conversion.new_text is not None, f"{case.call} was left as it is"
-    for dtype in case.dtypes:
+    for dtype in dtypes or case.dtypes:
         with installed(for_cuda=True):
             expected = _outcome(case, case.source, dtype, "cpu")
         with installed(for_cuda=False):
@@ -41,7 +42,8 @@ def _outcome(case: Case, source: str, dtype: str, place: str) -> list[Tensor]:
         model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
         batches = [torch.randn(5, 4) for _ in range(5)]
         with _process_group(case.on_host and place == "cpu"):
-            return list(program(model.to(place), [batch.to(place) for batch in batches]))
+            there: dict[str, Any] = {"device": place, "dtype": getattr(torch, dtype)}
+            return list(program(model.to(**there), [batch.to(**there) for batch in batches]))
     values = {name: _value(made, dtype, place) for name, made in case.inputs.items()}
     leaves = [value for value in values.values() if isinstance(value, Tensor) and value.requires_grad]
     answer = program(**values)

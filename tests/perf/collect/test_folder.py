@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from torchferry.cli import profile
 from torchferry.cli.main import main
 from torchferry.errors import OutputError
 from torchferry.launch.place import DeviceKind, Place
@@ -174,7 +173,7 @@ def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
 )
 def test_who_gets_nothing_is_told_why(told: list[CollectOutcome], ending: Ending, said: str) -> None:
     profiled = launching.Profiled(ending, tuple(told), False)
-    assert said in profile._nothing_profiled(PROGRAM, SETTINGS, profiled)
+    assert said in launching.nothing_profiled(PROGRAM, SETTINGS, profiled)
 
 
 @pytest.mark.parametrize("steps", ["0:2", "3:2", "a:b", "-1", "1:2:3"])

@@ -13,7 +13,7 @@ from torchferry.report.formats import Options
 
 from .samples import SAMPLES, not_finite, sample
 
-PROOF = "format torchferry holds request reference results torch date"
+PROOF = "format version torchferry holds request reference results torch date"
 REQUEST = "original converted vendors steps seed processes same_weights exact rtol atol emulated"
 RUN = "name exit_code seconds stdout stderr processes"
 PROCESS = "identity optimizers steps"
@@ -46,7 +46,8 @@ def test_the_names_stay() -> None:
     assert names(parted["judgement"]) == JUDGEMENT
     call = parted["operator"]["reference"]
     assert (names(call), names(call["inputs"][0])) == (CALL, TENSOR)
-    assert (content["format"], content["holds"], parted["verdict"]) == (1, False, "parted")
+    assert (content["format"], content["version"]) == ("torchferry-proof", 1)
+    assert (content["holds"], parted["verdict"]) == (False, "parted")
     assert content["results"][2]["reason"] == {"en": "The migrated run failed.", "zh": "迁移后的运行失败。"}
 
 

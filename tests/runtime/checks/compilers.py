@@ -74,6 +74,13 @@ def check_derivatives_that_pytorch_scripts(target: Target) -> None:
     assert second.tolist() == [[6, 0], [0, 6]]
 
 
+def check_optimizers_that_pytorch_scripts(target: Target) -> None:
+    """Their classes are scripted when they are imported, with names of their own modules."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    assert issubclass(ZeroRedundancyOptimizer, torch.optim.Optimizer)
+
+
 class Scaled(torch.nn.Module):
     """A module as libraries script it."""
 

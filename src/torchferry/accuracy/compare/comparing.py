@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from torchferry.accuracy.compare.api_matching import match_apis
+from torchferry.accuracy.compare.apis import ApiJudge
 from torchferry.accuracy.compare.matching import (
     CallMatch,
     CallSequence,
@@ -37,12 +39,22 @@ from torchferry.accuracy.compare.network import (
     with_statistics,
 )
 from torchferry.accuracy.compare.programs import Programs
-from torchferry.accuracy.compare.statistics import judge_by_figures, judge_statistics
+from torchferry.accuracy.compare.statistics import (
+    comparable,
+    distance_of,
+    is_watched,
+    judge_by_figures,
+    judge_modules,
+    judge_statistics,
+    with_other_slices,
+)
 from torchferry.accuracy.file.contents import shaped
+from torchferry.accuracy.file.saved_tensors import UnreadableTensorError
 from torchferry.accuracy.judge.model import CallPair, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord
+from torchferry.accuracy.model import Call, Kept, Metrics, TensorRecord, has_parts
 from torchferry.accuracy.native.differences import NONE_WRONG, Measuring, metrics_of, pieces
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -76,20 +88,32 @@ def compare_files(mine: Path, golden: Path | None, work: ComparingPlan | None = 
     from torchferry.accuracy.file.reader import open_records
 
     with ExitStack() as stack:
-        ours = {each.header.rank: stack.enter_context(each) for each in open_records(mine)}
-        theirs = (
-            {each.header.rank: stack.enter_context(each) for each in open_records(golden)} if golden else {}
+        ours, theirs = (
+            [stack.enter_context(each) for each in open_records(path)] if path else []
+            for path in (mine, golden)
         )
-        common = sorted(set(ours) & set(theirs)) if golden else sorted(ours)
-        if not common and len(ours) == len(theirs) == 1:  # each rank's file may be named by itself
-            return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
-        if not common:
-            raise InputError(
-                f"{mine} and {golden}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
-                "two records of the same ranks"
-            )
-        comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
-    lonely = sorted(set(ours) ^ set(theirs)) if golden else []
+        return compare_ranks_alike(ours, theirs if golden else None, (mine, golden), work)
+
+
+def compare_ranks_alike(
+    mine: Sequence[Record],
+    golden: Sequence[Record] | None,
+    names: tuple[Path, Path | None],
+    work: ComparingPlan | None = None,
+) -> list[RankComparison]:
+    """The records of all ranks of two runs, each with its counterpart; without golden, each by itself."""
+    ours = {each.header.rank: each for each in mine}
+    theirs = {each.header.rank: each for each in golden or ()}
+    common = sorted(ours if golden is None else set(ours) & set(theirs))
+    if not common and len(ours) == len(theirs) == 1:  # each rank's file may be named by itself
+        return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
+    if not common:
+        raise InputError(
+            f"{names[0]} and {names[1]}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
+            "two records of the same ranks"
+        )
+    comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
+    lonely = sorted(set(ours) ^ set(theirs)) if golden is not None else []
     if lonely:
         first = comparisons[0]
         comparisons[0] = replace(first, notes=(*first.notes, LONELY_RANKS.format(ranks=_listed(lonely))))
@@ -103,34 +127,63 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     if mine.header.kept is not Kept.TENSORS and golden is None:
         held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
         raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
+    if golden is None and mine.of_apis:
+        raise InputError(
+            f"{mine.path}: is a dump of msprobe, whose calls can't be computed again; name a second one to hold it against"
+        )
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     total = _Total()
     matches = _matches(seen, total)
-    keeper, header = Keeper(), golden.header if golden else None
-    programs = Programs(mine.header, header)
+    keeper, header, golden_header = Keeper(), mine.header, golden.header if golden else None
+    if golden is not None and _are_only_statistics_common(mine, golden):
+        header = replace(header, kept=Kept.STATISTICS)
     bases: Counter[str] = Counter()
-    if mine.header.kept is Kept.TENSORS:
+    if header.kept is Kept.TENSORS:
         judged = _reported(_judged(mine, golden, matches, work), total, work)
     else:
         assert golden is not None
         judged = judge_statistics(_unmeasured(mine, golden, matches))
-    pairs = keeper.keep(_told(_counted(programs.look(judged), bases), work))
-    for at, judgement in programs.later.items():
-        pairs.rejudge(at, judgement)
-    culprit = find_culprit(pairs, IN_TURN if mine.header.kept is Kept.TENSORS else AS_THEY_COME)
+    if header.modules_only:
+        judged = judge_modules(judged)
+    if golden is None or mine.of_apis == golden.of_apis:
+        programs = Programs(header, golden_header)
+        pairs = keeper.keep(_told(_counted(programs.look(judged), bases), work))
+        for at, judgement in programs.later.items():
+            pairs.rejudge(at, judgement)
+    else:  # what is one call here is several there
+        pairs = keeper.keep(_told(_counted(judged, bases), work))
+    culprit = find_culprit(pairs, AS_THEY_COME if header.is_overview else IN_TURN)
     return RankComparison(
-        mine.header,
         header,
+        golden_header,
         str(mine.path),
         str(golden.path) if golden else "",
         pairs,
         culprit,
         time.perf_counter() - start,
         keeper.nbytes,
-        notes_of_comparison(mine.header, header, pairs, keeper.left_out, bases),
+        notes_of_comparison(header, golden_header, pairs, keeper.left_out, bases),
         curves(seen),
         network_differences(pairs, seen[0][0].scaling),
+        _stack(pairs, culprit, mine, golden),
     )
+
+
+def _stack(pairs: PairRows, culprit: int | None, mine: Record, golden: Record | None) -> tuple[str, ...]:
+    """The lines that have led to the culprit, on the side that knows them."""
+    if culprit is None:
+        return ()
+    pair = pairs[culprit]
+    found = [
+        record.stack(call) for record, call in ((mine, pair.mine), (golden, pair.golden)) if record and call
+    ]
+    return tuple(next(filter(None, found), []))
+
+
+def _are_only_statistics_common(mine: Record, golden: Record) -> bool:
+    """Whether a dump of APIs takes part, and one side has no elements."""
+    has_statistics = Kept.STATISTICS in (mine.header.kept, golden.header.kept)
+    return has_statistics and (mine.of_apis or golden.of_apis)
 
 
 def find_culprit(pairs: PairRows, groups: Sequence[Sequence[Verdict]]) -> int | None:
@@ -164,20 +217,35 @@ def _matches(seen: Sequence[tuple[Gathering, Record]], total: _Total) -> Sequenc
     """The calls that belong together. This is the one look at all calls before the work begins."""
     walked = [_walked(record) for _, record in seen]
     walked[0] = total.passing(walked[0])
-    sites = [
-        CallSequence(gathering.passing(calls)) for (gathering, _), calls in zip(seen, walked, strict=True)
-    ]
+    passing = [gathering.passing(calls) for (gathering, _), calls in zip(seen, walked, strict=True)]
+    are_names_kept = False
+    if any(record.of_apis for _, record in seen):
+        are_names_kept = any(record.has_gaps for _, record in seen)
+        passing = [_as_apis(calls, are_names_kept) for calls in passing]
+    sites = [CallSequence(calls) for calls in passing]
     if len(sites) == 1:
         return Matches(CallMatch(at, None) for at in range(len(sites[0])))
     (_, mine), (_, golden) = seen
-    is_replay = bool(mine.header.replayed or golden.header.replayed)
-    matches = match_sites(sites[0], sites[1], is_replay=is_replay)
+    if mine.of_apis != golden.of_apis:
+        apis, operators = sites if mine.of_apis else sites[::-1]
+        matches = match_apis(apis, operators, apis_are_mine=mine.of_apis)
+    else:
+        is_replay = bool(mine.header.replayed or golden.header.replayed)
+        matches = match_sites(sites[0], sites[1], is_replay=is_replay, by_name=are_names_kept)
     if not any(match.mine is not None and match.golden is not None for match in matches):
         raise InputError(
             f"{mine.path} and {golden.path}: have no operator in common ({len(sites[0])} and {len(sites[1])} calls); "
             "are they records of the same program?"
         )
     return matches
+
+
+def _as_apis(calls: Iterable[Call], are_names_kept: bool) -> Iterator[Call]:
+    """As calls of dumps are matched, which do not tell what a model itself calls from what is called outside of it. With
+    the numbers in their names, one call more on one side would shift the others."""
+    for call in calls:
+        module = "" if call.module == call.model else call.module
+        yield replace(call, module=module, node=call.node if are_names_kept else "")
 
 
 def _walked(record: Record) -> Iterator[Call]:
@@ -220,8 +288,12 @@ def _tensors(mine: Call | None, golden: Call | None) -> tuple[list[TensorPair], 
 
 
 def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> Iterator[CallPair]:
+    has_apis = mine.of_apis or golden.of_apis
+
     def difference(ours: TensorRecord, theirs: TensorRecord) -> PairDifference:
         both = with_statistics(mine, ours), with_statistics(golden, theirs)
+        if has_apis:
+            both = comparable(*both)
         return PairDifference(*both, None, reason=_STATISTICS)
 
     for one, other, how in _called(mine, golden, matches):
@@ -234,28 +306,44 @@ class _Working:
 
     def __init__(self, mine: Record, golden: Record | None, work: ComparingPlan) -> None:
         self._figures = Figures(mine, golden) if golden is not None else None
-        self._judge: Callable[[CallPair], Judgement] = judge_by_figures  # against golden
+        self._has_apis = mine.of_apis or (golden is not None and golden.of_apis)
+        judge: Callable[[CallPair], Judgement] = judge_by_figures  # against golden
         self.expect: Callable[[CallPair], None] = lambda _pair: None
-        if importlib.util.find_spec("torch") is not None:
+        if self._has_apis:
+            judge = ApiJudge().judge
+        elif importlib.util.find_spec("torch") is not None:
             from torchferry.accuracy.judge.judging import Judge
 
-            judge = Judge(mine, golden, is_thorough=work.is_thorough)
-            self._judge, self.expect = judge.judge, judge.expect  # against what is right
+            by_reference = Judge(mine, golden, is_thorough=work.is_thorough)
+            judge, self.expect = by_reference.judge, by_reference.expect  # against what is right
+        self._judge = _by_what_is_kept(judge, mine, golden)
 
-    def measure_and_judge(self, pair: CallPair) -> CallPair:
+    def work_on(self, pair: CallPair) -> CallPair:
         """The same pair with the differences of its tensors, and what is said of it."""
+        measured = self._measured(pair)
+        return measured if self._has_apis else self._judged(measured)
+
+    def finish(self, pair: CallPair) -> CallPair:
+        """What is done with one pair after the other: an API inherits what came before."""
+        return self._judged(pair) if self._has_apis else pair
+
+    def _measured(self, pair: CallPair) -> CallPair:
         figures = self._figures
-        if figures is not None:
-            inputs, outputs = (
-                tuple(starmap(figures.difference, tensors)) for tensors in _tensors(pair.mine, pair.golden)
-            )
-            pair = replace(pair, inputs=inputs, outputs=outputs)
+        if figures is None:
+            return pair
+        inputs, outputs = (
+            tuple(starmap(figures.difference, tensors)) for tensors in _tensors(pair.mine, pair.golden)
+        )
+        return replace(pair, inputs=inputs, outputs=outputs)
+
+    def _judged(self, pair: CallPair) -> CallPair:
         if pair.mine is None:
             return pair
         judgement = self._judge(pair)
-        differing = any(each.metrics is not None and not each.metrics.is_equal for each in pair.inputs)
-        # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads
-        if judgement.verdict is Verdict.INHERITED and not differing:
+        differing = any(map(_differs, pair.inputs))
+        # nothing is inherited from inputs of which no difference is known, as those of views, which nobody reads; but
+        # APIs without inputs, as gradients, inherit what came before
+        if judgement.verdict is Verdict.INHERITED and not differing and not self._has_apis:
             judgement = replace(judgement, verdict=Verdict.NORMAL)
         return replace(pair, judgement=judgement)
 
@@ -275,14 +363,14 @@ def _judged(
                 working.expect(pair)
                 is_large = sum(tensor.elements for tensor in _tensors_of(pair.mine)) > _LARGE
                 waiting.append(
-                    executor.submit(working.measure_and_judge, pair).result
+                    executor.submit(working.work_on, pair).result
                     if is_large
-                    else partial(working.measure_and_judge, pair)
+                    else partial(working.work_on, pair)
                 )
                 if len(waiting) >= _AHEAD * threads:
-                    yield waiting.popleft()()
+                    yield working.finish(waiting.popleft()())
             while waiting:
-                yield waiting.popleft()()
+                yield working.finish(waiting.popleft()())
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
 
@@ -346,6 +434,55 @@ def _told(pairs: Iterable[CallPair], work: ComparingPlan) -> Iterator[CallPair]:
         yield pair
 
 
+def _differs(difference: PairDifference) -> bool:
+    """As far as is known: of what was kept in part, the statistics tell of the whole."""
+    if difference.mine.part is not None and distance_of(difference):
+        return True
+    return difference.metrics is not None and not difference.metrics.is_equal
+
+
+_IN_PART = Text(
+    "its large tensors were kept in part: {slices} slices were judged",
+    "其大张量只保留了一部分：判定了 {slices} 个切片",
+)
+_ONLY_IN_PART = Text(
+    "its large tensors were kept in part, from which it can't be computed again",
+    "其大张量只保留了一部分，无法据此重新计算",
+)
+
+
+def _by_what_is_kept(
+    by_reference: Callable[[CallPair], Judgement], mine: Record, golden: Record | None
+) -> Callable[[CallPair], Judgement]:
+    """Modules can't be computed again, nor some calls of which tensors were kept in part."""
+
+    def judge(pair: CallPair) -> Judgement:
+        call = pair.mine
+        assert call is not None
+        if is_watched(call):
+            return judge_by_figures(pair)
+        return _judge_part(pair, mine, golden) if has_parts(call) else by_reference(pair)
+
+    return judge
+
+
+def _judge_part(pair: CallPair, mine: Record, golden: Record | None) -> Judgement:
+    found = None
+    if importlib.util.find_spec("torch") is not None:
+        from torchferry.accuracy.judge.in_part import judge_in_part
+
+        found = judge_in_part(pair, mine, golden)
+    if found is not None and not found.why:
+        found = replace(found, why=_IN_PART.format(slices=_slices(pair)))
+    if found is None and pair.golden is None:
+        return Judgement(Verdict.UNKNOWN, why=_ONLY_IN_PART)
+    return with_other_slices(found or judge_by_figures(pair), pair)
+
+
+def _slices(pair: CallPair) -> int:
+    return max(each.part.slices for each in _tensors_of(pair.mine) if each.part is not None)
+
+
 def _listed(ranks: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ranks)))
 
@@ -379,13 +516,20 @@ class Figures:
 
     def difference(self, mine: TensorRecord, golden: TensorRecord) -> PairDifference:
         """How far mine is from golden, and where; positions are those of golden's elements in its file."""
+        one, other = mine.kept_part, golden.kept_part
+        if one is not None and other is not None and _have_same_slices(mine, golden):
+            return replace(self.difference(one, other), mine=mine, golden=golden)
         reason = _obstacle(mine, golden)
         if reason:
             return PairDifference(mine, golden, None, reason=reason)
-        key = (mine.offset, *_layout(mine), golden.offset, *_layout(golden))
+        # in files that another tool has rewritten, contents alone tell tensors apart
+        key = (mine.offset, mine.content, *_layout(mine), golden.offset, golden.content, *_layout(golden))
         found = self._found.get(key) or self._earlier.get(key)
         if found is None:
-            found = self._measure(mine, golden)
+            try:
+                found = self._measure(mine, golden)
+            except UnreadableTensorError as error:
+                return PairDifference(mine, golden, None, reason=str(error))
         if len(self._found) >= _REMEMBERED:  # all of a long record would fill the memory
             self._found, self._earlier = {}, self._found
         self._found[key] = found
@@ -419,6 +563,11 @@ class Figures:
             self._held = 0
         self._mine.release()
         self._golden.release()
+
+
+def _have_same_slices(mine: TensorRecord, golden: TensorRecord) -> bool:
+    same = mine.part is not None and golden.part is not None and mine.part[1:] == golden.part[1:]
+    return same and mine.shape == golden.shape
 
 
 def _obstacle(mine: TensorRecord, golden: TensorRecord) -> str:

@@ -225,6 +225,24 @@ class CallSequence:
         """What the call at this position is like."""
         return self._known[self._kinds[at]]
 
+    def part(self, positions: Sequence[int]) -> CallSequence:
+        """Some of the calls."""
+        chosen = CallSequence(())
+        chosen._known = self._known
+        for mine, whole in (
+            (chosen.numbers, self.numbers),
+            (chosen.steps, self.steps),
+            (chosen._kinds, self._kinds),
+        ):
+            mine.extend(whole[at] for at in positions)
+        return chosen
+
+    def without_modules(self) -> CallSequence:
+        """The same calls, as if all were made outside of modules."""
+        bare = self.part(range(len(self)))
+        bare._known = [each._replace(module="") for each in self._known]
+        return bare
+
     def keyed(self, key: Callable[[CallSignature], int | None]) -> Callable[[int], int | None]:
         """The key of the call at a position; found once for each kind."""
         keys, kinds = [key(kind) for kind in self._known], self._kinds
@@ -258,9 +276,12 @@ def _unwrapped(module: str) -> str:
     return module
 
 
-def match_sites(mine: CallSequence, golden: CallSequence, *, is_replay: bool = False) -> Matches:
-    """The calls that belong together, in the order of mine."""
-    return Matching(mine, golden, by_number=is_replay and have_same_numbers(mine, golden)).matches()
+def match_sites(
+    mine: CallSequence, golden: CallSequence, *, is_replay: bool = False, by_name: bool = False
+) -> Matches:
+    """The calls that belong together, in the order of mine; `by_name`: their nodes are names of their own."""
+    by_number = is_replay and have_same_numbers(mine, golden)
+    return Matching(mine, golden, by_number=by_number, by_name=by_name).matches()
 
 
 def have_same_numbers(mine: CallSequence, golden: CallSequence) -> bool:
@@ -274,7 +295,15 @@ def have_same_numbers(mine: CallSequence, golden: CallSequence) -> bool:
 class Matching:
     """Two sequences of calls, held against each other; `comparisons` counts the work."""
 
-    def __init__(self, mine: CallSequence, golden: CallSequence, *, by_number: bool = False) -> None:
+    def __init__(
+        self,
+        mine: CallSequence,
+        golden: CallSequence,
+        *,
+        by_number: bool = False,
+        by_name: bool = False,
+        of_apis: bool = False,
+    ) -> None:
         self._mine, self._golden = mine, golden
         self._steps = _common_steps(mine, golden)
         self._partners = array("q", [_NONE]) * len(mine)  # of mine; rising but for those that are _NONE
@@ -284,7 +313,9 @@ class Matching:
         self.comparisons = 0
         if by_number:
             self._match_numbers()
-        for key in (_exact, _plain, _equivalent, _by_family):
+        if by_name:
+            self._match_in_order(_named)
+        for key in (_equivalent, _by_family) if of_apis else (_exact, _plain, _equivalent, _by_family):
             self._match_in_order(key)
         self._match_similar()
         self._match_moved()
@@ -426,6 +457,10 @@ class Matching:
 
 
 # The keys by which the calls of a step are matched, from the strictest to the loosest; None: not by this one.
+
+
+def _named(kind: CallSignature) -> Hashable | None:
+    return kind.line[1] or None
 
 
 def _exact(kind: CallSignature) -> Hashable:

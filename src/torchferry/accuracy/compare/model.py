@@ -57,6 +57,7 @@ class RankComparison:
     notes: tuple[Text, ...] = field(default=())
     curves: tuple[NetworkCurve, ...] = field(default=())
     network: tuple[NetworkDifference, ...] = field(default=())
+    stack: tuple[str, ...] = field(default=())  # the lines that have led to the culprit, the innermost first
 
 
 # Pairs as rows of numbers, a few bytes each: those of a long run would fill the memory as objects. No torch.
@@ -213,7 +214,7 @@ class PairRows(LazySequence[CallPair]):
         site = (call.operator, call.phase, call.model, call.module, call.place, call.node)
         number = self._calls.append(call.number, call.step, self._sites(site))
         if call.outputs:
-            self._results[number] = tuple(replace(each, content=0, offset=None) for each in call.outputs)
+            self._results[number] = tuple(map(_without_place, call.outputs))
         return number
 
     def _made_call(self, row: int) -> Call | None:
@@ -246,13 +247,18 @@ class PairRows(LazySequence[CallPair]):
     def _tensor(self, tensor: TensorRecord) -> tuple[int, int]:
         """Without its place in the file and its figures, most tensors are equal to one that is there already."""
         number = self._statistics.append(*figures_in(tensor.statistics)) if tensor.statistics else _NONE
-        return self._tensors(replace(tensor, content=0, offset=None, statistics=None)), number
+        return self._tensors(replace(_without_place(tensor), statistics=None)), number
 
     def _made_tensor(self, tensor: int, statistics: int) -> TensorRecord:
         found: TensorRecord = self._tensors[tensor]
         if statistics == _NONE:
             return found
         return replace(found, statistics=Statistics(*self._statistics[statistics]))
+
+
+def _without_place(tensor: TensorRecord) -> TensorRecord:
+    part = None if tensor.part is None else tensor.part._replace(offset=0)
+    return replace(tensor, content=0, offset=None, part=part)
 
 
 def packed(pairs: Iterable[CallPair]) -> PairRows:
@@ -284,7 +290,7 @@ class Keeper:
 
     def _small(self, pair: CallPair) -> CallPair:
         self.nbytes += sum(
-            each.mine.nbytes + each.golden.nbytes
+            (each.mine.kept_part or each.mine).nbytes + (each.golden.kept_part or each.golden).nbytes
             for each in (*pair.inputs, *pair.outputs)
             if each.metrics is not None
         )

@@ -254,6 +254,7 @@ _INCOMPLETE = Text(
 )
 _SIDE = {"mine": Text("mine", "待测记录"), "golden": Text("golden", "标杆记录")}
 _SELECTED = Text("{side}: only some calls were recorded: {selected}", "{side}：只记录了部分调用：{selected}")
+_SLICED = Text("{side}: kept in part: {in_part}", "{side}：只保留了一部分：{in_part}")
 _COMPILED = Text(
     "{side}: some code was compiled, so that its operators could not be seen",
     "{side}：部分代码经过编译，其中的算子无法看到",
@@ -341,5 +342,7 @@ def _of_header(header: RecordHeader, side: str) -> Iterator[Text]:
         yield _INCOMPLETE.format(side=name)
     if header.selected:
         yield _SELECTED.format(side=name, selected=header.selected)
+    if header.in_part:
+        yield _SLICED.format(side=name, in_part=header.in_part)
     for note in header.notes:
         yield _COMPILED.format(side=name) if note == "compiled" else _NOTE.format(side=name, note=note)

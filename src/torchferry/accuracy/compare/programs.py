@@ -17,11 +17,13 @@ from importlib.util import find_spec
 from torchferry.accuracy.compare.matching import EXTRA, GROUP, NOTHING, Place, is_scratch
 from torchferry.accuracy.compare.statistics import (
     AMPLIFICATION,
+    GOLDEN_BASIS,
     distance_of,
     distance_of_figures,
     is_watched,
     rounding,
 )
+from torchferry.accuracy.compare.statistics import BASIS as STATISTICS_BASIS
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import Call, RecordHeader, TensorRef, Value
 from torchferry.operators.names import base_name, is_plumbing, is_random
@@ -392,7 +394,8 @@ def _with_arguments(judgement: Judgement, found: Sequence[ArgumentDifference], r
     several = list(alike.values())[::-1]
     told = "; ".join(map(str, several[:_MOST_ARGUMENTS]))
     told += f" (+ {len(found) - _MOST_ARGUMENTS})" if len(several) > _MOST_ARGUMENTS else ""
-    if judgement.verdict is Verdict.FAULT:  # the result is wrong from mine's own arguments
+    # against double precision, the result is wrong from mine's own arguments
+    if judgement.verdict is Verdict.FAULT and judgement.basis not in (GOLDEN_BASIS, STATISTICS_BASIS):
         return replace(judgement, why=_joined(judgement.why, _LISTED.format(arguments=told)))
     # whole numbers may be positions of what was read, and words decisions: no distance is too small for those
     is_certain = any(

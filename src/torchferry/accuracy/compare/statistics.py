@@ -13,8 +13,9 @@ from itertools import groupby
 
 from torchferry.accuracy.compare.matching import EXTRA, is_scratch
 from torchferry.accuracy.compare.model import Outline
+from torchferry.accuracy.file.api_names import BACKWARD, FORWARD, forward_name
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Statistics, TensorRecord
+from torchferry.accuracy.model import INPUT_GRADIENT, OUTPUT_GRADIENT, Call, Statistics, TensorRecord
 from torchferry.operators.names import family, is_plumbing, is_random
 from torchferry.text import Text
 
@@ -56,13 +57,21 @@ def distance(mine: Statistics, golden: Statistics) -> float:
     if mine.checksum == golden.checksum and mine.count == golden.count:
         return 0.0
     counts = (mine.count, mine.nans, mine.infinities)
-    if counts != (golden.count, golden.nans, golden.infinities):
+    if counts != (golden.count, golden.nans, golden.infinities) or _are_checksums_alone(mine, golden):
         return math.inf
     return max(
         _relative(mine.mean, golden.mean, golden.rms),
         _relative(mine.rms, golden.rms, golden.rms),
         _relative(mine.minimum, golden.minimum, golden.largest),  # with the next, a wrong sign shows
         _relative(mine.maximum, golden.maximum, golden.largest),
+    )
+
+
+def _are_checksums_alone(mine: Statistics, golden: Statistics) -> bool:
+    """Whether all that is known of one side is whether its bits are equal."""
+    is_finite = not (mine.nans or mine.infinities)
+    return is_finite and any(
+        each.count and math.isnan(each.maximum) and math.isnan(each.rms) for each in (mine, golden)
     )
 
 
@@ -73,9 +82,30 @@ def distance_of(difference: PairDifference) -> float | None:
 
 
 def _relative(mine: float, golden: float, size: float) -> float:
-    if mine == golden:
+    if mine == golden or math.isnan(mine) or math.isnan(golden):  # nan: a dump does not tell it
         return 0.0
+    if math.isnan(size):  # nor how large the elements are
+        size = abs(golden)
     return abs(mine - golden) / size if size else math.inf
+
+
+def comparable(mine: TensorRecord, golden: TensorRecord) -> tuple[TensorRecord, TensorRecord]:
+    """Two tensors with statistics as far as dumps tell them: whether there is a NaN or an infinity, and not how many."""
+    if mine.dtype.startswith("complex") and None not in (mine.statistics, golden.statistics):
+        return replace(mine, statistics=None), golden  # of components here, of magnitudes there
+    return _coarse(mine), _coarse(golden)
+
+
+def _coarse(tensor: TensorRecord) -> TensorRecord:
+    known = tensor.statistics
+    if known is None or not (known.nans or known.infinities):
+        return tensor
+    has_nan = int(known.nans > 0)
+    unknown = math.nan
+    coarse = Statistics(
+        known.count, has_nan, 1 - has_nan, known.zeros, unknown, unknown, unknown, unknown, known.checksum
+    )
+    return replace(tensor, statistics=coarse)
 
 
 # Rows of `ferry watch` whose differences say nothing: rounding that was made large, and what follows from it.
@@ -100,7 +130,7 @@ HARMLESS = Text(
 
 
 def is_watched(call: Call) -> bool:
-    """Whether a call is a row of `ferry watch`; operators have a library's name before theirs."""
+    """Whether a call is a row of `ferry watch`, or of a record of modules; operators have a library's name before theirs."""
     return "::" not in call.operator
 
 
@@ -158,6 +188,21 @@ def _is_fine(pairs: Sequence[CallPair]) -> bool:
     return len(known) == 2 and all(known.values())
 
 
+def faint_results(pair: CallPair) -> list[PairDifference]:
+    """Gradients of a call that are rounding alone: beside its others, both sides' are smaller than rounding of those."""
+    if pair.mine is None or pair.mine.phase != BACKWARD:
+        return []
+    known = [each.golden.statistics for each in (*pair.inputs, *pair.outputs)]
+    size = max((each.rms for each in known if each is not None and math.isfinite(each.rms)), default=0.0)
+    limit = size * rounding([each.mine for each in (*pair.inputs, *pair.outputs)])
+
+    def is_small(tensor: TensorRecord) -> bool:
+        known = tensor.statistics
+        return known is not None and not (known.nans or known.infinities) and 0.0 < known.rms <= limit
+
+    return [each for each in pair.outputs if is_small(each.mine) and is_small(each.golden)]
+
+
 def _farthest(pair: CallPair) -> float:
     return max((each for each in map(distance_of, pair.outputs) if each is not None), default=0.0)
 
@@ -176,7 +221,28 @@ _NOT_FINITE = Text(
 )
 _ALL_ZERO = Text("its results are all zero, the other side's are not", "其结果全为零，而对方不是")
 _NO_STATISTICS = Text("one side has no statistics of its results", "有一方没有其结果的统计量")
+_CHECKSUMS = Text(
+    "its results differ and its inputs do not, but only checksums were kept: dump statistics to see by how much",
+    "其结果不同而输入相同，但只保存了校验值：请导出统计量以查看差异大小",
+)
 _COUNTS = Text("its results have another number of elements", "其结果的元素个数不同")
+
+
+class ForwardDistances:
+    """How far forward calls were apart: what they have kept for their backward calls is no input of those in a dump."""
+
+    def __init__(self) -> None:
+        self._apart: dict[str, float] = {}
+
+    def see(self, call: Call, apart: float) -> None:
+        """Note down the largest distance of a call's tensors."""
+        if call.phase == FORWARD and call.node:
+            self._apart[call.node] = apart
+
+    def behind(self, call: Call) -> float:
+        """That of the forward call to which a backward call belongs; 0: it has none that is known."""
+        name = forward_name(call.node) if call.phase == BACKWARD and call.node else ""
+        return self._apart.get(name, 0.0) if name != call.node else 0.0
 
 
 def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
@@ -184,14 +250,14 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
 
     A call that no inputs are known of, as those of `ferry watch`, is held against all that came before it.
     """
-    before, has_parted = 0.0, False
+    before, has_parted, forward = 0.0, False, ForwardDistances()
     for pair, reason in with_reasons(pairs):
         if pair.mine is None or pair.golden is None:
             is_news = pair.mine is None or pair.how != EXTRA
             yield pair if is_news else replace(pair, judgement=Judgement(Verdict.NORMAL, basis=BASIS))
             continue
         inputs = [each for each in map(_distance, pair.inputs) if each is not None]
-        given = max(inputs, default=before)
+        given = max(max(inputs, default=before), forward.behind(pair.mine))
         # statistics can look alike again; only equal bits prove that a call is not affected
         if has_parted and given:
             given = math.inf
@@ -204,8 +270,34 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
                 )
             out = out if out <= (judgement.limit or 0.0) else 0.0
         before = max(before, out)
+        forward.see(pair.mine, max([out, *inputs]))
         has_parted = has_parted or judgement.verdict in _BAD
         yield replace(pair, judgement=judgement)
+
+
+_INSIDE = Text("a module inside of it parts first", "其内部的模块先出现差异")
+_BEFORE = Text("what came before it parts already", "此前的结果已有差异")
+
+
+def judge_modules(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
+    """The pairs of a record of modules, judged by themselves: what follows from another one is not wrong by itself. That
+    is a module around one that is wrong; and of a gradient the record does not say what it was made of."""
+    wrong: dict[tuple[int, str], list[str]] = {}  # in a step, of a model
+    for pair in pairs:
+        call = pair.mine
+        if call is None or pair.judgement.verdict not in _BAD:
+            yield pair
+            continue
+        before = wrong.setdefault((call.step, call.model), [])
+        why = None
+        if call.operator in (INPUT_GRADIENT, OUTPUT_GRADIENT):
+            why = _BEFORE if before else None
+        elif any(call.module == call.model or each.startswith(f"{call.module}.") for each in before):
+            why = _INSIDE
+        before.append(call.module)
+        if why is not None:
+            pair = replace(pair, judgement=replace(pair.judgement, verdict=Verdict.INHERITED, why=why))
+        yield pair
 
 
 def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
@@ -223,6 +315,11 @@ def growth(pairs: Iterable[Outline]) -> list[tuple[int, float]]:
 def _judged(
     call: Call, inputs: Sequence[PairDifference], outputs: Sequence[PairDifference], given: float
 ) -> tuple[Judgement, float]:
+    faint = faint_results(CallPair(call, call, "", tuple(inputs), tuple(outputs)))
+    if faint and any(_distance(each) for each in outputs):
+        outputs = [each for each in outputs if each not in faint]
+        if not outputs:
+            return Judgement(Verdict.NORMAL, basis=BASIS, why=FAINT), 0.0
     known = [(difference, each) for difference in outputs if (each := _distance(difference)) is not None]
     if not known and (is_plumbing(call.operator) or not call.outputs):
         return Judgement(Verdict.NORMAL, basis=BASIS), 0.0
@@ -260,6 +357,8 @@ def _verdict(
     # behind the place where runs part, statistics tell no more
     if given > limit or out <= AMPLIFICATION * given:
         return Verdict.INHERITED, ErrorKind.NONE, None
+    if _are_checksums_alone(mine, golden):
+        return Verdict.UNEXPLAINED, ErrorKind.NONE, _CHECKSUMS
     if mine.zeros == mine.count and golden.zeros < golden.count:
         return Verdict.FAULT, ErrorKind.ZERO, _ALL_ZERO
     if is_reduced(call.operator, out):
@@ -319,6 +418,8 @@ def judge_by_figures(pair: CallPair) -> Judgement:
     metrics, out = worst.metrics, distance_of_figures(worst)
     assert metrics is not None
     limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+    if is_watched(mine):
+        limit = max(limit, watched_limit(worst.mine))
 
     def judged(verdict: Verdict, sort: ErrorKind = ErrorKind.NONE, why: Text | None = None) -> Judgement:
         return Judgement(verdict, sort, worst.mine.name, out, None, limit, GOLDEN_BASIS, why)
@@ -335,6 +436,32 @@ def judge_by_figures(pair: CallPair) -> Judgement:
     verdict = Verdict.FAULT if given <= limit and out > _CLEAR * limit else Verdict.SUSPICIOUS
     sort = ErrorKind.ZERO if metrics.zeros == metrics.count else ErrorKind.VALUES
     return judged(verdict, sort, _FARTHER_THAN_INPUTS.format(out=out, given=given, limit=limit))
+
+
+_OTHER_SLICES = Text(
+    "elements of {output} that were not kept differ: its statistics part by {out:.1e}",
+    "{output} 中未保留的元素不同：其统计量相差 {out:.1e}",
+)
+
+
+def with_other_slices(judgement: Judgement, pair: CallPair) -> Judgement:
+    """A judgement by slices of large tensors, with what the statistics of all their elements say."""
+    is_by_golden = judgement.basis == GOLDEN_BASIS
+    if judgement.verdict in _BAD and is_by_golden and any(map(_distance, pair.inputs)):
+        # it may follow from slices that were not kept
+        return replace(judgement, verdict=Verdict.INHERITED, sort=ErrorKind.NONE, why=None)
+    if judgement.verdict not in (Verdict.EQUAL, Verdict.NORMAL):
+        return judgement
+    known = [(each, apart) for each in pair.outputs if each.mine.part and (apart := _distance(each))]
+    if not known:
+        return judgement
+    worst, out = max(known, key=lambda one: one[1])
+    given = max((each for each in map(_distance, pair.inputs) if each is not None), default=0.0)
+    limit = rounding([*(each.mine for each in pair.inputs), worst.mine])
+    if out <= limit or out <= AMPLIFICATION * given:
+        return replace(judgement, verdict=Verdict.INHERITED if given else Verdict.NORMAL)
+    why = _OTHER_SLICES.format(output=worst.mine.name, out=out)
+    return Judgement(Verdict.SUSPICIOUS, ErrorKind.VALUES, worst.mine.name, out, None, limit, BASIS, why)
 
 
 def distance_of_figures(difference: PairDifference) -> float:

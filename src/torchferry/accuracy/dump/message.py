@@ -2,7 +2,8 @@
 
 The header is a `DumpData`: version = 1, dump_time = 2, output = 3, input = 4, op_name = 6. An input has data_type = 1,
 format = 2, shape = 3, size = 5, original_shape = 6; an output the same, with size = 6 and original_shape = 7. Inputs'
-bytes come first. Runtimes of real devices write the same. Imports no torch.
+bytes come first. Runtimes of real devices write the same. Older ones write the header alone, with the bytes of each
+tensor in it (data = 4). Imports no torch.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _VERSION = "2.0"
 _PLAIN_FORMAT = 2  # ND: no layout of a vendor's own
@@ -18,7 +20,7 @@ _DATA_TYPES = {
     "uint64": 10, "bool": 11, "float64": 12, "complex64": 16, "complex128": 17, "bfloat16": 27,
 }  # fmt: skip
 _VARINT, _BYTES = 0, 2
-_INPUT_SIZE, _OUTPUT_SIZE = 5, 6
+_DATA, _INPUT_SIZE, _OUTPUT_SIZE = 4, 5, 6
 _OUTPUTS, _INPUTS, _NAME = 3, 4, 6  # fields of the head
 _FIXED = {1: 8, 5: 4}  # bytes of other kinds of fields, which are passed over
 _LONGEST_HEAD = 1 << 24
@@ -71,55 +73,75 @@ def read_head(data: memoryview) -> DumpHead:
         raise ValueError("it is too short")
     (length,) = struct.unpack_from("<Q", data)
     if not 0 < length <= min(len(data) - 8, _LONGEST_HEAD):
-        raise ValueError("it has no head of a dump")
-    fields = _fields(bytes(data[8 : 8 + length]))
-    name = next((value for field, value in fields if field == _NAME and isinstance(value, bytes)), b"")
+        return _head(_fields(data), None)
     place = 8 + length
+    head = _head(_fields(data[8:place], 8), place)
+    if sum(tensor.nbytes for tensor in (*head.inputs, *head.outputs)) > len(data) - place:
+        raise ValueError("its tensors are not in the file")
+    return head
+
+
+def _head(fields: Sequence[_Field], place: int | None) -> DumpHead:
+    """`place`: where the bytes of the first tensor lie; None: each tensor's lie in its own description."""
     sides = []
     for field, size_field in ((_INPUTS, _INPUT_SIZE), (_OUTPUTS, _OUTPUT_SIZE)):
         tensors = []
-        for message in (value for number, value in fields if number == field and isinstance(value, bytes)):
-            tensor = _tensor(message, size_field, place)
-            place += tensor.nbytes
-            tensors.append(tensor)
+        for each in fields:
+            if each.number == field and isinstance(each.value, memoryview):
+                tensor = _tensor(each.value, each.place, size_field, place)
+                place = None if place is None else place + tensor.nbytes
+                tensors.append(tensor)
         sides.append(tuple(tensors))
-    if place > len(data) or not any(sides):
-        raise ValueError("its tensors are not in the file")
-    return DumpHead(name.decode("utf-8", "replace"), *sides)
+    if not any(sides):
+        raise ValueError("it has no tensors")
+    names = (each.value for each in fields if each.number == _NAME and isinstance(each.value, memoryview))
+    return DumpHead(bytes(next(names, b"")).decode("utf-8", "replace"), *sides)
 
 
-def _tensor(message: bytes, size_field: int, offset: int) -> Described:
-    fields = dict(_fields(message))
-    shape, size, kind = fields.get(3, b""), fields.get(size_field, 0), fields.get(1, 0)
-    if not isinstance(shape, bytes) or not isinstance(size, int):
+def _tensor(message: memoryview, start: int, size_field: int, place: int | None) -> Described:
+    fields = {each.number: each for each in _fields(message, start)}
+    values = {number: each.value for number, each in fields.items()}
+    shape, size, kind = values.get(3, memoryview(b"")), values.get(size_field, 0), values.get(1, 0)
+    if place is None:
+        data = fields.get(_DATA)
+        if data is None or not isinstance(data.value, memoryview):
+            raise ValueError("a tensor has no contents")
+        place, size = data.place, len(data.value)
+    if not isinstance(shape, memoryview) or not isinstance(size, int):
         raise ValueError("a tensor is not described")
-    return Described(_NAMES.get(kind, "") if isinstance(kind, int) else "", _dims(shape), offset, size)
+    return Described(_NAMES.get(kind, "") if isinstance(kind, int) else "", _dims(shape), place, size)
 
 
-def _dims(message: bytes) -> tuple[int, ...]:
+def _dims(message: memoryview) -> tuple[int, ...]:
     """Numbers one by one, or packed into one field."""
     found: list[int] = []
-    for field, value in _fields(message):
-        if field == 1 and isinstance(value, int):
-            found.append(value)
-        elif field == 1 and isinstance(value, bytes):
+    for each in _fields(message):
+        if each.number == 1 and isinstance(each.value, int):
+            found.append(each.value)
+        elif each.number == 1 and isinstance(each.value, memoryview):
             place = 0
-            while place < len(value):
-                number, place = _read_varint(value, place)
+            while place < len(each.value):
+                number, place = _read_varint(each.value, place)
                 found.append(number)
     return tuple(found)
 
 
-def _fields(message: bytes) -> list[tuple[int, int | bytes]]:
-    """Numbers and bytes of a message of Protocol Buffers, with the numbers of their fields."""
-    found: list[tuple[int, int | bytes]] = []
+class _Field(NamedTuple):
+    number: int
+    value: int | memoryview
+    place: int  # of the value in the file
+
+
+def _fields(message: memoryview, start: int = 0) -> list[_Field]:
+    """Numbers and bytes of a message of Protocol Buffers that begins there in the file."""
+    found: list[_Field] = []
     place = 0
     while place < len(message):
         key, place = _read_varint(message, place)
         kind = key & 7
         if kind == _VARINT:
             number, place = _read_varint(message, place)
-            found.append((key >> 3, number))
+            found.append(_Field(key >> 3, number, start + place))
             continue
         if kind == _BYTES:
             length, place = _read_varint(message, place)
@@ -130,12 +152,12 @@ def _fields(message: bytes) -> list[tuple[int, int | bytes]]:
         if place + length > len(message):
             raise ValueError("it is cut off")
         if kind == _BYTES:
-            found.append((key >> 3, message[place : place + length]))
+            found.append(_Field(key >> 3, message[place : place + length], start + place))
         place += length
     return found
 
 
-def _read_varint(message: bytes, place: int) -> tuple[int, int]:
+def _read_varint(message: memoryview, place: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if place >= len(message):

@@ -12,6 +12,7 @@ from typing import Any
 from torchferry.accuracy.model import (
     Call,
     Kept,
+    KeptPart,
     RandomState,
     RecordHeader,
     Statistics,
@@ -96,6 +97,8 @@ def _tensor_format(tensor: TensorRecord) -> str:
     )  # fmt: skip
     content = ',"content":%d' if tensor.content else ""
     offset = "" if tensor.offset is None else ',"offset":%d'
+    if tensor.part is not None:
+        offset += f',"part":[%d,{",".join(map(str, tensor.part[1:]))}]'
     statistics = "" if tensor.statistics is None else ',"statistics":%s'
     return f"{_unformatted(start)}{content}{offset}{statistics}}}"
 
@@ -106,13 +109,15 @@ def _unformatted(text: str) -> str:
 
 
 def figures_of(tensors: Iterable[TensorRecord], random: RandomState | None = None) -> list[int | str]:
-    """What is different in each call: for every tensor its content, offset and statistics as far as there are any."""
+    """What is different in each call: for every tensor its content, offsets and statistics as far as there are any."""
     figures: list[int | str] = []
     for tensor in tensors:
         if tensor.content:
             figures.append(tensor.content)
         if tensor.offset is not None:
             figures.append(tensor.offset)
+        if tensor.part is not None:
+            figures.append(tensor.part.offset)
         if tensor.statistics is not None:
             figures.append(encoded_statistics(tensor.statistics))
     if random is not None:
@@ -189,7 +194,7 @@ def decoded_tensor(made: dict[str, Any]) -> TensorRecord:
     return TensorRecord(
         made["name"], made["dtype"], tuple(made["shape"]), tuple(made["stride"]), made["device"],
         made.get("role", ""), made.get("content", 0), made.get("offset"), made.get("is_dense", True),
-        made.get("unread", ""), statistics,
+        made.get("unread", ""), statistics, KeptPart(*made["part"]) if "part" in made else None,
     )  # fmt: skip
 
 

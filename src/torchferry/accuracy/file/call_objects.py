@@ -175,7 +175,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 @lru_cache(maxsize=50_000)
 def _tensor_template(
-    dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str
+    dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], device: str, part: tuple[int, ...]
 ) -> DatasetTemplate:
     dims = stored_dims(shape, stride)
     nbytes = SIZES[dtype] * math.prod(dims)
@@ -185,6 +185,7 @@ def _tensor_template(
         number_attribute("Type", TENSOR),
         number_attribute("FormatType", _PLAIN_FORMAT),
         numbers_attribute("Stride", stride),
+        *([numbers_attribute("Part", part)] if part else []),
     ]
     return DatasetTemplate(element(dtype), dims, nbytes, attributes)
 
@@ -209,8 +210,11 @@ class CallForm:
         self._call = call
         self._kept = kept_tensors(call)
         self.datasets = [
-            _tensor_template(tensor.dtype, tensor.shape, tensor.stride, tensor.device)
+            _tensor_template(
+                stored.dtype, stored.shape, stored.stride, stored.device, (tensor.part or ())[1:]
+            )
             for tensor in self._kept
+            for stored in (tensor.kept_part or tensor,)
         ]
         # calls with equal arguments, and equal names of tensors, have the same groups and scalars
         self.key = (arguments, *[tensor.name for tensor in self._kept])
@@ -222,9 +226,14 @@ class CallForm:
 
 
 def kept_tensors(call: Call) -> list[TensorRecord]:
-    """Those that are datasets in the file."""
+    """Those that are datasets in the file, as a whole or in part."""
     tensors = (*call.inputs, *call.outputs)
-    return [tensor for tensor in tensors if tensor.offset is not None and tensor.dtype in SIZES]
+    return [tensor for tensor in tensors if kept_offset(tensor) is not None and tensor.dtype in SIZES]
+
+
+def kept_offset(tensor: TensorRecord) -> int | None:
+    """Where what is kept of its bytes lies in the file."""
+    return tensor.offset if tensor.part is None else tensor.part.offset
 
 
 class CallObjects:

@@ -8,20 +8,23 @@ leads to; that is written last, whenever all it leads to is in the file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import struct
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
+from torchferry.accuracy.file.background import BackgroundWriter, Buffer, Copy, RingMemory
 from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
+from torchferry.accuracy.file.room import Room
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import file_aside
 
-Buffer = bytes | bytearray | memoryview
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OURS = b"FERRYREC"  # behind the superblock: the file is in chunks
 VERSION = 1
@@ -34,6 +37,7 @@ START = _SUPERBLOCK.size + TRAILER.size
 _AT_ONCE = 512  # pieces in one system call
 COPIED = 1 << 14  # what is smaller waits, as a copy, for the call that it belongs to
 _WAITING = 1 << 20  # bytes that wait at most
+_END = 1 << 12  # bytes that the end of a file takes at least
 _ZEROS = [bytes(count) for count in range(ALIGNMENT + 1)]
 
 
@@ -79,19 +83,27 @@ class ChunkFile:
     leaves it alone (`is_mine`).
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most: int | None = None) -> None:
+        """`most`: so large it may become at most; None: as the disk allows."""
         self.path = path
         self.lock = threading.RLock()
         self.failed = ""  # why nothing more is written
         self.is_forked = False  # this process is not the one that opened it
         self.descriptor = _created(path)
+        self._room = Room(self.descriptor, most)
         self.written = START  # where the last whole chunk in the file ends
         self.end = START  # with those that wait
         self._waiting: list[Buffer] = [bytes(START)]
         self._waits = START
         self.is_closed = False
+        self._background: BackgroundWriter | None = None
+        self._ends: deque[int] = (
+            deque()
+        )  # of pieces that are whole, and may still be on their way to the file
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
-        self._is_ending = False
+        self.is_ending = False  # what is appended now makes the file whole
+        self.spare = _END  # bytes that will be needed for that
+        self._has_failed = False
         _files.add(self)
 
     @property
@@ -101,6 +113,8 @@ class ChunkFile:
 
     def add(self, kind: ChunkKind, data: Buffer, nbytes: int) -> int:
         """Append a chunk; what is small is copied and waits for `flush`."""
+        if self.end + nbytes > self._room.sure and not self._has_room(nbytes):
+            return payload_after(self.end)
         start = payload_after(self.end)
         head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
         if nbytes > COPIED:
@@ -113,8 +127,54 @@ class ChunkFile:
             self.flush()
         return start
 
+    @property
+    def is_in_background(self) -> bool:
+        """Whether a thread writes what is appended."""
+        return self._background is not None
+
+    def write_in_background(self, memory: RingMemory) -> None:
+        """From now on a thread writes, and what is appended goes through this memory."""
+        self.flush()
+        if self.is_mine:
+            with contextlib.suppress(
+                RuntimeError
+            ):  # threads can't be started any more, as at the end of a process
+                self._background = BackgroundWriter(self.descriptor, self.written, memory)
+
+    def add_copied(self, kind: ChunkKind, nbytes: int, copy: Copy) -> int:
+        """Append a chunk that `copy` puts into the memory that goes to the file in the background."""
+        background = self._background
+        assert background is not None
+        if self.end + nbytes > self._room.sure and not self._has_room(nbytes):
+            return payload_after(self.end)
+        start = payload_after(self.end)
+        head = _ZEROS[start - CHUNK_HEADER.size - self.end] + CHUNK_HEADER.pack(MAGIC, kind, nbytes)
+        waiting, self._waiting, self._waits = self._waiting, [], 0
+        try:
+            background.put(b"".join([*waiting, head]))
+            self._ends.append(self.end)
+            background.fill(nbytes, copy)
+            self._has_appended(start + nbytes)
+        except OSError as error:
+            self.fail(error)
+        except BaseException:  # only a part of the chunk is there
+            self._stop_background()
+            self._drop_rest()
+            raise
+        return start
+
+    def drain(self) -> None:
+        """Wait until all that was appended is in the file."""
+        if self._background is not None and self.flush():
+            try:
+                self._background.drain()
+            except OSError as error:
+                self.fail(error)
+
     def reserve(self, kind: ChunkKind, nbytes: int, alignment: int) -> int:
         """Append a chunk of zeros whose place on the disk is sure, at a multiple of `alignment`; 0 if it failed."""
+        if self.end + nbytes > self._room.sure and not self._has_room(nbytes):
+            return 0
         start = -(-(payload_after(self.end) + ALIGNMENT) // alignment) * alignment
         gap = start - CHUNK_HEADER.size - payload_after(self.end)
         self.add(ChunkKind.PADDING, bytes(gap), gap)
@@ -144,24 +204,56 @@ class ChunkFile:
     def _write(self, pieces: Sequence[Buffer], end: int) -> None:
         self._waiting, self._waits = [], 0
         try:
-            write_all(self.descriptor, pieces)
-            self.written = self.end = end
+            if self._background is not None:
+                self._background.put(b"".join(pieces))
+            else:
+                write_all(self.descriptor, pieces)
+            self._has_appended(end)
         except OSError as error:
             self.fail(error)
 
+    def _has_appended(self, end: int) -> None:
+        self.end = end
+        if self._background is None:
+            self.written = end
+            return
+        ends = self._ends
+        ends.append(end)
+        while ends and ends[0] <= self._background.written:
+            self.written = ends.popleft()
+
+    @property
+    def most(self) -> int:
+        """How large it may become."""
+        return self._room.most(self.written)
+
+    def _has_room(self, nbytes: int) -> bool:
+        """Whether so much more may be appended; else the record ends. What makes its end whole is little."""
+        if self.is_ending:
+            return True
+        problem = self._room.problem(self.end + nbytes, self.written, self.spare)
+        if problem:
+            self.fail(OSError(errno.EDQUOT, problem))
+        return not problem
+
     def point_to(self, root: int, end: int, index: int = 0, index_length: int = 0) -> None:
         """Let the superblock lead to a new root; all that it leads to must have been written."""
+        data = superblock(root, end, index, index_length)
+        if self._background is not None:
+            self._background.patch(data)
+            return
         try:
-            os.pwrite(self.descriptor, superblock(root, end, index, index_length), 0)
+            os.pwrite(self.descriptor, data, 0)
         except OSError as error:
             self.fail(error)
 
     def fail(self, error: OSError) -> None:
         """Give up: leave the chunks that are whole, and say so once."""
+        self._stop_background()
         self._drop_rest()
         reason = error.strerror or str(error)
-        if not self._is_ending:
-            self._is_ending = True
+        if not self._has_failed:
+            self.is_ending = self._has_failed = True
             print(
                 f"torchferry: {self.path}: {reason}; the record ends here, the program goes on",
                 file=sys.stderr,
@@ -169,6 +261,15 @@ class ChunkFile:
             if self.rescue is not None:
                 self.rescue(reason)
         self.failed = reason
+
+    def _stop_background(self) -> None:
+        """Let the thread write what it can, and end; what is written afterwards is written at once."""
+        background, self._background = self._background, None
+        if background is not None:
+            background.close()
+            while self._ends and self._ends[0] <= background.written:
+                self.written = self._ends.popleft()
+            self._ends.clear()
 
     def _drop_rest(self) -> None:
         """Cut off what is behind the last whole chunk; the disk has room again for what leads to the others."""
@@ -181,6 +282,9 @@ class ChunkFile:
     def close(self) -> None:
         """Let go of the file."""
         if not self.is_closed:
+            if not self.is_forked:
+                self.drain()
+                self._stop_background()
             self.is_closed = True
             os.close(self.descriptor)
 
@@ -237,6 +341,20 @@ def _lock(descriptor: int) -> bool:
     except (ImportError, OSError):  # a system, or a file system, without locks
         return True
     return True
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a process writes the file now; where there are no locks, nobody can tell, and the answer is no."""
+    try:
+        import fcntl
+
+        with open(path, "rb") as file:
+            fcntl.lockf(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    except (ImportError, OSError):
+        return False
+    return False
 
 
 def open_for_repair(path: Path) -> int:

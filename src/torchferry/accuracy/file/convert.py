@@ -1,21 +1,23 @@
-"""Writes the tensors of a record as .npy files or as texts, a folder for each call."""
+"""Writes the tensors of a record as .npy files or as texts, a folder for each call; or all of it as msprobe does."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from torchferry.accuracy.file.api_dump_writer import Progress, write_api_dump
 from torchferry.accuracy.file.call_json import encoded_call
 from torchferry.accuracy.file.contents import shaped
 from torchferry.accuracy.file.dumps import DumpRecord
-from torchferry.accuracy.file.reader import Record, open_record
+from torchferry.accuracy.file.reader import Record, open_record, open_records
 from torchferry.accuracy.model import INPUT, OUTPUT, Kept, TensorRecord
 from torchferry.accuracy.native.standin import float8_values
 from torchferry.errors import InputError, OutputError
@@ -45,23 +47,41 @@ def convert(
     with open_record(path) as record:
         if record.header.kept is Kept.STATISTICS:
             raise InputError(f"{path}: holds statistics and no tensors; record with --tensors to have them")
-        try:
-            if folder.exists() and not folder.is_dir():
-                raise OutputError(f"{folder}: is a file; name a folder")
-            if folder.is_dir() and any(folder.iterdir()):
-                raise OutputError(f"{folder}: is not empty; name a new folder")
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(folder.parent)
-            with folder_aside(folder.parent) as aside:
-                made = aside.path / "made"
-                made.mkdir()
-                count = _write_calls(record, made, form, progress)
-                if folder.is_dir():
-                    folder.rmdir()
-                made.replace(folder)
-        except OSError as error:
-            raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
+        with _new_folder(folder) as made:
+            return _write_calls(record, made, form, progress)
+
+
+def convert_to_api_dump(path: Path, folder: Path, progress: Progress | None = None) -> int:
+    """Write the records of all ranks in the form of msprobe's dumps; how many tensors. The folder appears whole or not
+    at all."""
+    count = 0
+    with ExitStack() as stack:
+        records = [stack.enter_context(each) for each in open_records(path)]
+        with _new_folder(folder) as made:
+            for record in records:
+                count += write_api_dump(record, made, progress)
     return count
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which is in its place when the block has ended well."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise OutputError(f"{folder}: is a file; name a folder")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise OutputError(f"{folder}: is not empty; name a new folder")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder.parent)
+        with folder_aside(folder.parent) as aside:
+            made = aside.path / "made"
+            made.mkdir()
+            yield made
+            if folder.is_dir():
+                folder.rmdir()
+            made.replace(folder)
+    except OSError as error:
+        raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
 
 
 def write_dump_files(record: DumpRecord, folder: Path) -> int:
@@ -91,8 +111,9 @@ def _write_calls(record: Record, folder: Path, form: Form, progress: Callable[[i
         (place / "call.json").write_text(text + "\n", encoding="utf-8")
         used: set[str] = {"call.json"}
         for tensor in (*call.inputs, *call.outputs):
-            if tensor.offset is not None:
-                _write_tensor(record, tensor, _free(place, tensor.name, form, used), form)
+            kept, end = tensor.kept_part or tensor, ".slices" if tensor.part else ""
+            if kept.offset is not None:
+                _write_tensor(record, kept, _free(place, f"{kept.name}{end}", form, used), form)
                 count += 1
         progress(done, total)
         if done % _RELEASED == 0:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import math
 import mmap
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from torchferry.accuracy.dump.message import Described, DumpHead, read_head
@@ -25,26 +27,73 @@ from torchferry.accuracy.model import (
 from torchferry.errors import InputError
 from torchferry.readiness.cases.model import contiguous
 
-_FILE = re.compile(r"[^.]+\..+\.\d+\.\d+\.\d+")  # type.name.task.stream.microseconds
+# type.name.task.stream.microseconds; older runtimes have no stream, newer ones up to four numbers more
+_FILE = re.compile(r"(?P<type>[^.]+)\..+?(?P<numbers>(?:\.\d+){2,7})")
+_NOT_OPERATORS = "Opdebug"  # files that tell of overflows
+_MAPPING = "mapping.csv"  # names that are too long for a file, by the number that the file has instead
 _NOTE = "a dump of a runtime"
 
 
 def open_dump(path: Path) -> DumpRecord | None:
     """A dump file, or a folder with some; None: it is no such thing."""
-    files = [path]
+    named = [(path, path.name)]
     if path.is_dir():
-        found = (file for file in path.rglob("*") if _FILE.fullmatch(file.name))
-        files = sorted((file for file in found if file.is_file() and not file.is_symlink()), key=_time)
+        named = sorted(_named_files(path), key=lambda each: (*_time(each[1]), each[0]))
     dumped = []
-    for file in files:
+    for file, name in named:
         with contextlib.suppress(OSError, ValueError), _mapped(file) as data:
-            dumped.append((file, read_head(data)))
+            head = _head_in(data)
+            if head is not None:
+                dumped.append(_Dumped(file, _type_of(name) or head.name, head))
     return DumpRecord(path, dumped) if dumped else None
 
 
-def _time(file: Path) -> tuple[int, int, str]:
-    _, task, _, time = file.name.rsplit(".", 3)
-    return int(time), int(task), file.name
+@dataclass(frozen=True)
+class _Dumped:
+    """A file, the type of its operator, and what it says."""
+
+    file: Path
+    kind: str
+    head: DumpHead
+
+
+def _type_of(name: str) -> str:
+    match = _FILE.fullmatch(name)
+    return match["type"] if match else ""
+
+
+def _head_in(data: memoryview) -> DumpHead | None:
+    """None: it is no dump. The error must be gone before the file is closed: it holds on to parts of it."""
+    try:
+        return read_head(data)
+    except ValueError:
+        return None
+
+
+def _named_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The files of a folder that may be dumps, with the names that they should have."""
+    for place in (folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())):
+        long_names = _long_names(place)
+        for file in place.iterdir():
+            name = long_names.get(file.name, file.name)
+            match = _FILE.fullmatch(name)
+            if match and match["type"] != _NOT_OPERATORS and file.is_file() and not file.is_symlink():
+                yield file, name
+
+
+def _long_names(folder: Path) -> dict[str, str]:
+    try:
+        with (folder / _MAPPING).open(encoding="utf-8", errors="replace", newline="") as file:
+            return {row[0]: row[1] for row in csv.reader(file) if len(row) > 1}
+    except (OSError, csv.Error):
+        return {}
+
+
+def _time(name: str) -> tuple[int, int, str]:
+    """By its time, the largest of the numbers, then by its task, the first."""
+    match = _FILE.fullmatch(name)
+    numbers = [int(each) for each in match["numbers"].split(".")[1:]] if match else [0]
+    return max(numbers), numbers[0], name
 
 
 @contextlib.contextmanager
@@ -60,31 +109,31 @@ def _mapped(file: Path) -> Iterator[memoryview]:
 class DumpRecord(Record):
     """A record of dump files. A tensor's `content` counts the tensors of all of them."""
 
-    def __init__(self, path: Path, dumped: list[tuple[Path, DumpHead]]) -> None:
+    def __init__(self, path: Path, dumped: list[_Dumped]) -> None:
         self._dumped = dumped
         self._places: dict[int, tuple[Path, Described]] = {}
         self._first: list[int] = []  # content of the first tensor of each call
-        for file, head in dumped:
+        for each in dumped:
             self._first.append(len(self._places) + 1)
-            for tensor in (*head.inputs, *head.outputs):
-                self._places[len(self._places) + 1] = (file, tensor)
+            for tensor in (*each.head.inputs, *each.head.outputs):
+                self._places[len(self._places) + 1] = (each.file, tensor)
         header = RecordHeader(Kept.TENSORS, "", "", "", notes=(_NOTE,))
         super().__init__(path, header, LazyCalls(len(dumped), self._call))
 
     def file_of(self, index: int) -> Path:
         """The file of a call, by its place among the calls."""
-        return self._dumped[index][0]
+        return self._dumped[index].file
 
     def _call(self, index: int) -> Call:
-        (file, head), content = self._dumped[index], self._first[index]
+        dumped, content = self._dumped[index], self._first[index]
+        head, name = dumped.head, dumped.kind or dumped.file.name
         inputs = tuple(_recorded(INPUT, at, each, content + at) for at, each in enumerate(head.inputs))
         content += len(inputs)
         outputs = tuple(_recorded(OUTPUT, at, each, content + at) for at, each in enumerate(head.outputs))
         arguments = tuple((f"{INPUT}_{at}", TensorRef(at)) for at in range(len(inputs)))
-        name = head.name or file.name.partition(".")[0]
         results = tuple(TensorRef(at) for at in range(len(outputs)))
         return Call(
-            index + 1, f"aten::{name}", step=1, phase="", arguments=arguments, inputs=inputs, outputs=outputs,
+            index + 1, f"aten::{name}", step=1, phase="", node="" if head.name == name else head.name, arguments=arguments, inputs=inputs, outputs=outputs,
             results=results[0] if len(results) == 1 else results or None,
         )  # fmt: skip
 
@@ -101,6 +150,9 @@ class DumpRecord(Record):
         if len(found) < tensor.nbytes:
             raise InputError(f"{file}: is damaged: {tensor.name} is not in the file")
         return memoryview(found)
+
+    def size(self) -> int:
+        return sum(each.file.stat().st_size for each in self._dumped)
 
     def state(self, random: RandomState) -> bytes:
         raise InputError(f"{self.path}: is a dump, which holds no states of generators")

@@ -201,8 +201,14 @@ class ForeignRecord(Record):
 
         def placed(tensor: TensorRecord) -> TensorRecord:
             item = group.get(tensor.name)
-            kept = tensor.offset is not None and item is not None
-            return self._kept(item, tensor) if kept else replace(tensor, offset=None)
+            if item is None or (tensor.offset is None and tensor.part is None):
+                return replace(tensor, offset=None, part=None)
+            kept = self._kept(item, tensor)
+            return (
+                kept
+                if tensor.part is None
+                else replace(kept, offset=None, part=tensor.part._replace(offset=0))
+            )
 
         return replace(
             call,
@@ -274,6 +280,8 @@ def _header(attributes: Any) -> RecordHeader:
     return RecordHeader(
         Kept(word("kept")), word("program"), word("device"), word("torch"), rank, world, word("vendor"), is_simulated,
         word("replayed"), word("selected"), tuple(word("notes").splitlines()), is_complete,
+        word("in_part"), bool(attributes.get("modules_only", 0)),
+        apis=bool(attributes.get("apis", 0)),
     )  # fmt: skip
 
 

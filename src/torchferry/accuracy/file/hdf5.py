@@ -326,9 +326,12 @@ class Groups:
         """A call's group lies there."""
         self._calls.setdefault(operator, []).append((b"%d" % number, address))
 
-    def forget(self) -> None:
-        """None of them is in the file."""
+    def forget(self, end: int) -> None:
+        """None of the groups is in the file, nor are calls behind this place."""
         self._saved.clear()
+        for links in self._calls.values():
+            while links and links[-1][1] >= end:
+                links.pop()
 
     def encoded(self, base: int, header: RecordHeader) -> tuple[bytes, int]:
         """All groups that have changed, for this place in the file, and where the root will be."""
@@ -361,15 +364,20 @@ def group(links: list[tuple[bytes, int]], base: int) -> tuple[bytes, int]:
     return names + large_group(tree, base), base + len(names)
 
 
+_NUMBERS = ("rank", "world", "simulated", "modules_only", "complete")
+
+
 def root_attributes(header: RecordHeader) -> list[bytes]:
     """What the record is of, for those who read it with plain h5py."""
     texts = {"kept": header.kept.value}
     texts |= {
         name: getattr(header, name)
-        for name in ("program", "device", "torch", "vendor", "replayed", "selected")
+        for name in ("program", "device", "torch", "vendor", "replayed", "selected", "in_part")
     }
     texts["notes"] = "\n".join(header.notes)
-    numbers = {name: int(getattr(header, name)) for name in ("rank", "world", "simulated", "complete")}
+    numbers = {name: int(getattr(header, name)) for name in _NUMBERS}
+    if header.apis:
+        numbers["apis"] = 1
     return [
         *(text_attribute(name, value) for name, value in texts.items()),
         *(number_attribute(name, value) for name, value in numbers.items()),

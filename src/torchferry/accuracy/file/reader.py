@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchferry.accuracy.file.api_folders import ANY_STEP
 from torchferry.accuracy.file.call_json import decoded_call, decoded_header, encoded_header
 from torchferry.accuracy.file.chunks import (
     CHUNK_HEADER,
@@ -97,6 +98,24 @@ class Record(ABC):
     def close(self) -> None:
         """Let go of the file."""
 
+    @property
+    def of_apis(self) -> bool:
+        """Whether its calls are those of functions and modules, and not of operators."""
+        return self.header.apis
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether calls were left out of it, so that the number in a call's name tells which it is."""
+        return False
+
+    def stack(self, call: Call) -> list[str]:
+        """The lines that have led to a call, the innermost first, where they were kept."""
+        return []
+
+    def size(self) -> int:
+        """What it takes on the disk, in bytes."""
+        return self.path.stat().st_size
+
     def release(self) -> None:  # noqa: B027 - a record that is not mapped has nothing to give back
         """Give back the memory in which the system keeps what was read."""
 
@@ -132,24 +151,25 @@ class MappedRecord(Record):
         self.path = path
         self._memory = memory
         self._view = memoryview(memory)
-        self._tables: Tables | None = None
+        self.tables: Tables | None = None  # of a record of statistics
         found = scanned(self._view, str(path))
         self._places = found.calls
-        if found.header.kept is Kept.STATISTICS:
-            with self._undamaged("its tables"):
-                self._tables = Tables(self._view, found.tables)
-        count = len(self._places) if self._tables is None else self._tables.count
+        if found.has_tables:
+            with self.undamaged("its tables"):
+                self.tables = Tables(self._view, found.tables)
+        count = len(self._places) if self.tables is None else self.tables.count
         super().__init__(path, found.header, LazyCalls(count, self._call))
 
     def _call(self, index: int) -> Call:
-        with self._undamaged(f"call {index + 1}"):
-            if self._tables is not None:
-                return self._tables.call(index)
+        with self.undamaged(f"call {index + 1}"):
+            if self.tables is not None:
+                return self.tables.call(index)
             place, length = self._places[index]
             return decoded_call(bytes(self._view[place : place + length]))
 
     @contextlib.contextmanager
-    def _undamaged(self, what: str) -> Iterator[None]:
+    def undamaged(self, what: str) -> Iterator[None]:
+        """Around what reads the file: a sentence in the place of an error."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
@@ -158,7 +178,7 @@ class MappedRecord(Record):
 
     def sketch(self, tensor: TensorRecord) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a tensor (`record/sketches.py`), where the record has them."""
-        return None if self._tables is None else self._tables.sketch(tensor.content)
+        return None if self.tables is None else self.tables.sketch(tensor.content)
 
     def raw(self, tensor: TensorRecord) -> memoryview:
         if tensor.offset is None:
@@ -194,24 +214,40 @@ def open_record(path: Path) -> Record:
                 raise InputError(f"{path}: is empty; nothing was recorded")
             if starts_like_ours(start):
                 return MappedRecord(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except IsADirectoryError:
+    except (IsADirectoryError, FileNotFoundError) as error:
+        if isinstance(error, FileNotFoundError) and path.parent.name != ANY_STEP:
+            raise InputError(f"{path}: can't be read: {error.strerror}") from None
         start = b""
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: can't be read: {getattr(error, 'strerror', None) or str(error).splitlines()[0]}"
         ) from None
+    from torchferry.accuracy.file.api_dump import open_api_dumps
     from torchferry.accuracy.file.dumps import open_dump
     from torchferry.accuracy.file.foreign import ForeignRecord
 
+    ranks = [] if start.startswith(SIGNATURE) else open_api_dumps(path)
+    if len(ranks) > 1:
+        names = ", ".join(str(each.path) for each in ranks)
+        raise InputError(f"{path}: is a dump of several ranks; name one: {names}")
+    if ranks:
+        return ranks[0]
     dump = None if start.startswith(SIGNATURE) else open_dump(path)
     if dump is None and path.is_dir():
-        raise InputError(f"{path}: is a folder without dump files of a runtime; name a record, a file")
+        raise InputError(
+            f"{path}: is a folder without dump files of a runtime, and without dump.json of msprobe; name a record"
+        )
     return dump or ForeignRecord(path)
 
 
 def open_records(path: Path) -> list[Record]:
-    """The records of all ranks: of this file, or of gpu.rank0.h5, gpu.rank1.h5 ... where there is no gpu.h5."""
+    """The records of all ranks: of this file, or of gpu.rank0.h5, gpu.rank1.h5 ... where there is no gpu.h5; or those of
+    a folder of msprobe's."""
     path = Path(path)
+    if path.is_dir():
+        from torchferry.accuracy.file.api_dump import open_api_dumps
+
+        return open_api_dumps(path) or [open_record(path)]
     if path.exists():
         return [open_record(path)]
     ranks = rank_files(path)
@@ -268,6 +304,11 @@ class RecordContents:
     groups: list[int] = field(default_factory=list)  # where each call's group is; only of files cut off
     end: int = START  # of the last whole chunk
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether its calls lie in tables: those of a recorder of statistics do, those that were cut out of it don't."""
+        return self.header.kept is Kept.STATISTICS and not len(self.calls)
+
 
 def starts_like_ours(start: bytes) -> bool:
     """Whether these are the first bytes of a file in chunks."""
@@ -290,7 +331,7 @@ def scanned(memory: Any, name: str) -> RecordContents:
         if not has_index(memory):
             return _hopped(memory, name)
         found = _indexed(memory, index, length)
-        if found.header.kept is Kept.STATISTICS:  # a few large chunks
+        if found.has_tables:  # a few large chunks
             found.tables = _hopped(memory, name).tables
         return found
     except (ValueError, KeyError, TypeError, struct.error) as error:
@@ -374,7 +415,7 @@ def repair(path: Path) -> bool:
 def _completed(memory: memoryview, found: RecordContents) -> tuple[list[bytes], int, tuple[int, int, int]]:
     """What is to be appended, where the file ends then, and places of the root and of the index with its length."""
     start = payload_after(found.end)
-    if found.header.kept is Kept.STATISTICS:
+    if found.has_tables:
         tables = Tables(memory, found.tables)
         data, root = TableObjects().encoded(start, found.header, tables.extents, tables.lines)
     else:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchferry.accuracy.file.call_json import decoded_tensor, decoded_value
 from torchferry.accuracy.file.chunks import ChunkKind
@@ -26,7 +26,12 @@ from torchferry.accuracy.file.hdf5 import (
     root,
     text,
 )
-from torchferry.accuracy.model import ROW, Call, RecordHeader, Statistics, TensorRecord, Value
+from torchferry.accuracy.model import ROW, Call, LazySequence, RecordHeader, Statistics, TensorRecord, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Columns = np.ndarray[Any, np.dtype[Any]]
 
 # first content, number of contents, step, site, signature; 0 as signature: none
 CALL_ROW = struct.Struct("<QIIII")
@@ -37,7 +42,9 @@ CALLS_A_BLOCK = 8192
 CONTENTS_A_BLOCK = 65536
 
 
-class _Signature:
+class StoredSignature:
+    """What calls of one sort have in common."""
+
     def __init__(self, line: bytes) -> None:
         made = json.loads(line)
         self.arguments: tuple[tuple[str, Value], ...] = tuple(
@@ -46,6 +53,23 @@ class _Signature:
         self.inputs = tuple(map(decoded_tensor, made["inputs"]))
         self.outputs = tuple(map(decoded_tensor, made["outputs"]))
         self.results = decoded_value(made["results"])
+
+
+class _Signatures(LazySequence[StoredSignature]):
+    """Of a long run there may be one for each step: each is decoded when it is asked for."""
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self._lines = lines
+        self._made: dict[int, StoredSignature] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def _make(self, at: int) -> StoredSignature:
+        made = self._made.get(at)
+        if made is None:
+            made = self._made[at] = StoredSignature(self._lines[at])
+        return made
 
 
 class Tables:
@@ -62,8 +86,9 @@ class Tables:
             places = tables.get(kind, ())
             text = b"".join(bytes(memory[start : start + length]) for start, length in places)
             self.lines[kind] = text.splitlines(keepends=True)
-        self._sites = [json.loads(line) for line in self.lines[ChunkKind.SITES]]
-        self._signatures = [_Signature(line) for line in self.lines[ChunkKind.SIGNATURES]]
+        # operator, phase, model, module, place, node
+        self.sites: list[list[str]] = [json.loads(line) for line in self.lines[ChunkKind.SITES]]
+        self.signatures = _Signatures(self.lines[ChunkKind.SIGNATURES])
         # calls that are complete: rows are filled in their order, the signature last
         self.count = len(self._calls) * CALLS_A_BLOCK
         while self.count and not self._is_whole(self.count - 1):
@@ -83,7 +108,7 @@ class Tables:
 
     def _is_whole(self, number: int) -> bool:
         first, contents, _, site, signature = self._call_row(number)
-        is_known = 0 < signature <= len(self._signatures) and 0 < site <= len(self._sites)
+        is_known = 0 < signature <= len(self.signatures) and 0 < site <= len(self.sites)
         return is_known and bool(first + contents <= len(self._contents) * CONTENTS_A_BLOCK)
 
     def _call_row(self, number: int) -> tuple[Any, ...]:
@@ -93,8 +118,8 @@ class Tables:
     def call(self, number: int) -> Call:
         """The call with this number; the first is 0."""
         first, count, step, site, signature = self._call_row(number)
-        operator, phase, model, module, place, node = self._sites[site - 1]
-        known = self._signatures[signature - 1]
+        operator, phase, model, module, place, node = self.sites[site - 1]
+        known = self.signatures[signature - 1]
         contents = [self._content(first + index) for index in range(count)]
         contents += [0] * (len(known.inputs) + len(known.outputs) - count)
         given = zip((*known.inputs, *known.outputs), contents, strict=False)
@@ -104,6 +129,28 @@ class Tables:
             number + 1, operator, step, phase, model, module, place, node,
             known.arguments, tuple(inputs), tuple(outputs), known.results,
         )  # fmt: skip
+
+    # The same as columns of numpy, for those who read all of a long run.
+
+    def call_columns(self, start: int, stop: int) -> Columns:
+        """Fields first, contents, step, site, signature of these calls."""
+        return _rows(self._memory, self._calls, _columns()[1], CALLS_A_BLOCK, start, stop)
+
+    def content_columns(self, start: int, stop: int) -> Columns:
+        """Numbers of contents, as `first` of a call counts them."""
+        import numpy as np
+
+        return _rows(self._memory, self._contents, np.dtype("<u4"), CONTENTS_A_BLOCK, start, stop)
+
+    def figures_of(self, contents: Columns) -> Columns:
+        """The fields of Statistics of these contents, none of which is 0."""
+        kind = _columns()[0]
+        if not len(contents):
+            return _rows(self._memory, (), kind, ROWS_A_BLOCK, 0, 0)
+        first = int(contents.min()) - 1
+        found = _rows(self._memory, self._rows, kind, ROWS_A_BLOCK, first, int(contents.max()))
+        chosen: Columns = found[contents - (first + 1)]
+        return chosen
 
     def sketch(self, content: int) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a content; None where there are none."""
@@ -124,6 +171,30 @@ class Tables:
             return tensor
         figures = ROW.unpack_from(self._memory, self._rows[block] + place * ROW.size)
         return replace(tensor, content=content, statistics=Statistics(*figures))
+
+
+@cache
+def _columns() -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """The rows of figures and of calls."""
+    import numpy as np
+
+    kinds = ["<u8"] * 4 + ["<f8"] * 4 + ["<u8"]
+    figures = np.dtype(list(zip(Statistics.__dataclass_fields__, kinds, strict=True)))
+    names = ("first", "contents", "step", "site", "signature")
+    return figures, np.dtype(list(zip(names, ["<u8"] + ["<u4"] * 4, strict=True)))
+
+
+def _rows(
+    memory: memoryview, blocks: Sequence[int], kind: np.dtype[Any], rows_a_block: int, start: int, stop: int
+) -> Columns:
+    """Rows of a table; a copy, so that the file can be closed."""
+    import numpy as np
+
+    found = [np.empty(0, kind)]
+    for block in range(start // rows_a_block, -(-stop // rows_a_block)):
+        low, high = max(start - block * rows_a_block, 0), min(stop - block * rows_a_block, rows_a_block)
+        found.append(np.frombuffer(memory, kind, high - low, blocks[block] + low * kind.itemsize))
+    return np.concatenate(found)
 
 
 # The tables of a record of statistics as HDF5 datasets, for those who read it with plain h5py.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import struct
 import time
@@ -12,9 +13,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from torchferry.accuracy.file.background import Buffer, Copy, RingMemory, memory_at
 from torchferry.accuracy.file.call_json import encoded_header, encoded_tensor, encoded_value, figures_of
-from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_tensors
-from torchferry.accuracy.file.chunks import COPIED, Buffer, ChunkFile, ChunkKind, payload_after
+from torchferry.accuracy.file.call_objects import CallForm, CallObjects, kept_offset, kept_tensors
+from torchferry.accuracy.file.chunks import COPIED, ChunkFile, ChunkKind, payload_after
 from torchferry.accuracy.file.hdf5 import Groups
 from torchferry.accuracy.file.tables import (
     CALL_ROW,
@@ -31,17 +33,9 @@ CALL_START = struct.Struct("<QQ")  # in a CALL chunk: length of its JSON, where 
 INDEX_START = struct.Struct("<QQ")  # in an INDEX chunk: length of the header's JSON, number of calls
 INDEX_ENTRY = struct.Struct("<QQ")  # place and length of a call's JSON
 _SECONDS = 0.5  # between checkpoints, at least
+# bytes of each call, and of each operator, in the list at the end and in HDF5's groups
+_END_OF_CALL, _END_OF_OPERATOR = 160, 2560
 _SHARE = 20  # a checkpoint may take this part of the time since the last
-_READ = 0x100  # PyBUF_READ
-_memory = ctypes.pythonapi.PyMemoryView_FromMemory
-_memory.restype = ctypes.py_object
-_memory.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
-
-
-def memory_at(address: int, nbytes: int) -> memoryview:
-    """Memory of this process; it must stay there while it is looked at."""
-    view: memoryview = _memory(address, nbytes, _READ)
-    return view
 
 
 class _RecordFile(ABC):
@@ -50,10 +44,11 @@ class _RecordFile(ABC):
     The file can be read at any time, also if the process is killed.
     """
 
-    def __init__(self, path: Path, header: RecordHeader) -> None:
+    def __init__(self, path: Path, header: RecordHeader, most: int | None = None) -> None:
+        """`most`: so large the file may become at most."""
         self.path = path
         self._header = replace(header, complete=False)
-        self._file = ChunkFile(path)
+        self._file = ChunkFile(path, most)
         self._file.rescue = self._rescue
         self.lock = self._file.lock
         self._index: list[bytes] = []
@@ -74,10 +69,16 @@ class _RecordFile(ABC):
         """How large the file is."""
         return self._file.end
 
+    @property
+    def most(self) -> int:
+        """How large it may become, as far as is known now."""
+        return self._file.most
+
     def close(self, notes: Iterable[str] = ()) -> None:
         """End the file."""
         if self._file.is_mine:
             with self.lock:
+                self._file.is_ending = True
                 self._save_all(notes, complete=True)
         self._file.close()
 
@@ -109,14 +110,22 @@ class _RecordFile(ABC):
 
 
 class RecordWriter(_RecordFile):
-    """Appends calls with the contents of their tensors."""
+    """Appends calls with the contents of their tensors.
 
-    def __init__(self, path: Path, header: RecordHeader) -> None:
-        super().__init__(path, header)
+    What nobody reads before it is closed has no checkpoints, and so the same bytes whenever it is written.
+    """
+
+    def __init__(
+        self, path: Path, header: RecordHeader, most: int | None = None, *, is_read_meanwhile: bool = True
+    ) -> None:
+        super().__init__(path, header, most)
         self._objects = CallObjects()
         self._groups = Groups()
+        self._seen: set[str] = set()  # operators
         self._checkpointed = 0  # calls that a checkpoint has seen
         self._begin()
+        if not is_read_meanwhile:
+            self._due = math.inf
 
     def append(self, data: Buffer) -> int:
         """Append bytes; where they lie."""
@@ -137,10 +146,33 @@ class RecordWriter(_RecordFile):
                 return payload_after(self._file.end)
             return self._file.add(ChunkKind.DATA, data, nbytes)
 
+    @property
+    def is_in_background(self) -> bool:
+        """Whether a thread writes the file."""
+        return self._file.is_in_background
+
+    def write_in_background(self, memory: RingMemory) -> None:
+        """From now on a thread writes the file, and all that is appended goes through this memory."""
+        with self._file.lock:
+            self._file.write_in_background(memory)
+
+    def append_copied(self, nbytes: int, copy: Copy) -> int:
+        """Append bytes that `copy` puts into the memory that goes to the file in the background; where they will lie."""
+        if not self._file.is_mine:
+            return 0
+        with self._file.lock:
+            return self._file.add_copied(ChunkKind.DATA, nbytes, copy)
+
+    def drain(self) -> None:
+        """Wait until all that was appended is in the file."""
+        if self._file.is_mine:
+            with self._file.lock:
+                self._file.drain()
+
     def write(self, call: Call) -> None:
         """Append a complete call, whose tensors were appended before."""
         figures = figures_of((*call.inputs, *call.outputs), call.random)
-        offsets = [tensor.offset or 0 for tensor in kept_tensors(call)]
+        offsets = [kept_offset(tensor) or 0 for tensor in kept_tensors(call)]
         self.write_alike(CallForm(call), call.number, call.step, figures, offsets)
 
     def write_alike(
@@ -160,6 +192,10 @@ class RecordWriter(_RecordFile):
                 return
             self._groups.add(form.group, number, group)
             self._index.append(INDEX_ENTRY.pack(start, len(text)))
+            self._file.spare += _END_OF_CALL
+            if form.group not in self._seen:
+                self._seen.add(form.group)
+                self._file.spare += _END_OF_OPERATOR
             if time.monotonic() >= self._due:
                 self._save()
 
@@ -180,7 +216,10 @@ class RecordWriter(_RecordFile):
         return self._groups.encoded(place, header)
 
     def _rescue(self, reason: str) -> None:
-        self._groups.forget()
+        end = self._file.written
+        while self._index and INDEX_ENTRY.unpack(self._index[-1])[0] >= end:  # it was on its way
+            self._index.pop()
+        self._groups.forget(end)
         super()._rescue(reason)
 
 
@@ -262,8 +301,10 @@ def encoded_tensors(inputs: Iterable[TensorRecord], outputs: Iterable[TensorReco
 class StatisticsWriter(_RecordFile):
     """Appends calls, and figures of their tensors, to tables. Where several threads do so, each holds `lock`."""
 
-    def __init__(self, path: Path, header: RecordHeader, *, sketches: bool = False) -> None:
-        super().__init__(path, header)
+    def __init__(
+        self, path: Path, header: RecordHeader, most: int | None = None, *, sketches: bool = False
+    ) -> None:
+        super().__init__(path, header, most)
         self._is_open = True
         self._sketches = (
             _MappedTable(self._file, ChunkKind.SKETCHES, SKETCH.size, ROWS_A_BLOCK) if sketches else None

@@ -56,7 +56,7 @@ def _read(source: TensorSource, call: Call, record: TensorRecord) -> torch.Tenso
     if is_empty or is_overwritten:
         return _blank(record)
     raise CannotExecuteError(
-        f"the contents of {record.name} are not in the record: {record.unread or 'not kept'}"
+        f"the contents of {record.name} are not in the record: {record.unread or ('kept in part' if record.part else 'not kept')}"
     )
 
 

@@ -20,11 +20,11 @@ from torchferry.accuracy.overflow.model import (
     TensorFigures,
 )
 from torchferry.readiness.model import NOTES
-from torchferry.report.json import plain
+from torchferry.report.json import head, plain
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
-FORMAT = 1
+FORMAT = "torchferry-overflow"
 _VENDOR = "VENDOR"
 _MOST_TENSORS = 6
 _NOT_FINITE = ("nan", "inf", "-inf")
@@ -122,7 +122,7 @@ def to_json(checked: Checked, vendor: str, case: str = "") -> str:
     """The findings as JSON."""
     first = checked.first
     data = {
-        "format": FORMAT,
+        **head(FORMAT),
         "program": checked.program,
         "overflow": first is not None,
         "rank": None if first is None else first[0].rank,

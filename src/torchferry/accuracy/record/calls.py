@@ -268,9 +268,18 @@ class CallObserver:
         for name, value in kwargs.items():
             call.key.append(name)
             self._take(call, plan.positions.get(name, _RESULTS), value)
+        self._sink.read()
+        if plan.is_random:
+            self._sink.before(call)
         return call
 
-    def after(self, call: OngoingCall, result: Any) -> None:
+    def take(self, call: OngoingCall, result: Any, step: int) -> None:
+        """The call has been made: have it written, with its results."""
+        self._after(call, result)
+        self._sink.read()
+        self._sink.write(call, step)
+
+    def _after(self, call: OngoingCall, result: Any) -> None:
         """The results, and the arguments that the operator has written to."""
         plan = call.plan
         if plan.in_place is not None and self._take_in_place(call, plan.in_place, result):

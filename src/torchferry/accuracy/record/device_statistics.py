@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from torchferry.accuracy.record.fused_statistics import FusedFigures
@@ -37,6 +39,19 @@ class DeviceStatistics:
         if staged is None:
             staged = self._staged[device] = StagedFigures(tensor.device)
         staged.put(tensor, layout, row)
+
+    def queue_for(self, tensor: torch.Tensor, layout: TensorLayout) -> Any:
+        """What has such tensors read by kernels of ours; None: there are none for them."""
+        device = layout.device
+        fused = self._fused[device] if device in self._fused else self._new(tensor.device, device)
+        return fused.queue if fused is not None and fused.takes(layout) else None
+
+    def drop(self) -> None:
+        """Forget what was put and is not read yet."""
+        self._is_waiting = False
+        for fused in self._fused.values():
+            if fused is not None:
+                fused.drop()
 
     def _new(self, device: torch.device, name: str) -> FusedFigures | None:
         try:

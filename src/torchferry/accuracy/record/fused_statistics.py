@@ -9,10 +9,9 @@ from __future__ import annotations
 import ctypes
 import importlib
 import math
-from array import array
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ import torch
 from torchferry.accuracy.model import ROW, SIZES, Statistics
 from torchferry.accuracy.native.library import DTYPES, decode, statistics_into
 from torchferry.accuracy.record.layout import TensorLayout, address_of, flat, is_marked, staging_for
+from torchferry.accuracy.record.quick_observer import library
 from torchferry.observe.modes import unobserved
 
 _KERNELS = "torchferry.accuracy.record.triton_kernels"
@@ -38,10 +38,6 @@ class FusedFigures:
         self._kernels = kernels = importlib.import_module(_KERNELS)
         self._device = device
         self._stream = _Stream(device)
-        properties = getattr(getattr(torch, device.type, None), "get_device_properties", lambda _device: None)
-        processors = getattr(properties(device), "multi_processor_count", _FEW_PROCESSORS)
-        self._most = processors * _PROGRAMS_A_PROCESSOR
-        self._tile = kernels.TILE * _WORD
         with unobserved():
             self._left = torch.empty(_PARTIALS * kernels.COLUMNS, dtype=torch.int64, device=device)
         self._readers: dict[int, _Launcher | None] = {}  # by the kind of elements; None: it can't be read
@@ -49,22 +45,32 @@ class FusedFigures:
         self._coming: deque[_Batch] = deque()
         self._free: list[_Batch] = []
         self._batch = _Batch(device, kernels)
-        self._used = 0  # of the partials
-        # of what is not read yet: the kinds of elements, with the most programs that a tensor has; copies
-        self._kinds: dict[int, int] = {}
-        self._held: list[torch.Tensor] = []
+        self._held: list[torch.Tensor] = []  # copies, until they are read
         self.problem = ""  # why tensors of some kind can't be read
+        # for the queue, which reads these
+        properties = getattr(getattr(torch, device.type, None), "get_device_properties", lambda _device: None)
+        processors = getattr(properties(device), "multi_processor_count", _FEW_PROCESSORS)
+        self.most_programs = processors * _PROGRAMS_A_PROCESSOR
+        self.tile = kernels.TILE * _WORD
+        self.most_partials, self.most_tensors, self.beyond = _PARTIALS, _TENSORS, kernels.BEYOND
+        self.device_index = device.index or 0
+        self.left_address = self._left.data_ptr()
+        self.table_address = self._batch.table.data_ptr()
+        self.current_stream, self.current_device = self._stream.number_of, self._stream.current_device
+        self.queue = library().ReadingQueue(self)
 
     def takes(self, layout: TensorLayout) -> bool:
         """Whether elements of this kind can be read. The first time that takes as long as a compiler does."""
         kind = layout.code
         if kind not in self._readers:
-            self.launch()
+            self.queue.launch()
             self._readers[kind] = _Launcher(self._kernels.sum_up, kind, SIZES[DTYPES[kind]])
             self.problem = self._problem_with(kind)
             if self.problem:
                 self._readers[kind] = None
-                self.drop()
+                self.queue.drop()
+            elif self._reader(kind).is_taken_by(self.queue, kind):
+                self.problem = self._problem_with(kind)
         return self._readers[kind] is not None
 
     def _problem_with(self, kind: int) -> str:
@@ -77,8 +83,8 @@ class FusedFigures:
             try:
                 there = sample.to(self._device)
                 nbytes = sample.numel() * sample.element_size()
-                self.put_memory(there.data_ptr(), kind, count, nbytes, ctypes.addressof(found))
-                self.launch()
+                self.queue.put(there.data_ptr(), kind, count, nbytes, ctypes.addressof(found))
+                self.queue.launch()
                 self.fetch()
             except Exception as error:  # of any type, for compilers are involved
                 return f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -95,82 +101,66 @@ class FusedFigures:
                 copy = copy.clone() if copy.data_ptr() % _WORD else copy
             self._held.append(copy)
             address = copy.data_ptr()
-        self.put_memory(address, layout.code, layout.numbers, layout.nbytes, row)
-
-    def put_memory(self, address: int, kind: int, numbers: int, nbytes: int, row: int) -> None:
-        """The same of memory that begins at a whole word."""
-        programs = min(-(-nbytes // self._tile), self._most)
-        if self._used + programs > _PARTIALS:
-            self.launch()
-            self._add_up()
-        if self._batch.count == _TENSORS:
-            self.launch()
-            self.settle()
-        self._batch.add(row, (address, nbytes, self._used, programs, numbers, kind))
-        self._used += programs
-        if self._kinds.get(kind, 0) < programs:
-            self._kinds[kind] = programs
+        self.queue.put(address, layout.code, layout.numbers, layout.nbytes, row)
 
     def launch(self) -> None:
         """Read all that was put: now it is there, and nobody has written to it."""
-        if not self._kinds:
-            return
-        elsewhere = self._stream.follow()
-        if elsewhere is None:
-            self._launch()
-        else:
-            with elsewhere:
-                self._launch()
-        self._kinds.clear()
+        self.queue.launch()
         self._held.clear()
 
-    def _launch(self) -> None:
-        batch, stream, beyond = self._batch, self._stream.number, self._kernels.BEYOND
-        count = batch.count - batch.read
-        if count == 1:
-            address, nbytes, first, programs, _, kind = batch.entries[-batch.ENTRY :]
-            numbers = (address + beyond, nbytes + beyond, first + beyond, programs + beyond, beyond - 1, beyond)
-            self._reader(kind)((programs, 1), numbers, (batch.table, self._left), stream)
-        else:
-            batch.take_table_over(batch.read)
-            for kind, programs in self._kinds.items():
-                numbers = (beyond, beyond, beyond, beyond, beyond + kind, beyond + batch.read)
-                self._reader(kind)((programs, count), numbers, (batch.table, self._left), stream)
-        batch.read = batch.count
+    # What the queue asks for.
+
+    def follow(self) -> None:
+        """What the last stream has been given comes before what the current one will be given."""
+        self._stream.follow()
+
+    def launch_all(self) -> None:
+        """Read all that is waiting: a launch for each kind of elements."""
+        elsewhere = self._stream.follow()
+        with elsewhere or nullcontext():
+            batch, beyond = self._batch, self._kernels.BEYOND
+            _, read, count = self.queue.counts
+            batch.take_table_over(self.queue.entries, read, count)
+            for kind, programs in self.queue.waiting():
+                numbers = (beyond, beyond, beyond, beyond, beyond + kind, beyond + read)
+                tensors = (batch.table, self._left)
+                self._reader(kind)((programs, count - read), numbers, tensors, self._stream.number)
+
+    def make_room(self) -> None:
+        """Too much was read to be kept apart: have it added up; and let it come over, if the table is full."""
+        self._add_up()
+        if self.queue.counts[2] == _TENSORS:
+            self.settle()
 
     def _reader(self, kind: int) -> _Launcher:
         reader = self._readers[kind]
         assert reader is not None, DTYPES[kind]
         return reader
 
-    def drop(self) -> None:
-        """Forget what was put and is not read yet: it may not be there any more."""
-        self._kinds.clear()
-        self._held.clear()
-        self._batch.cut()
-
     def _add_up(self) -> None:
         """Have the rows written of what was read, on the device."""
         batch, beyond = self._batch, self._kernels.BEYOND
-        count = batch.read - batch.written
-        if count:
+        written, read, _ = self.queue.counts
+        if read > written:
             elsewhere = self._stream.follow()
-            with elsewhere or unobserved():
-                batch.take_table_over(batch.written)
+            with elsewhere or nullcontext():
+                batch.take_table_over(self.queue.entries, written, read)
                 tensors = (batch.table, self._left, batch.rows)
-                self._writer((count, 1), (beyond + batch.written,), tensors, self._stream.number)
-            batch.written = batch.read
-        self._used = 0
+                self._writer((read - written, 1), (beyond + written,), tensors, self._stream.number)
+        self.queue.add_up()
 
     def settle(self) -> None:
         """Let the figures of what was read come over. Those that have come are put into their places."""
         self.drop()
         self._add_up()
-        if self._batch.written:
+        addresses = self.queue.rows
+        if addresses:
             with unobserved():
-                self._batch.send()
+                self._batch.send(addresses)
+            self.queue.clear()
             self._coming.append(self._batch)
             self._batch = self._free.pop() if self._free else _Batch(self._device, self._kernels)
+            self.table_address = self._batch.table.data_ptr()
         while self._coming and (len(self._coming) > _AHEAD or self._coming[0].has_come()):
             self._take_in()
 
@@ -185,46 +175,38 @@ class FusedFigures:
         while self._coming:
             self._take_in()
 
+    def drop(self) -> None:
+        """Forget what was put and is not read yet: it may not be there any more."""
+        self.queue.drop()
+        self._held.clear()
+
 
 class _Batch:
     """Tensors whose figures come over together: a table of them, and their rows."""
 
     def __init__(self, device: torch.device, kernels: Any) -> None:
-        self.ENTRY: int = kernels.ENTRY
-        self.count = self.read = self.written = 0  # tensors
-        self.entries = array("q")
+        self._entry_size = kernels.ENTRY * _WORD
         self._addresses: list[int] = []  # where the rows go
         with unobserved():
-            self._table = staging_for(device, _TENSORS * self.ENTRY * _WORD).view(torch.int64)
+            self._table = staging_for(device, _TENSORS * self._entry_size).view(torch.int64)
             self.table = torch.empty(self._table.shape, dtype=torch.int64, device=device)
             self._rows = staging_for(device, _TENSORS * ROW.size).view(torch.int64)
             self.rows = torch.empty(self._rows.shape, dtype=torch.int64, device=device)
         module = getattr(torch, device.type, None)
         self._event: Any = getattr(module, "Event", _NoEvent)()
 
-    def add(self, row: int, entry: tuple[int, ...]) -> None:
-        """Add a tensor, as the kernels' table has it, whose figures go to this address."""
-        self.entries.extend(entry)
-        self._addresses.append(row)
-        self.count += 1
-
-    def cut(self) -> None:
-        """Take out those that were not read."""
-        if self.count > self.read:
-            self.count = self.read
-            del self.entries[self.count * self.ENTRY :], self._addresses[self.count :]
-
-    def take_table_over(self, start: int) -> None:
-        """Have the table on the device, from this tensor on."""
-        first, last = start * self.ENTRY, self.count * self.ENTRY
-        place = self.entries.buffer_info()[0] + first * _WORD
-        ctypes.memmove(self._table.data_ptr() + first * _WORD, place, (last - first) * _WORD)
+    def take_table_over(self, entries: int, start: int, stop: int) -> None:
+        """Have these tensors in the table on the device; the entries of all of them lie at that address."""
+        first, last = start * self._entry_size, stop * self._entry_size
+        ctypes.memmove(self._table.data_ptr() + first, entries + first, last - first)
+        words = slice(first // _WORD, last // _WORD)
         with unobserved():
-            self.table[first:last].copy_(self._table[first:last], non_blocking=True)
+            self.table[words].copy_(self._table[words], non_blocking=True)
 
-    def send(self) -> None:
-        """Begin to copy the rows that are written to the host."""
-        words = self.written * ROW.size // _WORD
+    def send(self, addresses: list[int]) -> None:
+        """Begin to copy the rows to the host, from where they go to these addresses."""
+        self._addresses = addresses
+        words = len(addresses) * ROW.size // _WORD
         self._rows[:words].copy_(self.rows[:words], non_blocking=True)
         self._event.record()
 
@@ -237,13 +219,12 @@ class _Batch:
         self._event.synchronize()
         source, addresses = self._rows.data_ptr(), self._addresses
         first = 0
-        for place in range(1, self.written + 1):  # rows that lie one after the other are moved together
-            if place == self.written or addresses[place] != addresses[place - 1] + ROW.size:
+        for place in range(1, len(addresses) + 1):  # rows that lie one after the other are moved together
+            if place == len(addresses) or addresses[place] != addresses[place - 1] + ROW.size:
                 length = (place - first) * ROW.size
                 ctypes.memmove(addresses[first], source + first * ROW.size, length)
                 first = place
-        self.count = self.read = self.written = 0
-        del self.entries[:], addresses[:]
+        self._addresses = []
 
 
 class _NoEvent:
@@ -267,21 +248,21 @@ class _Stream:
         self._device = device
         self._module: Any = getattr(torch, device.type, None)
         is_cuda = device.type == "cuda"
-        self._number_of: Callable[[int], int] | None = torch._C._cuda_getCurrentRawStream if is_cuda else None
-        self._current_device: Callable[[], int] | None = torch._C._cuda_getDevice if is_cuda else None
+        self.number_of: Callable[[int], int] | None = torch._C._cuda_getCurrentRawStream if is_cuda else None
+        self.current_device: Callable[[], int] | None = torch._C._cuda_getDevice if is_cuda else None
         self._stream: Any = None
         self.number: int | None = None  # as Triton takes it; None: it finds it out
 
     def follow(self) -> AbstractContextManager[Any] | None:
         """What the last stream has been given comes before what this one will be given. Answers with what makes the
         device the current one, if it is not."""
-        if self._number_of is not None and self._current_device is not None:
+        if self.number_of is not None and self.current_device is not None:
             index = self._device.index
-            number = self._number_of(index)
+            number = self.number_of(index)
             if number != self.number:
                 self._change()
                 self.number = number
-            return None if self._current_device() == index else torch.cuda.device(index)
+            return None if self.current_device() == index else torch.cuda.device(index)
         if hasattr(self._module, "current_stream"):
             self._change()
         return None
@@ -300,15 +281,28 @@ class _Launcher:
         self._kernel = kernel
         self._constants = constants
         self._compiled: Any = None
-        self._pointers: tuple[tuple[torch.Tensor, ...], tuple[int, ...]] = ((), ())
 
     def __call__(
-        self, grid: tuple[int, int], numbers: tuple[int, ...], tensors: tuple[torch.Tensor, ...], stream: int | None
+        self,
+        grid: tuple[int, int],
+        numbers: tuple[int, ...],
+        tensors: tuple[torch.Tensor, ...],
+        stream: int | None,
     ) -> None:
         if self._compiled is None:
             self._compiled = self._kernel[grid](*numbers, *tensors, *self._constants)
             return
-        self._compiled[(*grid, 1)](*numbers, *tensors, *self._constants, stream=stream)
+        self._compiled[grid[0], grid[1], 1](*numbers, *tensors, *self._constants, stream=stream)
+
+    def is_taken_by(self, queue: Any, kind: int) -> bool:
+        """Whether the queue can launch the compiled kernel itself, for such elements: on CUDA, where it needs no more
+        than its arguments."""
+        metadata: Any = getattr(self._compiled, "metadata", None)
+        function = getattr(self._compiled, "function", None)
+        backend = getattr(getattr(metadata, "target", None), "backend", "")
+        if backend != "cuda" or not function or getattr(metadata, "global_scratch_size", 0):
+            return False
+        return bool(queue.set_function(kind, function, 32 * metadata.num_warps, metadata.shared))
 
 
 _SAMPLE = 20_011  # bytes: some tiles, the last one not whole

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchferry.accuracy.model import Kept, kept_nbytes
+from torchferry.accuracy.record import quick_observer
 from torchferry.accuracy.record.outputs import WrittenRecord, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings, WatchSettings
 from torchferry.errors import BuildError, OutputError, RunError
@@ -36,8 +38,9 @@ class Recorded:
     files: tuple[tuple[WrittenRecord, bool], ...]
 
 
-def build_for(place: Place, quiet: bool) -> str:
-    """What has to be compiled first; answers the note for what is missing without it, "" for nothing.
+def build_for(place: Place, quiet: bool, kept: Kept | None = None) -> str:
+    """What has to be compiled first; answers the note for what is missing without it, "" for nothing. `kept`: what is
+    recorded of tensors, if there is a record.
 
     Without PyTorch nothing can be watched: that is said at once, not by the program that fails.
     """
@@ -48,8 +51,11 @@ def build_for(place: Place, quiet: bool) -> str:
         )
     from torchferry.building.build import silent
 
+    progress = silent if quiet else None
+    if kept is Kept.STATISTICS:
+        quick_observer.build(progress)
     try:
-        build_device(place, silent if quiet else None)
+        build_device(place, progress)
     except BuildError:
         if place.kind is not DeviceKind.REFERENCE:
             raise
@@ -159,5 +165,4 @@ def _raw_nbytes(record: Record) -> int:
     """What all tensors would take if equal ones were not written once; 0 where to count them would take long."""
     if len(record.calls) > _MOST_COUNTED:
         return 0
-    tensors = (tensor for call in record.calls for tensor in (*call.inputs, *call.outputs))
-    return sum(tensor.nbytes for tensor in tensors if tensor.offset is not None)
+    return sum(kept_nbytes(tensor) for call in record.calls for tensor in (*call.inputs, *call.outputs))

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torchferry.accuracy.model import SIZES, Statistics, TensorRecord
+from torchferry.accuracy.model import SIZES, KeptPart, Statistics, TensorRecord
 from torchferry.accuracy.native.library import COMPONENTS, NUMBERS
 from torchferry.observe.modes import unobserved
 from torchferry.observe.operators import sizes_of, why_unreadable
@@ -209,8 +209,8 @@ def staging_for(device: torch.device, nbytes: int) -> torch.Tensor:
     """Memory of the host that the device copies to quickly."""
     options: dict[str, Any] = {"dtype": torch.uint8, "device": "cpu"}
     try:
-        return torch.empty(nbytes, pin_memory=device.type == "cuda", **options)
-    except RuntimeError:  # no more of it can be had
+        return torch.empty(nbytes, pin_memory=device.type != "cpu", **options)
+    except RuntimeError:  # no more of it can be had, or there is no such memory for this device
         return torch.empty(nbytes, **options)
 
 
@@ -251,6 +251,8 @@ class Content:
         "is_dense",
         "number",
         "offset",
+        "part",
+        "part_layout",
         "slack",
         "start",
         "statistics",
@@ -267,6 +269,8 @@ class Content:
         # Autograd counts a write after the call that we see, or not at all: so much more than `version` is the same.
         self.slack = 0
         self.offset: int | None = None  # in the file
+        self.part: KeptPart | None = None  # what is in the file in the place of all of it,
+        self.part_layout: TensorLayout | None = None  # of a tensor that looks like this
         self.checksum: int | None = None
         self.statistics: Statistics | None = None
 
@@ -382,10 +386,10 @@ class KnownContents:
         if known is None:
             if len(self._storages) >= self._purged_at:
                 self.purge()
-            is_shifting = self.is_anything_shifting or (layout.device == "cpu" and _is_shared(storage))
+            is_shifting = self.is_anything_shifting or (layout.device == "cpu" and is_shared(storage))
             known = self._storages[storage._cdata] = KnownStorage(storage, is_shifting)
         elif not known.is_shifting:  # it may have become so
-            known.is_shifting = self.is_anything_shifting or (layout.device == "cpu" and _is_shared(storage))
+            known.is_shifting = self.is_anything_shifting or (layout.device == "cpu" and is_shared(storage))
         return known
 
     def forget(self, tensor: torch.Tensor, layout: TensorLayout) -> None:
@@ -433,6 +437,6 @@ def version_of(tensor: torch.Tensor) -> int:
         return _NO_VERSION
 
 
-def _is_shared(storage: torch.UntypedStorage) -> bool:
+def is_shared(storage: torch.UntypedStorage) -> bool:
     """Whether memory of the host belongs to somebody else as well: numpy, a buffer, another process."""
     return not storage.resizable() or bool(storage.is_shared())

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchferry.accuracy.file.room import FULL, LIMITED
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.files.aside import write_whole
 from torchferry.readiness.model import NOTES
@@ -121,6 +122,11 @@ _PROBLEM = Text(
     "{file}: recording ended early: {problem}; what was recorded until then is kept",
     "{file}：记录提前结束：{problem}；此前已记录的内容已保留",
 )
+# What ends a recording before its program does; the disk's own words are as they are.
+_PROBLEMS = {
+    LIMITED: Text("--limit is reached, {what} for this file", "已达到 --limit（此文件为 {what}）"),
+    FULL: Text("less than {what} of the disk would be left", "磁盘剩余空间将少于 {what}"),
+}
 _REPLAYED = Text(
     "{file}: {paired} of {recorded} recorded calls gave their inputs to operators here{unpaired}",
     "{file}：记录中的 {recorded} 次调用有 {paired} 次将其输入用于此处的算子{unpaired}",
@@ -166,7 +172,7 @@ def sentences(outcome: WrittenRecord, was_repaired: bool, wanted: int | None = N
     if was_repaired:
         yield _REPAIRED.format(file=file)
     if outcome.problem:
-        yield _PROBLEM.format(file=file, problem=one_line(outcome.problem))
+        yield _PROBLEM.format(file=file, problem=_problem(outcome.problem))
     if outcome.recorded:
         examples = ", ".join(map(one_line, outcome.examples))
         unpaired = (
@@ -175,6 +181,12 @@ def sentences(outcome: WrittenRecord, was_repaired: bool, wanted: int | None = N
         paired, recorded = f"{outcome.paired:,}", f"{outcome.recorded:,}"
         yield _REPLAYED.format(file=file, paired=paired, recorded=recorded, unpaired=unpaired)
     yield from noted(outcome.notes)
+
+
+def _problem(problem: str) -> Text:
+    key, _, what = problem.partition(": ")
+    known = _PROBLEMS.get(key)
+    return Text(one_line(problem), one_line(problem)) if known is None else known.format(what=one_line(what))
 
 
 def noted(notes: Iterable[str]) -> Iterator[Text]:

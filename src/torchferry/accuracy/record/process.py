@@ -9,11 +9,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from torchferry.accuracy.file.reader import Record, open_record
+from torchferry.accuracy.record.forecast import Forecast
+from torchferry.accuracy.record.modules import ModuleRecorder
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
-from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world, shares_randomness
+from torchferry.accuracy.record.program import (
+    RecordingPart,
+    header_of,
+    processes_here,
+    rank_and_world,
+    shares_randomness,
+)
 from torchferry.accuracy.record.recorder import Recorder
 from torchferry.accuracy.record.replaying import ReplayingMode
-from torchferry.accuracy.record.settings import RecordSettings, Selection
+from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.observe.patching import Patches
 from torchferry.readiness.capture.program import reach_threads
 
@@ -32,23 +40,33 @@ class RecordPart(RecordingPart):
         self._steps = 0
         self._is_at_work = False
         self._patches = Patches()
-        selection = Selection(settings.modules, settings.operators, settings.phases)
+        selection = settings.selection()
         replayed = "" if self._golden is None else str(self._golden.path)
         header = header_of(settings.kept, settings, replayed=replayed, selected=selection.describe())
-        self._recorder = Recorder(self._output.path, header, selection, settings.first_step)
+        make = ModuleRecorder if settings.modules_only else Recorder
+        most = _share_of(settings.limit)
+        self._recorder = make(
+            self._output.path, header, selection, settings.first_step, most=most, slicing=settings.slicing
+        )
+        self._forecast = Forecast(self._output.path, settings.recorded_steps)
+        self._recorder.when_forward_ended(self._forecast.forward_ended)
+        self._selection = selection
         self._replaying = None
-        if self._golden is not None:
+        if self._golden is not None and isinstance(self._recorder, Recorder):
             self._replaying = ReplayingMode(self._golden, self._recorder.forget, shares_randomness())
 
     def start(self, step: int) -> None:
         self._is_at_work = True
-        reach_threads(self._patches, self._recorder, self._has_replica)
+        if isinstance(self._recorder, Recorder):
+            reach_threads(self._patches, self._recorder, self._has_replica)
         self._recorder.start()
         if self._replaying is not None:
             self._replaying.switch_on()
 
     def next_step(self, step: int, updates: int) -> None:
         self._steps += 1
+        if self._selection.has_step(step - 1):
+            self._forecast.step_ended(self._recorder.nbytes, self._recorder.most)
         self._recorder.next_step()
         if self._replaying is not None:
             self._replaying.step += 1
@@ -112,3 +130,8 @@ class RecordPart(RecordingPart):
             notes=recorder.notes,
             **known,
         )
+
+
+def _share_of(limit: int | None) -> int | None:
+    """Of what the records of one machine may take: each process has the same."""
+    return None if limit is None else limit // max(1, processes_here())

@@ -162,6 +162,14 @@ def rank_and_world() -> tuple[int, int]:
         return 0, 1
 
 
+def processes_here() -> int:
+    """How many processes of the program there are on this machine: as torchrun says; else all of them are."""
+    try:
+        return int(os.environ["LOCAL_WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return rank_and_world()[1]
+
+
 def header_of(
     kept: Kept, settings: RecordSettings | None = None, *, replayed: str = "", selected: str = ""
 ) -> RecordHeader:
@@ -171,9 +179,10 @@ def header_of(
         vendor = "" if now is None else now.vendor.name
         settings = RecordSettings("", program=" ".join(sys.argv), vendor=vendor, simulated=bool(vendor))
     device = settings.device or device_in_use()
+    in_part = "" if settings.slicing is None else settings.slicing.describe()
     return RecordHeader(
         kept, settings.program, device, torch.__version__, *rank_and_world(), settings.vendor, settings.simulated,
-        replayed, selected, options=settings.again,
+        replayed, selected, in_part=in_part, modules_only=settings.modules_only, options=settings.again,
     )  # fmt: skip
 
 

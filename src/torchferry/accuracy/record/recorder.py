@@ -15,12 +15,14 @@ from typing import Any
 import torch
 
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter
-from torchferry.accuracy.model import Kept, RecordHeader
-from torchferry.accuracy.record.calls import CallObserver, OngoingCall, OperatorPlan, plan_of
+from torchferry.accuracy.model import RecordHeader
+from torchferry.accuracy.record.calls import OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices
+from torchferry.accuracy.record.quick_observer import observer_of
 from torchferry.accuracy.record.settings import Selection
-from torchferry.accuracy.record.sinks import Sink, StatisticsSink, TensorSink
+from torchferry.accuracy.record.sinks import Sink, TensorSink, open_sink
 from torchferry.accuracy.record.sketches import SketchSink
+from torchferry.accuracy.record.slicing import Slicing
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.operators import has_own_operators
 from torchferry.observe.patching import Patches
@@ -46,24 +48,26 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         first_step: int = 1,
         *,
         sketches: bool = False,
+        most: int | None = None,
+        slicing: Slicing | None = None,
     ) -> None:
+        """`most`: so large the file may become; `slicing`: which tensors are kept in part."""
         super().__init__()
         self.calls = 0  # that were written
         self._selection = selection or Selection()
         self._step = first_step
         self._process = os.getpid()
-        self._contents = KnownContents()
+        contents = KnownContents()
         self._where = Whereabouts()
         self._writer: StatisticsWriter | RecordWriter
         self._sink: Sink
-        if header.kept is Kept.STATISTICS:
-            self._writer = StatisticsWriter(path, header, sketches=sketches)
-            self._sink = (SketchSink if sketches else StatisticsSink)(self._contents, self._writer)
+        if sketches:
+            self._writer = tables = StatisticsWriter(path, header, most, sketches=True)
+            self._sink = SketchSink(contents, tables)
         else:
-            self._writer = RecordWriter(path, header)
-            self._sink = TensorSink(self._contents, self._writer, header.kept)
+            self._writer, self._sink = open_sink(path, header, contents, most, slicing)
         layouts = Layouts(host_devices(), by_index=sketches)
-        self._observer = CallObserver(self._contents, layouts, self._sink, self._where)
+        self._observer, self._contents = observer_of(contents, layouts, self._sink, self._where)
         self._reads_views = sketches
         self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(self._selection.operators) or self._selection.has_sites
@@ -85,6 +89,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         return self._writer.nbytes
 
     @property
+    def most(self) -> int:
+        """How large it may become, as far as is known now."""
+        return self._writer.most
+
+    @property
     def failed(self) -> str:
         """Why recording ended early; "" if it did not."""
         return self._writer.failed or self._failure
@@ -93,6 +102,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
     def notes(self) -> tuple[str, ...]:
         """What could not be seen, so far."""
         return tuple(self._notes)
+
+    def when_forward_ended(self, tell: Callable[[int, int], None]) -> None:
+        """Have it told, when the first backward pass begins, how large the file is and may become."""
+        if isinstance(self._sink, TensorSink):
+            self._sink.forward_ended = tell
 
     def forget(self, tensor: torch.Tensor) -> None:
         """Forget what is known of a tensor that was written to out of the recorder's sight."""
@@ -143,7 +157,7 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             self._is_on = True
             self._contents.forget_all()
             self._where.watch()
-            _watch_graphs(self._patches, self._graph_replayed)
+            _watch_graphs(self._patches, self._sink.drain, self._graph_replayed)
             self.switch_on()
         elif not wanted:
             self._off()
@@ -169,9 +183,21 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if types and any(has_own_operators(kind) and kind.__name__ != _FAKE for kind in types):
             return NotImplemented  # the type's own operators come next, and call those that we can see
+        observer = self._observer
         try:
             with self._lock:
-                call = self._before(plan, args, kwargs)
+                site = self._where.site(1)
+                if self._is_selective and not self._is_wanted(plan, site):
+                    call = None
+                else:
+                    dynamo = sys.modules.get(_DYNAMO)
+                    if dynamo is not None and dynamo.counters:
+                        self._look_for_compiled()
+                    if _function_modes():
+                        with _without_functions():
+                            call = observer.before(plan, site, args, kwargs)
+                    else:
+                        call = observer.before(plan, site, args, kwargs)
         except BaseException as error:
             self._fail(error)
             return func(*args, **kwargs)
@@ -180,17 +206,22 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         except BaseException:
             if plan.has_effects:  # a call that fails may have written already
                 with self._lock:
-                    _without_overrides(self._observer.effects_of, plan, args, kwargs)
+                    _without_overrides(observer.effects_of, plan, args, kwargs)
             raise
-        if call is not None or plan.has_effects:
-            try:
+        try:
+            if call is not None:
                 with self._lock:
-                    if call is None:
-                        _without_overrides(self._observer.effects_of, plan, args, kwargs)
+                    if _function_modes():
+                        with _without_functions():
+                            observer.take(call, result, self._step)
                     else:
-                        _without_overrides(self._take, call, result)
-            except BaseException as error:
-                self._fail(error)
+                        observer.take(call, result, self._step)
+                    self.calls += 1
+            elif plan.has_effects:
+                with self._lock:
+                    _without_overrides(observer.effects_of, plan, args, kwargs)
+        except BaseException as error:
+            self._fail(error)
         return result
 
     def _plan(self, func: Any) -> OperatorPlan | None:
@@ -203,29 +234,11 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
             self._plans[id(func)] = plan
         return plan
 
-    def _before(
-        self, plan: OperatorPlan, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> OngoingCall | None:
-        """The call with its inputs; None: it is not wanted."""
-        site = self._where.site(2)
-        if self._is_selective and not self._is_wanted(plan, site):
-            return None
-        if _DYNAMO in sys.modules and sys.modules[_DYNAMO].counters:
-            if not self._contents.is_anything_shifting and has_compiled():
-                self._note(COMPILED)
-                self._contents.forget_all()
-                self._contents.is_anything_shifting = True
-        call: OngoingCall = _without_overrides(self._observer.before, plan, site, args, kwargs)
-        self._sink.read()
-        if plan.is_random:
-            self._sink.before(call)
-        return call
-
-    def _take(self, call: OngoingCall, result: Any) -> None:
-        self._observer.after(call, result)
-        self._sink.read()
-        self._sink.write(call, self._step)
-        self.calls += 1
+    def _look_for_compiled(self) -> None:
+        if not self._contents.is_anything_shifting and has_compiled():
+            self._note(COMPILED)
+            self._contents.forget_all()
+            self._contents.is_anything_shifting = True
 
     def _is_wanted(self, plan: OperatorPlan, site: ProgramSite) -> bool:
         selection = self._selection
@@ -268,17 +281,24 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _watch_graphs(patches: Patches, replayed: Callable[[], None]) -> None:
-    """Tell when a captured graph of a device is run again: it writes to memory without a call that could be seen."""
+def _watch_graphs(patches: Patches, before: Callable[[], None], replayed: Callable[[], None]) -> None:
+    """Tell when a graph of a device is to be captured: nobody may ask the device for anything then. And when it is
+    run again: it writes to memory without a call that could be seen."""
     kind: Any = getattr(torch.cuda, "CUDAGraph", None)
-    original: Callable[..., Any] | None = vars(kind).get("replay") if kind is not None else None
-    if original is None:
-        return
+    for name, is_before, tell in (("capture_begin", True, before), ("replay", False, replayed)):
+        original: Callable[..., Any] | None = vars(kind).get(name) if kind is not None else None
+        if original is not None:
+            patches.replace(kind, name, _telling(original, tell, is_before))
 
+
+def _telling(original: Callable[..., Any], tell: Callable[[], None], is_before: bool) -> Callable[..., Any]:
     @functools.wraps(original)
-    def replay(graph: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = original(graph, *args, **kwargs)
-        replayed()
+    def telling(*args: Any, **kwargs: Any) -> Any:
+        if is_before:
+            tell()
+        answer = original(*args, **kwargs)
+        if not is_before:
+            tell()
         return answer
 
-    patches.replace(kind, "replay", replay)
+    return telling

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from torchferry import variables
 from torchferry.accuracy.model import Kept
+from torchferry.accuracy.record.slicing import Slicing
 from torchferry.launch.parts import PartSettings, hash_seed
 
 
@@ -38,6 +39,11 @@ class RecordSettings(PartSettings):
     simulated: bool = False
     replay: str = ""  # the record whose inputs the operators are given
     seed: int | None = None
+    every: int = 1  # of the steps, the first one and each n-th
+    modules_only: bool = False  # what modules are given and answer, in the place of operators
+    slices: int = 0  # of tensors that are larger than so many bytes, evenly spaced; 0: all elements are kept
+    slice_over: int = 0
+    limit: int | None = None  # bytes that the records of one machine may take; None: as the disk allows
     replaced: tuple[str, ...] = ()  # files of an earlier run, removed when the first new one begins
 
     def environment(self) -> dict[str, str]:
@@ -48,6 +54,23 @@ class RecordSettings(PartSettings):
     def last_step(self) -> int | None:
         """The number of the last step that is wanted; None: there is none."""
         return None if self.steps is None else self.first_step + self.steps - 1
+
+    def selection(self) -> Selection:
+        """Which calls are wanted of the steps up to the last one."""
+        first = self.first_step if self.every > 1 else 1  # the recorder does not begin before it
+        return Selection(self.modules, self.operators, self.phases, first, every=self.every)
+
+    @property
+    def slicing(self) -> Slicing | None:
+        """Which tensors are kept in part."""
+        return Slicing(self.slice_over, self.slices) if self.slices else None
+
+    @property
+    def recorded_steps(self) -> int | None:
+        """How many of the steps are wanted; None: there is no last one."""
+        if self.last_step is None:
+            return None
+        return sum(map(self.selection().has_step, range(self.first_step, self.last_step + 1)))
 
 
 @dataclass(frozen=True)
@@ -83,6 +106,7 @@ class Selection:
     phases: tuple[str, ...] = ()  # forward, backward, optimizer
     first_step: int = 1
     last_step: int | None = None
+    every: int = 1
 
     @property
     def has_sites(self) -> bool:
@@ -91,7 +115,9 @@ class Selection:
 
     def has_step(self, step: int) -> bool:
         """Whether calls of this step are wanted."""
-        return self.first_step <= step and (self.last_step is None or step <= self.last_step)
+        if step < self.first_step or (self.last_step is not None and step > self.last_step):
+            return False
+        return step == self.first_step or step % self.every == 0
 
     def has_operator(self, operator: str) -> bool:
         """Whether calls of aten::add_.Tensor are wanted."""
@@ -117,7 +143,9 @@ class Selection:
         """In words, for the record's head; "" if it leaves nothing out."""
         chosen = {"modules": self.modules, "operators": self.operators, "phases": self.phases}
         parts = [f"{name} {', '.join(values)}" for name, values in chosen.items() if values]
-        if self.last_step is not None:
+        if self.every > 1:
+            parts.append(f"one step in {self.every}, from step {self.first_step} on")
+        elif self.last_step is not None:
             parts.append(f"steps {self.first_step} to {self.last_step}")
         elif self.first_step > 1:
             parts.append(f"steps from {self.first_step} on")

@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,9 +15,10 @@ import torch
 from torchferry.accuracy.file.call_json import encoded_statistics
 from torchferry.accuracy.file.call_objects import CallForm
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
-from torchferry.accuracy.model import ROW, Call, Kept, RandomState, TensorRecord
+from torchferry.accuracy.model import ROW, Call, Kept, KeptPart, RandomState, RecordHeader, TensorRecord
 from torchferry.accuracy.native.library import SHORT, decode, kernels
 from torchferry.accuracy.record.calls import OngoingCall, TensorTemplates, arguments_of, results_of
+from torchferry.accuracy.record.device_copies import DeviceCopies
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
 from torchferry.accuracy.record.layout import (
     NOWHERE,
@@ -24,12 +26,17 @@ from torchferry.accuracy.record.layout import (
     Content,
     KnownContents,
     KnownStorage,
+    Layouts,
     MemoryReader,
     TensorLayout,
     address_of,
     generator_of,
+    host_devices,
+    pieces,
 )
+from torchferry.accuracy.record.slicing import Cut, Slicing
 from torchferry.observe.modes import unobserved
+from torchferry.observe.where import BACKWARD
 
 # The states of generators that random operators draw from.
 
@@ -105,6 +112,9 @@ class Sink(ABC):
     def fetch(self) -> None:  # noqa: B027
         """Wait for what is on devices."""
 
+    def drain(self) -> None:  # noqa: B027
+        """Wait for copies that are under way from devices."""
+
     def _templates_of(self, key: tuple[Any, ...], call: OngoingCall) -> TensorTemplates:
         found = self._templates.get(key)
         if found is None:
@@ -134,10 +144,7 @@ class StatisticsSink(Sink):
         if isinstance(storage, Content):
             return storage
         if not layout.on_host:
-            refuse_capturing(layout)
-            number, row = self._writer.row()
-            self._devices.put(tensor, layout, row)
-            return storage.keep(tensor, layout, number)
+            return storage.keep(tensor, layout, self.put(tensor, layout))
         address = address_of(tensor) if layout.is_plain else self._reader.address(tensor, layout)
         if storage.is_shifting:
             return self._read_again(storage, tensor, layout, address)
@@ -145,6 +152,13 @@ class StatisticsSink(Sink):
         count = layout.numbers
         (self._short if count <= SHORT else self._long)(address, layout.code, count, row)
         return storage.keep(tensor, layout, number)
+
+    def put(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
+        """The number of the figures of a device's tensor, which come some time later."""
+        refuse_capturing(layout)
+        number, row = self._writer.row()
+        self._devices.put(tensor, layout, row)
+        return number
 
     def _read_again(
         self, storage: KnownStorage, tensor: torch.Tensor, layout: TensorLayout, address: int
@@ -179,14 +193,45 @@ class StatisticsSink(Sink):
         self._writer.call(step, *numbers, [content.number for content in call.contents])
 
     def _new_numbers(self, key: tuple[Any, ...], call: OngoingCall) -> tuple[int, int]:
+        return self._numbers_of(call, self._templates_of(key, call))
+
+    def _numbers_of(self, call: OngoingCall, made: TensorTemplates) -> tuple[int, int]:
         site = call.site
         number = self._writer.site(
             call.plan.operator, site.phase, site.model, site.module, site.place, site.node
         )
-        made = self._templates_of(key, call)
         if not made.encoded:
             made.encoded = encoded_tensors(made.inputs, made.outputs)
         return number, self._writer.signature(arguments_of(call), made.encoded, results_of(call))
+
+    # For an observer that keeps account of contents itself.
+
+    @property
+    def row(self) -> Callable[[], tuple[int, int]]:
+        """Gives the number of a new content, and the address of its row."""
+        return self._writer.row
+
+    @property
+    def address(self) -> Callable[[torch.Tensor, TensorLayout], int]:
+        """Gives memory of the host that holds a tensor's elements."""
+        return self._reader.address
+
+    @property
+    def put_call(self) -> Callable[[int, int, int, list[int]], None]:
+        """Writes a call: its step, the numbers of its site and signature, those of its contents."""
+        return self._writer.call
+
+    def queue_for(self, tensor: torch.Tensor, layout: TensorLayout) -> Any:
+        """What reads such tensors of a device without us; None: nothing does."""
+        return self._devices.queue_for(tensor, layout)
+
+    def empty_number(self) -> int:
+        """The number of the content of all tensors without elements."""
+        return self._empty().number
+
+    def numbers_of(self, call: OngoingCall) -> tuple[int, int]:
+        """The numbers of a call's site and of its signature."""
+        return self._numbers_of(call, TensorTemplates(call))
 
     def read(self) -> None:
         self._devices.launch()
@@ -201,11 +246,20 @@ class StatisticsSink(Sink):
 class TensorSink(Sink):
     """Writes calls with the bytes of their tensors."""
 
-    def __init__(self, contents: KnownContents, writer: RecordWriter, kept: Kept) -> None:
+    def __init__(
+        self, contents: KnownContents, writer: RecordWriter, kept: Kept, slicing: Slicing | None = None
+    ) -> None:
         super().__init__(contents, writer.lock)
         self._writer = writer
+        self._slicing = slicing
+        self._devices = DeviceStatistics()
+        self._layouts = Layouts(host_devices())
         self._generators = Generators(writer.append)
         self._only_inputs = kept is Kept.INPUTS
+        self._copies: DeviceCopies | None = None
+        self.forward_ended: Callable[[int, int], None] | None = (
+            None  # told once, with the file's size and limit
+        )
         self._numbers = 0  # of contents
         self._calls = 0
         self._forms: dict[tuple[Any, ...], CallForm] = {}
@@ -215,7 +269,7 @@ class TensorSink(Sink):
             return self._empty()
         found = self._contents.find(tensor, layout)
         is_summed_up = is_output and self._only_inputs
-        if found is not None and (found.offset is not None or is_summed_up):
+        if found is not None and (found.offset is not None or found.part_layout is layout or is_summed_up):
             return found
         storage = self._contents.storage(tensor, layout)
         around = None if is_summed_up else storage.around(tensor, layout)
@@ -224,6 +278,15 @@ class TensorSink(Sink):
             content.offset = around.offset + content.start - around.start
             return content
         refuse_capturing(layout)
+        cut = None if is_summed_up or self._slicing is None else self._slicing.of(layout)
+        if cut is not None:
+            return self._in_part(tensor, layout, storage, cut)
+        if not (layout.on_host or is_summed_up or storage.is_shifting):
+            offset = self._copied(tensor, layout)
+            if offset:
+                content = found or storage.keep(tensor, layout, self._next_number())
+                storage.keep_offset(content, offset)
+                return content
         address = self._reader.address(tensor, layout)
         checksum = None
         if is_summed_up or storage.is_shifting:
@@ -238,6 +301,48 @@ class TensorSink(Sink):
         elif content.offset is None:
             storage.keep_offset(content, self._writer.append_memory(address, layout.nbytes))
         return content
+
+    def _in_part(
+        self, tensor: torch.Tensor, layout: TensorLayout, storage: KnownStorage, cut: Cut
+    ) -> Content:
+        """Statistics of the whole, and some slices of it."""
+        row = ctypes.addressof(self._row)
+        if layout.on_host:
+            self._put_statistics(self._reader.address(tensor, layout), layout, row)
+        else:
+            self._devices.put(tensor, layout, row)
+            self._devices.launch()
+            self._devices.fetch()
+        statistics = decode(self._row)
+        last = storage.last(tensor, layout)
+        is_known = last is not None and last.checksum == statistics.checksum
+        if last is not None and is_known and last.part_layout is layout:
+            return last
+        with unobserved():
+            part = cut.of(pieces(tensor, layout))
+        kept = self._layouts.of(part)
+        offset = 0 if layout.on_host else self._copied(part, kept)
+        if not offset:
+            offset = self._writer.append_memory(self._reader.address(part, kept), kept.nbytes)
+        number = last.number if last is not None and is_known else self._next_number()
+        content = storage.keep(tensor, layout, number)
+        content.checksum, content.statistics = statistics.checksum, statistics
+        content.part, content.part_layout = KeptPart(offset, *cut), layout
+        return content
+
+    def _copied(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
+        """Where the bytes of a device's tensor will lie in the file; 0 if nothing can be done in the background."""
+        copies = self._copies
+        if copies is None:
+            copies = self._copies = DeviceCopies(tensor.device)
+        if not self._writer.is_in_background:
+            self._writer.write_in_background(copies.ring)
+            if not self._writer.is_in_background:
+                return 0
+        return self._writer.append_copied(layout.nbytes, copies.of(tensor, layout))
+
+    def drain(self) -> None:
+        self._writer.drain()
 
     def _next_number(self) -> int:
         self._numbers += 1
@@ -256,19 +361,24 @@ class TensorSink(Sink):
 
     def write(self, call: OngoingCall, step: int) -> None:
         self._calls += 1
+        if self.forward_ended is not None and call.site.phase == BACKWARD:
+            self.forward_ended(self._writer.nbytes, self._writer.most)
+            self.forward_ended = None
         figures: list[int | str] = []
         offsets = []
         sorts: list[Any] = []
         for content in call.contents:
-            offset, statistics = content.offset, content.statistics
+            offset, statistics, part = content.offset, content.statistics, content.part
             if content.number:
                 figures.append(content.number)
+            if part is not None:
+                offset = part.offset
             if offset is not None:
                 figures.append(offset)
                 offsets.append(offset)
             if statistics is not None:
                 figures.append(encoded_statistics(statistics))
-            sorts.append((content.number == 0, offset is None, statistics is None))
+            sorts.append((content.number == 0, offset is None, statistics is None, part and part[1:]))
         random = call.random
         if random is not None:
             figures += (random.offset, random.nbytes)
@@ -284,6 +394,18 @@ class TensorSink(Sink):
         self._writer.write_alike(form, self._calls, step, figures, offsets)
 
 
+def open_sink(
+    path: Path, header: RecordHeader, contents: KnownContents, most: int | None, slicing: Slicing | None
+) -> tuple[StatisticsWriter | RecordWriter, Sink]:
+    """A new file, and what puts calls into it as the header says; `most`: so large it may become; `slicing`: which
+    tensors are kept in part."""
+    if header.kept is Kept.STATISTICS:
+        tables = StatisticsWriter(path, header, most)
+        return tables, StatisticsSink(contents, tables)
+    writer = RecordWriter(path, header, most)
+    return writer, TensorSink(contents, writer, header.kept, slicing)
+
+
 def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates) -> Call:
     site = call.site
     inputs = _filled(templates.inputs, call.contents[: len(call.inputs)])
@@ -296,7 +418,13 @@ def _call(number: int, step: int, call: OngoingCall, templates: TensorTemplates)
 
 def _filled(templates: tuple[TensorRecord, ...], contents: list[Content]) -> tuple[TensorRecord, ...]:
     return tuple(
-        replace(each, content=content.number, offset=content.offset, statistics=content.statistics)
+        replace(
+            each,
+            content=content.number,
+            offset=content.offset,
+            statistics=content.statistics,
+            part=content.part,
+        )
         for each, content in zip(templates, contents, strict=True)
     )
 

@@ -6,7 +6,7 @@ file has it. What is added up in which order depends on the length of the tensor
 """
 
 # Triton looks at annotations as a part of its language, so there are none of Python's.
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
 from __future__ import annotations
 
@@ -143,7 +143,12 @@ def sum_up(
     """Read one tensor; or, where a kind is wanted, those of this kind among the ones that a table has from a place on.
     `left`: where each program leaves what it has found."""
     place = tl.program_id(0).to(tl.int64)
-    address, length, first, programs = address - _BEYOND, length - _BEYOND, first - _BEYOND, programs - _BEYOND
+    address, length, first, programs = (
+        address - _BEYOND,
+        length - _BEYOND,
+        first - _BEYOND,
+        programs - _BEYOND,
+    )
     if wanted >= _BEYOND:
         entry = table + (start - _BEYOND + tl.program_id(1)) * _ENTRY
         address, length = tl.load(entry), tl.load(entry + 1)
@@ -159,7 +164,9 @@ def _sum_up_part(address, length, place, programs, row, kind: tl.constexpr, size
     data = address.to(tl.pointer_type(tl.int64))
     extreme_type: tl.constexpr = tl.float64 if kind >= _INT32 and kind != _FLOAT32 else tl.float32
     is_float: tl.constexpr = (
-        (kind >= _E4M3FN and kind < _INT16) or kind == _FLOAT16 or kind == _BFLOAT16 or kind == _FLOAT32 or kind == _FLOAT64
+        (kind >= _E4M3FN and kind < _INT16)
+        or (kind == _FLOAT16 or kind == _BFLOAT16)  # noqa: SIM109 - Triton knows no `in`
+        or (kind == _FLOAT32 or kind == _FLOAT64)  # noqa: SIM109
     )
     lanes = tl.arange(0, _TILE)
     zeros = tl.zeros([_TILE], tl.int32)
@@ -226,7 +233,12 @@ def write_rows(start, table, left, rows):
     """Each program writes the row of one tensor of a table, from what the programs that read it have left."""
     tensor = start - _BEYOND + tl.program_id(0)
     entry = table + tensor * _ENTRY
-    length, first, programs, numbers = tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
+    length, first, programs, numbers = (
+        tl.load(entry + 1),
+        tl.load(entry + 2),
+        tl.load(entry + 3),
+        tl.load(entry + 4),
+    )
     nans = tl.zeros([_AT_ONCE], tl.int64)
     infinite = tl.zeros([_AT_ONCE], tl.int64)
     zeros = tl.zeros([_AT_ONCE], tl.int64)

@@ -7,7 +7,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from torchferry.accuracy.model import Kept
 from torchferry.accuracy.record.settings import Selection
 from torchferry.errors import InputError, RunError
 from torchferry.files.aside import remove_leftovers, temporary_folder
@@ -15,6 +17,9 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.settings import decode, encode
+
+if TYPE_CHECKING:
+    from torchferry.accuracy.file.reader import Record
 
 # What the process that replays is asked for, and what it answers.
 
@@ -61,6 +66,44 @@ class ReplayOutcome:
 
 
 _WORKER = "torchferry.accuracy.replay.worker"
+
+
+def records_to_replay(record: Path, output: Path) -> list[tuple[Path, int, int]]:
+    """The files of all ranks, looked at before the work; rank and world."""
+    from torchferry.accuracy.file.reader import open_records
+    from torchferry.accuracy.record.launching import check_output
+    from torchferry.accuracy.record.outputs import files_of
+
+    output = output.absolute()
+    if {path.resolve() for path in files_of(output)} & {
+        path.resolve() for path in files_of(record.absolute())
+    }:
+        raise RunError(f"{record}: is to be replayed and overwritten at once; name another file with -o")
+    check_output(output)
+    found = []
+    for each in open_records(record):
+        with each:
+            check_replayable(each)
+            if not each.calls:
+                raise InputError(f"{each.path}: holds no call, so that there is nothing to replay")
+            found.append((Path(each.path).absolute(), each.header.rank, each.header.world))
+    return found
+
+
+def check_replayable(record: Record) -> None:
+    """Refuse a record without operators or without their inputs."""
+    if record.header.kept is Kept.STATISTICS:
+        raise InputError(
+            f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
+        )
+    if record.header.modules_only:
+        raise InputError(
+            f"{record.path}: holds modules alone, no operators to replay; record it without --modules-only"
+        )
+    if record.of_apis:
+        raise InputError(
+            f"{record.path}: has calls of functions and modules, as msprobe dumps them; a replay needs operators"
+        )
 
 
 def replay_record(

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import torch
 
+from torchferry.accuracy.file.background import memory_at
 from torchferry.accuracy.file.reader import Record, open_record
-from torchferry.accuracy.file.writer import RecordWriter, memory_at
+from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.judge.execution import (
     Outputs,
     blank_inputs,
@@ -117,11 +118,14 @@ class _Replayer:
             return [None if tensor is None else tensor.to("cpu") for tensor in outputs]
 
     def _input(self, record: TensorRecord) -> TensorRecord:
-        if record.offset is None:
+        kept = record.kept_part or record
+        if kept.offset is None:
             return record
-        key = (record.offset, record.nbytes)
+        key = (kept.offset, kept.nbytes)
         if key not in self._written:
-            self._written[key] = self._writer.append(self._record.raw(record))
+            self._written[key] = self._writer.append(self._record.raw(kept))
+        if record.part is not None:
+            return replace(record, part=record.part._replace(offset=self._written[key]))
         return replace(record, offset=self._written[key])
 
     def _output(self, record: TensorRecord, tensor: torch.Tensor | None, is_blank: bool) -> TensorRecord:

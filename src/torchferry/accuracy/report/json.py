@@ -56,6 +56,7 @@ def _facts(comparison: RankComparison) -> dict[str, Any]:
         "bytes": comparison.nbytes,
         "notes": comparison.notes,
         "network": comparison.network,
+        "stack": list(comparison.stack),
         "curves": comparison.curves,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -12,7 +13,7 @@ from torchferry.accuracy.compare.model import RankComparison
 from torchferry.accuracy.compare.network import NORMAL
 from torchferry.accuracy.compare.statistics import growth
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
-from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
+from torchferry.accuracy.model import INPUT_GRADIENT, Call, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
 from torchferry.report.safe import both_on_one_line, one_line
 from torchferry.text import Text
@@ -20,6 +21,7 @@ from torchferry.text import Text
 BAD = (Verdict.PROGRAM, Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.UNEXPLAINED)
 _OF_BOTH = (Verdict.PROGRAM, Verdict.UNEXPLAINED)  # may be said of calls that golden makes alone
 _OTHERS = 5  # places where programs differ that are named besides the first
+_FRAMES = 4  # lines of a stack that are shown
 _RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
 
 
@@ -33,7 +35,7 @@ def headline(comparison: RankComparison) -> Text:
     if judgement.verdict in _OF_BOTH:
         return _difference_of_programs(comparison, pair)
     sort = words.SORT[judgement.sort] if judgement.sort.value else words.VERDICT[judgement.verdict].meaning
-    if comparison.mine.kept is not Kept.TENSORS:
+    if comparison.mine.is_overview:
         module = _plain(module_of(call)) if module_of(call) else words.OUTSIDE
         operator = words.WATCHED.get(call.operator, _plain(one_line(call.operator)))
         sort = words.DIFFER if judgement.sort is ErrorKind.VALUES else sort
@@ -71,7 +73,7 @@ def _all_is_well(comparison: RankComparison) -> Text:
         return words.NOTHING_KNOWN
     if counts[Verdict.EQUAL] == sum(counts.values()):
         return words.ALL_EQUAL.format(count=judged)
-    if comparison.mine.kept is not Kept.TENSORS:
+    if comparison.mine.is_overview:
         return words.NO_PARTING
     if judged < total:
         return words.FINE_AS_FAR_AS_KNOWN.format(count=judged, total=total, left=total - judged)
@@ -88,6 +90,7 @@ def details(comparison: RankComparison) -> list[tuple[Text, Text]]:
     is_in_headline = judgement.sort is ErrorKind.ARGUMENTS or is_unexplained
     lines = [
         (words.WHERE, where_of(pair)),
+        (words.CALLED_FROM, _plain(" < ".join(map(one_line, comparison.stack[:_FRAMES])))),
         (words.ERROR, errors(judgement)),
         (words.RESULT, _plain(result(pair))),
         (words.PICTURE, _plain(picture(pair))),
@@ -215,7 +218,7 @@ def network(comparison: RankComparison) -> list[Text]:
 
 def grown(comparison: RankComparison) -> Text | None:
     """How the differences of statistics grow over the steps."""
-    steps = growth(comparison.pairs.outlines()) if comparison.mine.kept is not Kept.TENSORS else ()
+    steps = growth(comparison.pairs.outlines()) if comparison.mine.is_overview else ()
     if len(steps) < 2:
         return None
     (start, first), (end, last) = steps[0], steps[-1]
@@ -232,13 +235,14 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
     both = [comparison.mine_path, *filter(None, [comparison.golden_path])]
     if pair.judgement.verdict is Verdict.PROGRAM:
         return [(words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
-    if comparison.mine.kept is not Kept.TENSORS:
+    if comparison.mine.is_overview:
         return _place_commands(comparison, call)
     commands = []
     mine, path, vendor = pair.mine, comparison.mine_path, comparison.mine.vendor
     if mine is not None and vendor:  # the call in mine, whose inputs led to the result
         call_options = ["--from", path, "--call", str(mine.number), "--to", vendor]
         commands.append((words.NEXT_CASE, [_command("ferry", "case", mine.operator, *call_options)]))
+    commands.append((words.NEXT_CUT, list(_cut_commands(comparison, pair))))
     is_unsure = not comparison.mine.replayed and pair.judgement.verdict is not Verdict.FAULT
     if comparison.golden and comparison.golden_path and is_unsure and vendor:
         replay_options = [*_target(comparison.mine), "-o", _beside(path, "replay")]
@@ -247,24 +251,52 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
     return [*commands, (words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
 
 
+def _cut_commands(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
+    """What takes this call out of the records: small enough to be sent to those who can mend it."""
+    sides = ((comparison.mine_path, pair.mine), (comparison.golden_path, pair.golden))
+    for path, call in sides:
+        if call is not None and path:
+            number = str(call.number)
+            yield _command(
+                "ferry", "record", "cut", path, "--call", number, "-o", _beside(path, f"call{number}")
+            )
+
+
 def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, list[str]]]:
     """What to record of the place where runs part; where steps before it were not kept, statistics of those first."""
     good = max(
         (pair.step for pair in comparison.pairs.outlines() if pair.has_mine and pair.step < call.step),
         default=0,
     )
+    if not any(side is not None and side.program for side in (comparison.mine, comparison.golden)):
+        return _dump_configurations(call)
     if good and call.step - good > 1:
         wanted = ["--stats", "--from", str(good + 1), "--steps", str(call.step - good)]
         what = words.NEXT_NARROW.format(good=good, bad=call.step)
         return [(what, list(_record_commands(comparison, wanted, f"steps{good + 1}to{call.step}")))]
-    wanted = ["--from", str(call.step), "--steps", "1", *(["--module", call.module] if call.module else [])]
+    place = _place_to_record(call)
+    wanted = ["--from", str(call.step), "--steps", "1", *(["--module", place] if place else [])]
     return [(words.NEXT_RECORD, list(_record_commands(comparison, wanted, f"step{call.step}")))]
+
+
+def _place_to_record(call: Call) -> str:
+    """A module whose operators show what is wrong. The gradient that a module hands on may have gone through operators
+    of the module around it, too."""
+    if call.operator != INPUT_GRADIENT or call.module == call.model:
+        return call.module
+    return call.module.rpartition(".")[0]
+
+
+def _dump_configurations(call: Call) -> list[tuple[Text, list[str]]]:
+    """What to write into msprobe's config.json, whose steps begin at 0."""
+    chosen = {"task": "tensor", "level": "mix", "step": [call.step - 1], "tensor": {"list": [call.node]}}
+    return [(words.NEXT_DUMP, [one_line(json.dumps(chosen))])]
 
 
 def _record_commands(comparison: RankComparison, wanted: Sequence[str], name: str) -> Iterator[str]:
     sides = [(comparison.mine, comparison.mine_path), (comparison.golden, comparison.golden_path)]
     for header, path in sides:
-        if header is None:
+        if header is None or not header.program:
             continue
         try:
             given = shlex.split(header.options)

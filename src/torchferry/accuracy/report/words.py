@@ -90,9 +90,10 @@ SORT = {
     ErrorKind.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
     ErrorKind.VALUES: Text("wrong values", "数值错误"),
 }
-# Rows of `ferry watch`.
+# Rows of `ferry watch`, and of records of modules.
 WATCHED = {
     "module": Text("its output", "其输出"),
+    "input_gradient": Text("the gradient of its input", "其输入的梯度"),
     "output_gradient": Text("the gradient of its output", "其输出的梯度"),
     "loss": Text("the loss", "损失"),
     "gradient": Text("the gradient of a parameter", "参数的梯度"),
@@ -185,6 +186,7 @@ NO_PARTING = Text(
 )
 RANK = Text("rank {rank}", "rank {rank}")
 WHERE = Text("where", "位置")
+CALLED_FROM = Text("called from", "调用自")
 KIND = Text("kind", "类型")
 ERROR = Text("error", "误差")
 RESULT = Text("result", "结果")
@@ -201,6 +203,11 @@ GOLDENS = Text("golden's own is {golden}", "标杆自身为 {golden}")
 LIMIT_IS = Text("up to {limit} would be normal", "正常上限为 {limit}")
 MATCHED_AS = Text("matched with {operator} ({how})", "对应 {operator}（{how}）")
 NEXT_CASE = Text("test exactly this call", "单独测试这个调用")
+NEXT_CUT = Text("take this call out of the records, to send it", "把这个调用从记录中单独取出，便于发送")
+NEXT_DUMP = Text(
+    "dump the tensors of exactly this place on both sides, with this in msprobe's config.json",
+    "两侧都只导出此处的张量：在 msprobe 的 config.json 中写入",
+)
 NEXT_ALL = Text("list every call", "列出所有调用")
 NEXT_RECORD = Text("record exactly this place on both sides", "在两边准确记录此处")
 NEXT_NARROW = Text(

@@ -9,12 +9,13 @@ The file is a record of statistics (Kept.STATISTICS). In the place of operators 
 | loss            | forward   |                        | what `backward` was called on, a scale taken out     |
 | gradient        | backward  | whose parameter it is  | output/weight: before the optimizer's step, unscaled |
 | gradient_norm   | backward  |                        | output/all: all gradients of the step as one tensor  |
+| group_gradient_norm | backward | optimizer, group0 ... | output/all: those of a group, where there are several |
 | parameter       | optimizer | whose parameter it is  | output/weight: after the step                        |
 | update          | optimizer | whose parameter it is  | output/weight: by how much the step changed it       |
 | buffer          | optimizer | whose buffer it is     | output/running_mean: after the step                  |
 | learning_rate   | optimizer | optimizer, group0 ...  | output/value                                         |
 | scale           | optimizer |                        | output/value: of the GradScaler                      |
-| step            | optimizer |                        | none; the argument `seconds`: what the step took     |
+| step            | optimizer |                        | none; the arguments `seconds` (what the step took), `time` (when it ended), `skipped` |
 
 Update ratios are the root mean square of `update` over that of `parameter`. Updates of a parameter with more than a
 million elements are those of a million of them, evenly spread: nothing larger is copied.

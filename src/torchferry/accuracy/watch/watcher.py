@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -27,17 +27,34 @@ from torchferry.accuracy.model import (
     Kept,
     RecordHeader,
     Statistics,
-    TensorRecord,
     TensorRef,
     Value,
     figures_in,
 )
 from torchferry.accuracy.native.library import decode, statistics_into
 from torchferry.accuracy.record.device_statistics import DeviceStatistics
-from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_devices, version_of
+from torchferry.accuracy.record.layout import Layouts, MemoryReader, TensorLayout, host_devices, version_of
+from torchferry.accuracy.record.modules import tensors_in
 from torchferry.accuracy.record.outputs import RecordOutput, file_of
 from torchferry.accuracy.record.program import RecordingPart, header_of, rank_and_world
 from torchferry.accuracy.record.settings import WatchSettings
+from torchferry.accuracy.watch.rows import (
+    BUFFERS,
+    GRADIENT,
+    GRADIENT_NORM,
+    GROUP_NORM,
+    LEARNING_RATE,
+    LOSS,
+    MODULE,
+    OUTPUT_GRADIENT,
+    PARAMETERS,
+    SCALE,
+    SECONDS,
+    SKIPPED,
+    STEP,
+    TIME,
+    UPDATE,
+)
 from torchferry.errors import RunError
 from torchferry.observe.modes import has_compiled, unobserved
 from torchferry.observe.operators import local_part, why_unreadable
@@ -138,6 +155,24 @@ class Where:
     node: str = ""
 
 
+NamedLayouts = tuple[tuple[str, TensorLayout], ...]
+
+
+class WatchedCall(NamedTuple):
+    """A call of a step that has not ended."""
+
+    where: Where
+    arguments: tuple[tuple[str, Value], ...]
+    named: NamedLayouts  # of its results
+    role: str
+    contents: list[int]
+
+
+_A_NUMBER = TensorLayout("float64", (), (), "cpu")
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+_MOST_FORMS = 100_000
+
+
 class StepRows:
     """Rows of the step that is being watched, and the file that they go to."""
 
@@ -146,7 +181,9 @@ class StepRows:
         self._layouts = Layouts(on_host)
         self._reader = MemoryReader()
         self._device = DeviceStatistics()
-        self._calls: list[tuple[Where, tuple[tuple[str, Value], ...], list[TensorRecord], list[int]]] = []
+        self._calls: list[WatchedCall] = []
+        self._forms: dict[tuple[Where, NamedLayouts, str], tuple[int, int]] = {}  # of sites and signatures
+        self._gathered: list[torch.Tensor] | None = None  # what devices will read
         self._addresses: dict[int, int] = {}  # of the rows of this step, by the numbers of contents
         # modules may answer with the same
         self._seen: dict[int, tuple[weakref.ref[torch.Tensor], int, int]] = {}
@@ -154,13 +191,26 @@ class StepRows:
 
     def add(self, where: Where, tensors: Sequence[tuple[str, torch.Tensor]], role: str = "") -> None:
         """Add a call with these results."""
-        records, contents = [], []
+        named, contents = [], []
         for name, tensor in tensors:
-            layout = self._layouts.of_any(tensor)
-            contents.append(0 if layout.unread else self._content(tensor))
-            records.append(layout.record(f"output/{name}", role))
-        self._device.launch()
-        self._calls.append((where, (), records, contents))
+            layout, content = self._read(tensor)
+            named.append((name, layout))
+            contents.append(content)
+        if self._gathered is None:
+            self._device.launch()
+        else:
+            self._gathered += (tensor for _, tensor in tensors)
+        self._calls.append(WatchedCall(where, (), tuple(named), role, contents))
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """What is added here stays as it is until the end: devices read all of it together."""
+        self._gathered = []
+        try:
+            yield
+            self._device.launch()
+        finally:
+            self._gathered = None
 
     def add_number(self, where: Where, value: float) -> None:
         """Add a call with a number as its result."""
@@ -174,20 +224,27 @@ class StepRows:
         """Add a call whose result is known by its figures alone."""
         number, address = self.writer.row()
         ctypes.memmove(address, ROW.pack(*figures_in(statistics)), ROW.size)
-        record = TensorRecord(f"output/{name}", "float64", (), (), "cpu")
-        self._calls.append((where, (), [record], [number]))
+        self._calls.append(WatchedCall(where, (), ((name, _A_NUMBER),), "", [number]))
 
     def add_arguments(self, where: Where, arguments: Iterable[tuple[str, Value]]) -> None:
         """Add a call without results."""
-        self._calls.append((where, tuple(arguments), [], []))
+        self._calls.append(WatchedCall(where, tuple(arguments), (), "", []))
 
-    def _content(self, tensor: torch.Tensor) -> int:
+    def _read(self, tensor: torch.Tensor) -> tuple[TensorLayout, int]:
+        """The layout, and the number of the content; 0 if it can't be read."""
+        if type(tensor) in _PLAIN:
+            layout = self._layouts.of(tensor)
+            with suppress(
+                RuntimeError
+            ):  # it has no memory: asking for that first would take longer than all the rest
+                return layout, 0 if layout.unread else self._content(tensor, layout)
+        layout = self._layouts.of_any(tensor)
+        return layout, 0 if layout.unread else self._content(tensor, layout)
+
+    def _content(self, tensor: torch.Tensor, layout: TensorLayout) -> int:
         known = self._seen.get(id(tensor))
         if known is not None and known[0]() is tensor and known[1] == version_of(tensor):
             return known[2]
-        if why_unreadable(tensor):
-            return 0
-        layout = self._layouts.of_any(tensor)
         number, address = self.writer.row()
         if not layout.elements:
             ctypes.memmove(address, bytes(ROW.size), ROW.size)
@@ -209,37 +266,57 @@ class StepRows:
             packed = ROW.pack(row.count, row.nans, row.infinities, row.zeros, *sizes, checksum)
             ctypes.memmove(self._addresses[number], packed, ROW.size)
 
-    def totals(self, operator: str) -> Statistics | None:
-        """The results of all calls of this name as one tensor; None: there are none. Waits for the device."""
+    @property
+    def waiting(self) -> int:
+        """How many calls of this step there are by now."""
+        return len(self._calls)
+
+    def totals(self, operator: str, which: slice = slice(None)) -> Statistics | None:
+        """The results of all calls of this name, or of those in a part of the step, as one tensor; None: there are none.
+
+        Waits for the device."""
         self._device.fetch()
-        rows = [self._row(number) for number in self._numbers(operator)]
+        rows = [self._row(number) for number in self._numbers(operator, which)]
         return _together(rows) if rows else None
 
     def _row(self, number: int) -> Statistics:
         return decode(ctypes.string_at(self._addresses[number], ROW.size))
 
-    def _numbers(self, operator: str) -> list[int]:
+    def _numbers(self, operator: str, which: slice = slice(None)) -> list[int]:
         """Of the contents of such calls, each once."""
-        wanted = [contents for where, _, _, contents in self._calls if where.operator == operator]
+        wanted = [call.contents for call in self._calls[which] if call.where.operator == operator]
         return [number for number in dict.fromkeys(chain.from_iterable(wanted)) if number]
 
     def finish(self, step: int) -> None:
         """The step is whole: write it."""
         self._device.fetch()
-        for where, arguments, records, contents in self._calls:
-            site = self.writer.site(where.operator, where.phase, where.model, where.module, "", where.node)
-            refs = tuple(TensorRef(place) for place in range(len(records)))
-            results: Value = None if not refs else refs[0] if len(refs) == 1 else refs
-            signature = self.writer.signature(arguments, encoded_tensors((), records), results)
-            self.writer.call(step, site, signature, contents)
+        for call in self._calls:
+            self.writer.call(step, *self._numbers_of(call), call.contents)
         self.calls += len(self._calls)
         self.writer.checkpoint()
         self.forget()
 
+    def _numbers_of(self, call: WatchedCall) -> tuple[int, int]:
+        """Of the site and the signature."""
+        key = (call.where, call.named, call.role)
+        known = None if call.arguments else self._forms.get(key)
+        if known is None:
+            where = call.where
+            site = self.writer.site(where.operator, where.phase, where.model, where.module, "", where.node)
+            records = [layout.record(f"output/{name}", call.role) for name, layout in call.named]
+            refs = tuple(map(TensorRef, range(len(records))))
+            results: Value = None if not refs else refs[0] if len(refs) == 1 else refs
+            known = site, self.writer.signature(call.arguments, encoded_tensors((), records), results)
+            if not call.arguments:
+                if len(self._forms) >= _MOST_FORMS:  # shapes change all the time
+                    self._forms.clear()
+                self._forms[key] = known
+        return known
+
     def forget(self) -> None:
         """What was seen of a step that is not whole does not count."""
         self._calls, self._addresses, self._seen = [], {}, {}
-        self._device = DeviceStatistics()
+        self._device.drop()
 
     def close(self, notes: Iterable[str] = ()) -> None:
         """End the file."""
@@ -273,11 +350,9 @@ def _bits(value: float) -> int:
     return int(bits)
 
 
-LOSS, MODULE, OUTPUT_GRADIENT = "loss", "module", "output_gradient"
-GRADIENT, GRADIENT_NORM, PARAMETERS, UPDATE = "gradient", "gradient_norm", "parameter", "update"
-BUFFERS, LEARNING_RATE, SCALE, STEP = "buffer", "learning_rate", "scale", "step"
 _MOST_CALLS = 16  # of one module in a step: a recurrent one is called for each word
 _MOST_TENSORS = 8  # of one answer
+_TOGETHER = 64  # parameters: their changes are in memory at the same time
 _SAMPLE = 1 << 20  # elements of a parameter that are copied to see how they change
 
 
@@ -300,6 +375,7 @@ class Watcher:
         self._called: dict[int, int] = {}  # module -> how often in this step
         # parameters, and samples from before the step; None: it can't be read
         self._before: list[tuple[torch.Tensor, torch.Tensor | None]] = []
+        self._groups: list[tuple[Where, slice]] = []  # of optimizers, and which calls are their gradients
         self._always = [register_optimizer_step_pre_hook(self._before_optimizer)]
         self._backward = torch.autograd.backward
         watch_scalers(self._loss_scaled)
@@ -361,6 +437,7 @@ class Watcher:
         for handle in self._handles:
             handle.remove()
         self._handles, self._called, self._before, self._scaler = [], {}, [], None
+        self._groups = []
         self._where.unwatch()
 
     def _module_called(self, module: torch.nn.Module, _arguments: Any, answer: Any) -> None:
@@ -373,7 +450,7 @@ class Watcher:
                 return
             site = self._where.site()
             self._owners.learn(module, site)
-            found = [(f"output_{place}", tensor) for place, tensor in enumerate(_tensors_in(answer))]
+            found = [(f"output_{place}", tensor) for place, tensor in enumerate(tensors_in(answer))]
             named = [(name, tensor) for name, tensor in found[:_MOST_TENSORS] if tensor.is_floating_point()]
             where = (site.model, path_of(module, site), type(module).__name__)
             if named:
@@ -402,7 +479,7 @@ class Watcher:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if self._step and torch._C._current_graph_task_id() == -1:
                 with self._unharmed():
-                    losses = [self._scaled.get(tensor, tensor) for tensor in _tensors_in(tensors)]
+                    losses = [self._scaled.get(tensor, tensor) for tensor in tensors_in(tensors)]
                     named = [(f"output_{place}", loss) for place, loss in enumerate(losses)]
                     if named:
                         self.rows.add(Where(LOSS, FORWARD), named)
@@ -418,9 +495,14 @@ class Watcher:
             for number, group in enumerate(optimizer.param_groups):
                 rate = Where(LEARNING_RATE, OPTIMIZER, type(optimizer).__name__, f"group{number}")
                 self.rows.add_number(rate, float(group.get("lr", math.nan)))
-                for place, parameter in enumerate(group["params"]):
-                    self._gradient_of(parameter, f"group{number}.{place}", unscale)
-                    self._before.append((parameter, _sample(parameter)))
+                first = self.rows.waiting
+                with self.rows.gathering():
+                    for place, parameter in enumerate(group["params"]):
+                        self._gradient_of(parameter, f"group{number}.{place}", unscale)
+                samples = _copies(list(map(_sample, group["params"])))
+                self._before += zip(group["params"], samples, strict=True)
+                norm = Where(GROUP_NORM, BACKWARD, rate.model, rate.module)
+                self._groups.append((norm, slice(first, self.rows.waiting)))
 
     def _gradient_of(self, parameter: torch.Tensor, unnamed: str, scale: torch.Tensor | None) -> None:
         if parameter.grad is None:
@@ -441,50 +523,72 @@ class Watcher:
         total = rows.totals(GRADIENT)
         if total is not None:
             rows.add_statistics(Where(GRADIENT_NORM, BACKWARD), "all", total)
-        for number, (parameter, sample) in enumerate(self._before):
-            owner = self._owners.of(parameter, f"parameter{number}")
-            named = Where(PARAMETERS, OPTIMIZER, owner.model, owner.module)
-            rows.add(named, [(owner.name, local_part(parameter))], PARAMETER)
-            after = _sample(parameter)
-            if after is None or sample is None or after.shape != sample.shape:
-                continue
-            change = after.float() - sample.float()
-            rows.add(Where(UPDATE, OPTIMIZER, owner.model, owner.module), [(owner.name, change)], PARAMETER)
-        for owner, buffer in self._owners.statistics():
-            rows.add(Where(BUFFERS, OPTIMIZER, owner.model, owner.module), [(owner.name, buffer)], "buffer")
+        for where, which in self._groups if len(self._groups) > 1 else ():
+            if (of_group := rows.totals(GRADIENT, which)) is not None:
+                rows.add_statistics(where, "all", of_group)
+        for first in range(0, len(self._before), _TOGETHER):
+            self._parameters(first, self._before[first : first + _TOGETHER])
+        with rows.gathering():
+            self._buffers()
         if self._scaler is not None:
             scale = scale_of(self._scaler)
             rows.divide(OUTPUT_GRADIENT, scale)
             rows.add_number(Where(SCALE, OPTIMIZER), scale)
         seconds = time.perf_counter() - self._began
         is_skipped = self._scaler is not None and is_skipping(self._scaler)
-        rows.add_arguments(Where(STEP, OPTIMIZER), [("seconds", round(seconds, 6)), ("skipped", is_skipped)])
+        ended = (SECONDS, round(seconds, 6)), (TIME, round(time.time(), 3)), (SKIPPED, is_skipped)
+        rows.add_arguments(Where(STEP, OPTIMIZER), ended)
         rows.finish(self._step)
         self.watched += 1
 
+    def _parameters(self, first: int, parameters: Sequence[tuple[torch.Tensor, torch.Tensor | None]]) -> None:
+        """Some parameters as they are after the step, and how it has changed them."""
+        changed: list[tuple[Owner, torch.Tensor, torch.Tensor]] = []
+        with self.rows.gathering():
+            for number, (parameter, before) in enumerate(parameters, first):
+                owner = self._owners.of(parameter, f"parameter{number}")
+                where = Where(PARAMETERS, OPTIMIZER, owner.model, owner.module)
+                self.rows.add(where, [(owner.name, local_part(parameter))], PARAMETER)
+                after = _sample(parameter)
+                if after is not None and before is not None and after.shape == before.shape:
+                    changed.append((owner, after, before))
+            changes = _changes([each[1] for each in changed], [each[2] for each in changed])
+            for (owner, _, _), change in zip(changed, changes, strict=True):
+                self.rows.add(
+                    Where(UPDATE, OPTIMIZER, owner.model, owner.module), [(owner.name, change)], PARAMETER
+                )
+
+    def _buffers(self) -> None:
+        for owner, buffer in self._owners.statistics():
+            self.rows.add(
+                Where(BUFFERS, OPTIMIZER, owner.model, owner.module), [(owner.name, buffer)], "buffer"
+            )
+
 
 def _sample(parameter: torch.Tensor) -> torch.Tensor | None:
-    """A copy of it, or of elements of it that are evenly spread; None: it can't be read."""
+    """It, or elements of it that are evenly spread, in its own memory if that can be; None: it can't be read."""
     here = local_part(parameter)
     if why_unreadable(here):
         return None
     flat = here.detach().reshape(-1)
-    return flat[:: -(-flat.numel() // _SAMPLE) or 1].clone()
+    return flat[:: -(-flat.numel() // _SAMPLE) or 1]
 
 
-def _tensors_in(answer: Any) -> Iterator[torch.Tensor]:
-    """Those of a tensor, list, dictionary, or an object that has them as fields."""
-    if isinstance(answer, torch.Tensor):
-        yield answer
-    elif isinstance(answer, dict):
-        for each in answer.values():
-            yield from _tensors_in(each)
-    elif isinstance(answer, (list, tuple)):
-        for each in answer:
-            yield from _tensors_in(each)
-    elif hasattr(answer, "__dataclass_fields__"):
-        for name in answer.__dataclass_fields__:
-            yield from _tensors_in(getattr(answer, name, None))
+def _copies(samples: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    """Copies of them; those of a device in few launches."""
+    found = [None if sample is None or sample.device.type != "cpu" else sample.clone() for sample in samples]
+    places = [place for place, sample in enumerate(samples) if sample is not None and found[place] is None]
+    there = [sample for sample in (samples[place] for place in places) if sample is not None]
+    for place, copy in zip(places, torch._foreach_mul(there, 1) if there else (), strict=True):
+        found[place] = copy
+    return found
+
+
+def _changes(after: list[torch.Tensor], before: list[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """Differences in single precision at least; those of a device in few launches."""
+    if all(sample.dtype == torch.float32 and sample.device.type != "cpu" for sample in (*after, *before)):
+        return torch._foreach_sub(after, before) if after else ()
+    return [mine.float() - other.float() for mine, other in zip(after, before, strict=True)]
 
 
 # The watching of a program, as a process of it does its part; other parts are in accuracy/record/program.py.

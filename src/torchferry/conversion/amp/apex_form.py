@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchferry.conversion.amp.autocast import overflowing
-from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError
+from torchferry.conversion.amp.changes import UnclearStepError
 from torchferry.conversion.amp.state import Checkpoints, comes_before, last_import, lifted, own_optimizers
 from torchferry.conversion.amp.steps import Backward, TrainingSteps
 from torchferry.conversion.amp.torch_form import clips_of
@@ -18,6 +18,7 @@ from torchferry.conversion.program.blocks import (
     on_next_line,
     statements_below,
 )
+from torchferry.conversion.program.changes import ModuleChanges, Rank
 from torchferry.conversion.program.functions import FUNCTIONS, assigned_to
 from torchferry.conversion.program.module import (
     PassModule,
@@ -202,7 +203,7 @@ def _move(
     change = changes.between(start, end, _MOVED)
     is_alone = len(program.tree.position(statement).block) == 1
     left = f"{indent_of(module, statement)}pass{module.newline}" if is_alone else ""
-    change.edits.append((Rank.INLINE, Edit(start, end, left)))
+    change.edits.append((Rank.START, Edit(start, end, left)))
     indent = indent_of(module, below)
     text = indent + module.segment(statement)
     if condition:

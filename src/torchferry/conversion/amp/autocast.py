@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from torchferry.conversion.program.blocks import DEFINITIONS, heads_of, statements_below
-from torchferry.conversion.program.functions import FUNCTIONS, assigned_to, own_method, positional
+from torchferry.conversion.program.definitions import ProjectDefinition
+from torchferry.conversion.program.functions import FUNCTIONS, assigned_to, positional
 from torchferry.conversion.program.module import (
     PassModule,
     Routine,
@@ -19,6 +20,7 @@ from torchferry.conversion.program.module import (
     last_name,
 )
 from torchferry.conversion.rule import Proposal
+from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
@@ -191,6 +193,9 @@ _PASSES = 3  # variables that are handed on to functions that hand them on
 _SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
+Parameter = tuple[ast.AST, str]  # a function, and its name in it
+
+
 class UnsafeLosses:
     """Knows the calls of a module that autocast refuses; `is_alone` looks at no other module of the project."""
 
@@ -200,7 +205,7 @@ class UnsafeLosses:
         self._is_alone = is_alone
         self._others: dict[str, UnsafeLosses | None] = {}  # of other modules, by path
         self._names: set[str] = set()  # of variables and attributes that hold such a loss
-        self._parameters: set[tuple[ast.AST, str]] = set()  # of functions that are given one
+        self._parameters: set[Parameter] = set()  # of functions that are given one
         self._followed: set[ast.AST] = set()  # where such a loss is made, and it is known what becomes of it
         if _WORD in program.module.data:
             for statement in self.program.statements:
@@ -220,8 +225,7 @@ class UnsafeLosses:
                     module = self._neighbours.module(item.path)
                     other = self._other(item.path) if module is not None and _WORD in module.data else None
                     if other is not None:
-                        for name in other._hands_to(path, definition):
-                            self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
+                        self._parameters.update(other._hands_to(path, definition))
         if self._names or self._parameters or _WORD in program.module.data:
             for _ in range(_PASSES):
                 self._find_parameters()
@@ -235,7 +239,11 @@ class UnsafeLosses:
         if isinstance(function, ast.Call):
             return self.program.qualified(function.func, routine) in _CLASSES
         qualified = self.program.qualified(function, routine)
-        return qualified in _FUNCTIONS or self._holds(function, routine) or self._is_imported(qualified)
+        return (
+            qualified in _FUNCTIONS
+            or self._holds(function, routine)
+            or (not qualified.startswith("torch.") and self._is_imported(function, routine))
+        )
 
     def lost(self) -> Iterator[ast.expr]:
         """Where such a loss is made, and it is not clear who calls it: in a table, by a function that returns it."""
@@ -263,15 +271,13 @@ class UnsafeLosses:
                 return (scope.node, name) in self._parameters
         return isinstance(node, (ast.Name, ast.Attribute)) and name in self._names
 
-    def _is_imported(self, qualified: str) -> bool:
+    def _is_imported(self, function: ast.expr, routine: Routine) -> bool:
         """from losses import criterion"""
-        if self._is_alone or not qualified or qualified.startswith("torch."):
+        found = None if self._is_alone else self.program.imported_name(function, routine)
+        if found is None or found.definition.attributes or _WORD not in found.file.module.data:
             return False
-        found = self._neighbours.find(self.program.context.path, qualified)
-        if found is None or found.attributes or _WORD not in found.module.data:
-            return False
-        other = self._other(found.path)
-        return other is not None and found.name in other._names
+        other = self._other(found.file.path)
+        return other is not None and found.definition.name in other._names
 
     def _other(self, path: str) -> UnsafeLosses | None:
         if path not in self._others:
@@ -293,12 +299,12 @@ class UnsafeLosses:
         """train(model, criterion): what the function calls `criterion` is what its callers hand over."""
         for statement, call in self.program.statement_calls:
             routine = self.program.routine_of(statement)
-            definition = self.program.definition(call.func, routine)
-            for name, value in _given(call, definition):
+            callee = self.program.callee(call.func, routine)
+            for parameter, value in self._given(call, callee) if callee else ():
                 made = list(self._made(value, routine))
                 if made or (isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)):
                     self._followed.update(made)
-                    self._parameters.add((_function(definition), name))  # type: ignore[arg-type]
+                    self._parameters.add(parameter)
         for statement in self.program.statements:  # self.criterion = criterion
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
                 if (self.program.routine_of(statement), statement.value.id) in self._parameters:
@@ -306,37 +312,27 @@ class UnsafeLosses:
 
     def _hands_to(
         self, path: str, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    ) -> Iterator[str]:
+    ) -> Iterator[Parameter]:
         """The parameters of another module's function that this one gives such a loss to."""
         for statement, call in self.program.statement_calls:
             routine = self.program.routine_of(statement)
-            qualified = self.program.qualified(call.func, routine)
-            found = self._neighbours.find(self.program.context.path, qualified) if qualified else None
-            if found is None or found.path != path or found.name != definition.name or found.attributes:
+            callee = self.program.callee(call.func, routine)
+            if callee is None or callee.file.path != path or callee.node is not definition:
                 continue
-            for name, value in _given(call, definition):
+            for parameter, value in self._given(call, callee):
                 is_held = isinstance(value, (ast.Name, ast.Attribute)) and self._holds(value, routine)
                 if is_held or any(True for _ in self._made(value, routine)):
-                    yield name
+                    yield parameter
 
-
-def _function(definition: ast.AST | None) -> ast.AST | None:
-    """The function that a call of a definition runs: of a class its __init__."""
-    if isinstance(definition, ast.ClassDef):
-        return own_method(definition, "__init__")
-    return definition if isinstance(definition, FUNCTIONS) else None
-
-
-def _given(call: ast.Call, definition: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
-    """The arguments of a call, each with the parameter that it is for; nothing if the function is not known."""
-    function = _function(definition)
-    if not isinstance(function, FUNCTIONS):
-        return
-    names = positional(function)
-    if names[:1] == ["self"]:
-        names = names[1:]
-    yield from zip(names, call.args, strict=False)
-    yield from ((item.arg or "", item.value) for item in call.keywords)
+    def _given(
+        self, call: ast.Call, callee: ProjectDefinition[FileContext]
+    ) -> Iterator[tuple[Parameter, ast.expr]]:
+        """The arguments of a call, each with the parameter that it is for."""
+        called = self.program.lookup.runs(callee)
+        if called is not None and isinstance(called.node, FUNCTIONS):
+            names = positional(called.node)[max(0, called.given) :]
+            yield from (((called.node, name), value) for name, value in zip(names, call.args, strict=False))
+            yield from (((called.node, item.arg), item.value) for item in call.keywords if item.arg)
 
 
 def _values(statement: ast.stmt) -> Iterator[ast.AST]:

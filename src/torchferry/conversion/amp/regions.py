@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from torchferry.conversion.amp.autocast import Computing, UnsafeLosses, as_float, tensors_of
-from torchferry.conversion.amp.changes import ModuleChanges, Rank, UnclearStepError
+from torchferry.conversion.amp.changes import UnclearStepError
 from torchferry.conversion.amp.steps import Backward, TrainingSteps
 from torchferry.conversion.program.blocks import (
     DEFINITIONS,
@@ -21,6 +21,7 @@ from torchferry.conversion.program.blocks import (
     is_elif,
     statements_below,
 )
+from torchferry.conversion.program.changes import ModuleChanges, Rank
 from torchferry.conversion.program.functions import FUNCTIONS
 from torchferry.conversion.program.module import PassModule, Routine, calls_in, last_name
 from torchferry.source.edits import Edit, edited

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from torchferry.conversion.amp import apex_form, torch_form
 from torchferry.conversion.amp.autocast import WORDS, overflowing
-from torchferry.conversion.amp.changes import ModuleChanges, UnclearStepError, first_import, torch_name
+from torchferry.conversion.amp.changes import UnclearStepError, first_import, torch_name
 from torchferry.conversion.amp.regions import Regions
 from torchferry.conversion.amp.state import Checkpoints, scaler_place
 from torchferry.conversion.amp.steps import TrainingFinder, existing_precision
 from torchferry.conversion.program.blocks import heads_of
+from torchferry.conversion.program.changes import ModuleChanges
 from torchferry.conversion.program.functions import FUNCTIONS
 from torchferry.conversion.program.module import PassModule, called_method, last_name
 from torchferry.conversion.program.neighbours import Definition

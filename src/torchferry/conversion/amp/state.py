@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from torchferry.conversion.amp.changes import ModuleChanges, loads_plugin
+from torchferry.conversion.amp.changes import loads_plugin
 from torchferry.conversion.amp.steps import Step, TrainingSteps
 from torchferry.conversion.program.blocks import (
     DEFINITIONS,
@@ -17,6 +17,7 @@ from torchferry.conversion.program.blocks import (
     shares_its_line,
     statements_below,
 )
+from torchferry.conversion.program.changes import ModuleChanges
 from torchferry.conversion.program.functions import FUNCTIONS
 from torchferry.conversion.program.module import PassModule, Routine, called_method, last_name
 from torchferry.source.edits import Edit

@@ -277,21 +277,14 @@ def _takes_gradients(call: ast.Call, routine: Routine, program: PassModule, dept
     """torch.autograd.grad(...), or a function of the project that calls it."""
     if program.qualified(call.func, routine) == "torch.autograd.grad":
         return True
-    found = program.definition(call.func, routine) if depth else None
-    if not isinstance(found, FUNCTIONS) or found is routine:
+    found = program.callee(call.func, routine) if depth else None
+    if found is None or not isinstance(found.node, FUNCTIONS) or found.node is routine:
         return False
-    other = program if found in program.scopes else _program_of(call.func, routine, program)
-    return other is not None and any(
-        _takes_gradients(inner, found, other, depth - 1) for _, inner in calls_below(found)
-    )
-
-
-def _program_of(function: ast.expr, routine: Routine, program: PassModule) -> PassModule | None:
-    """The other module that defines a function, if it may take gradients."""
-    context = program.context
-    found = context.neighbours.find(context.path, program.qualified(function, routine))
-    beside = context.beside(found.path) if found and b"autograd" in found.module.data else None
-    return PassModule(beside) if beside is not None else None
+    node, is_here = found.node, found.node in program.scopes
+    if not is_here and b"autograd" not in found.file.module.data:
+        return False
+    other = program if is_here else PassModule(found.file)
+    return any(_takes_gradients(inner, node, other, depth - 1) for _, inner in calls_below(node))
 
 
 _TORCH_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam"})

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from torchferry.conversion.amp.autocast import overflowing
-from torchferry.conversion.amp.changes import ModuleChanges, UnclearStepError, first_import, torch_name
+from torchferry.conversion.amp.changes import UnclearStepError, first_import, torch_name
 from torchferry.conversion.amp.regions import Regions
 from torchferry.conversion.amp.state import Checkpoints, own_optimizers, reaches, scaler_place
 from torchferry.conversion.amp.steps import Backward, Step, TrainingSteps
 from torchferry.conversion.program.blocks import LOOPS, heads_of, statements_below
+from torchferry.conversion.program.changes import ModuleChanges
 from torchferry.conversion.program.module import PassModule, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal
 from torchferry.finding import Kind

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 from torchferry.conversion.program.blocks import first_line, indent_of, is_elif, is_followed, shares_its_line
+from torchferry.conversion.program.changes import ModuleChanges, Rank
 from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.rule import Proposal
-from torchferry.finding import Kind
 from torchferry.source.edits import Edit, EditSet
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import BindingKind, import_qualifier
@@ -27,42 +26,20 @@ class UnclearProgramError(Exception):
         self.message = message
 
 
-@dataclass
-class _Noted:
-    kind: Kind
-    node: ast.AST
-    message: Text
-    edits: list[Edit] = field(default_factory=list)  # replacements
-    insertions: list[int] = field(default_factory=list)  # positions of insertions
-
-
-class FileChanges:
-    """What is to be changed in one file."""
+class FileChanges(ModuleChanges):
+    """What is to be changed in one file of the program."""
 
     def __init__(self, file: ProgramModule) -> None:
+        super().__init__(file.module)
         self.file = file
-        self.module: PythonModule = file.module
-        self._noted: list[_Noted] = []
-        self._inserted: dict[int, list[str]] = {}  # by position, in the order in which they were asked for
-        self._prefixes: dict[int, list[str]] = {}  # the same, for what must directly precede the old text
         self._guarded: dict[int, str] = {}  # by statement: the test
         self._imports: dict[str, str] = {}  # line -> name
         self._helpers: list[str] = []
         self._names: set[str] = set()  # of new variables
 
-    def remark(self, kind: Kind, node: ast.AST, message: Text) -> None:
-        """Say something without a change."""
-        self._noted.append(_Noted(kind, node, message))
-
     def replace(self, node: ast.AST, message: Text, *edits: Edit) -> None:
         """Replace text at or near a node."""
-        note = _Noted(Kind.CHANGE, node, message)
-        for edit in edits:
-            if edit.start == edit.end:
-                self._insert(note, edit.start, edit.text)
-            else:
-                note.edits.append(edit)
-        self._noted.append(note)
+        self.at(node, message, *edits)
 
     def before(
         self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
@@ -74,12 +51,11 @@ class FileChanges:
         are_comments = all(line.startswith("#") for line in lines)
         if first is not None and (first is statement or are_comments):
             position = self.module.line_starts[first_line(first) - 1]
-            self._lines(position, indent_of(self.module, first), lines, message, node or statement)
-            return
-        note = _Noted(Kind.CHANGE, node or statement, message)
-        text = "".join(f"{line}; " for line in self._in_line(statement, lines))
-        self._insert(note, self.module.start(statement), text)
-        self._noted.append(note)
+            text = self._lines(indent_of(self.module, first), lines)
+        else:
+            position = self.module.start(statement)
+            text = "".join(f"{line}; " for line in self._in_line(statement, lines))
+        self._insert(node or statement, message, Rank.ABOVE, position, text)
 
     def after(
         self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
@@ -90,30 +66,22 @@ class FileChanges:
         last = statement.end_lineno or statement.lineno
         starts = self.module.line_starts
         first = self._first_on_line(statement)
-        note = _Noted(Kind.CHANGE, node or statement, message)
         if first is None or is_followed(self.module, statement):
+            position = self.module.end(statement)
             text = "".join(f"; {line}" for line in self._in_line(statement, lines))
-            self._insert(note, self.module.end(statement), text)
         elif last < len(starts):
-            self._lines(starts[last], indent_of(self.module, first), lines, message, node or statement)
-            return
+            position, text = starts[last], self._lines(indent_of(self.module, first), lines)
         else:
-            head = self.module.newline + indent_of(self.module, first)
-            self._insert(note, len(self.module.data), "".join(head + line for line in lines))
-        self._noted.append(note)
+            position, head = len(self.module.data), self.module.newline + indent_of(self.module, first)
+            text = "".join(head + line for line in lines)
+        self._insert(node or statement, message, Rank.BELOW, position, text)
 
-    def _lines(self, position: int, indent: str, lines: Iterable[str], message: Text, node: ast.AST) -> None:
-        note = _Noted(Kind.CHANGE, node, message)
+    def _lines(self, indent: str, lines: Iterable[str]) -> str:
         newline = self.module.newline
-        text = "".join(f"{indent}{line}{newline}" if line else newline for line in lines)
-        self._insert(note, position, text)
-        self._noted.append(note)
+        return "".join(f"{indent}{line}{newline}" if line else newline for line in lines)
 
-    def _insert(self, note: _Noted, position: int, text: str) -> None:
-        texts = self._inserted.setdefault(position, [])
-        if text not in texts:
-            texts.append(text)
-        note.insertions.append(position)
+    def _insert(self, node: ast.AST, message: Text, rank: Rank, position: int, text: str) -> None:
+        self.at(node, message).edits.append((rank, Edit(position, position, text)))
 
     def _check_not_elif(self, statement: ast.stmt) -> None:
         if is_elif(self.module, statement):
@@ -142,10 +110,10 @@ class FileChanges:
 
     def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
         """Make a statement run only where a test holds."""
-        note = _Noted(Kind.CHANGE, statement, message)
         start = self.module.start(statement)
         if shares_its_line(self.module, statement):
-            self._prefix(note, start, f"{test} and " if " or " not in test else f"({test}) and ")
+            text = f"{test} and " if " or " not in test else f"({test}) and "
+            self._insert(statement, message, Rank.START, start, text)
         else:
             indent, unit = indent_of(self.module, statement), self.indent_unit
             block = self.file.tree.position(statement).block
@@ -154,7 +122,7 @@ class FileChanges:
             # The statement on the lines right above may be guarded by the same test.
             continues = self._guarded.get(id(above)) == test and above.end_lineno == statement.lineno - 1
             head = "" if continues else f"if {test}:{self.module.newline}{indent}"
-            self._prefix(note, start, head + unit)
+            edits = [Edit(start, start, head + unit)]
             self._guarded[id(statement)] = test
             inside: set[int] = set()  # lines that begin inside a string
             for node in ast.walk(statement):
@@ -162,8 +130,9 @@ class FileChanges:
                     inside.update(range(node.lineno + 1, node.end_lineno + 1))
             for line in range(statement.lineno + 1, (statement.end_lineno or statement.lineno) + 1):
                 if line not in inside and self.module.line_text(line).strip():
-                    self._insert(note, self.module.line_starts[line - 1], unit)
-        self._noted.append(note)
+                    position = self.module.line_starts[line - 1]
+                    edits.append(Edit(position, position, unit))
+            self.at(statement, message).edits += [(Rank.BLOCK, edit) for edit in edits]
 
     def delete(self, statement: ast.stmt, message: Text) -> None:
         """Delete a statement with its lines; what can't do without one gets `pass`."""
@@ -174,11 +143,7 @@ class FileChanges:
             edit = Edit(module.line_starts[statement.lineno - 1], module.line_starts[last], "")
         else:
             edit = Edit(module.start(statement), module.end(statement), "pass")
-        self._noted.append(_Noted(Kind.CHANGE, statement, message, [edit]))
-
-    def _prefix(self, note: _Noted, position: int, text: str) -> None:
-        self._prefixes.setdefault(position, []).append(text)
-        note.insertions.append(position)
+        self.at(statement, message, edit)
 
     @property
     def indent_unit(self) -> str:
@@ -228,17 +193,10 @@ class FileChanges:
         """Put a function below the imports."""
         self._helpers.append("".join(f"{line}{self.module.newline}" for line in lines))
 
-    def proposals(self, added: Text) -> list[Proposal]:
-        """What was gathered; changes at one place are one edit. `added` explains the imports."""
+    def checked(self, added: Text) -> list[Proposal]:
+        """What was gathered, if no two changes meet; `added` explains the imports."""
         self._add_imports(added)
-        found: list[Proposal] = []
-        for note in self._noted:
-            edits = list(note.edits)
-            for at in dict.fromkeys(note.insertions):
-                texts = (*self._inserted.get(at, ()), *self._prefixes.get(at, ()))
-                edits.append(Edit(at, at, "".join(texts)))
-            start, end = self.module.start(note.node), self.module.end(note.node)
-            found.append(Proposal(note.kind, start, end, note.message, tuple(edits)))
+        found = list(self.proposals())
         self._check(found)
         return found
 
@@ -250,22 +208,21 @@ class FileChanges:
         text += "".join(f"{self.module.newline * 2}{helper}" for helper in self._helpers)
         anchor = import_anchor(self.module)
         text += self.module.newline * max(0, 2 - _blank_lines(self.module, anchor)) if self._helpers else ""
-        note = _Noted(Kind.CHANGE, anchor or self.module.tree.body[0], message)
         # The number of lines above the new ones.
         above = (anchor.end_lineno or anchor.lineno) if anchor else first_line(self.module.tree.body[0]) - 1
         if anchor and above >= len(self.module.line_starts):
             raise UnclearProgramError(self.file, anchor, _SHARED_LINE)
-        position = self.module.line_starts[above]
-        self._inserted.setdefault(position, []).insert(0, text)
-        note.insertions.append(position)
-        self._noted.append(note)
+        place = anchor or self.module.tree.body[0]
+        self._insert(place, message, Rank.IMPORT, self.module.line_starts[above], text)
 
     def _check(self, proposals: list[Proposal]) -> None:
         accepted = EditSet()
         for proposal in proposals:
             if any(map(accepted.conflicts, proposal.edits)):
                 line = self.module.line_of(proposal.start)
-                nodes = (note.node for note in self._noted)
+                nodes = (
+                    node for node in ast.walk(self.module.tree) if isinstance(node, (ast.stmt, ast.expr))
+                )
                 node = next(node for node in nodes if self.module.start(node) == proposal.start)
                 raise UnclearProgramError(self.file, node, _MEETING.format(line=line))
             accepted.add(proposal.edits)
@@ -324,4 +281,4 @@ class ProgramChanges:
 
     def proposals(self, added: Text) -> dict[str, list[Proposal]]:
         """By path: everything that was gathered."""
-        return {path: changes.proposals(added) for path, changes in self._files.items()}
+        return {path: changes.checked(added) for path, changes in self._files.items()}

@@ -36,6 +36,7 @@ class _KnownCall(NamedTuple):
     file: ProgramModule
     function: FunctionNode
     call: ast.Call
+    given: int  # parameters that the call does not write
 
     def truth(self, node: ast.expr) -> bool | None:
         """Whether an expression of the function is true for the call; None if that can't be told."""
@@ -82,7 +83,7 @@ class _KnownCall(NamedTuple):
             return self._value(binding.value, depth - 1)
         if binding.kind is not BindingKind.PARAMETER:
             return _UNKNOWN
-        given = argument_for(self.call, self.function, name)
+        given = argument_for(self.call, self.function, name, self.given)
         is_starred = any(isinstance(item, ast.Starred) for item in self.call.args)
         if given is None and not is_starred and all(keyword.arg for keyword in self.call.keywords):
             defaults = with_defaults(self.function.args)
@@ -95,7 +96,7 @@ def is_reached(flow: OriginFlow, made: Origin, site: CallSite) -> bool:
     called = flow.function_called(site.file, site.call)
     if called is None:
         return True
-    tests = _KnownCall(made.file, called.node, site.call)
+    tests = _KnownCall(made.file, called.node, site.call, called.given)
     statement = made.file.statement_of(made.node)
     while statement is not called.node:
         place = made.file.tree.position(statement)
@@ -253,7 +254,7 @@ class _LoaderFinder:
         if shuffle is None or called is None:
             raise UnclearProgramError(loader.file, loader.node, _BOTH)
         for site in sites:  # shuffle must be True for the training, and False for everything else
-            is_shuffled = _KnownCall(loader.file, called.node, site.call).truth(shuffle)
+            is_shuffled = _KnownCall(loader.file, called.node, site.call, site.given).truth(shuffle)
             if is_shuffled is not (id(site.call) in trains):
                 raise UnclearProgramError(loader.file, loader.node, _BOTH)
         return loader.file.module.segment(shuffle)

@@ -96,7 +96,9 @@ class RankZero:
             or (isinstance(node, ast.Return) and node.value is not None)
             for node in nodes
         )
-        return not has_other_effects and all(_statement_of(*site) is not None for site in sites)
+        return not has_other_effects and all(
+            _statement_of(site.file, site.call) is not None for site in sites
+        )
 
     def runs_a_model(self, file: ProgramModule, call: ast.Call, depth: int = 3) -> bool:
         """Whether a call runs a wrapped model: all processes must do that together."""

@@ -206,7 +206,7 @@ class _Local:
             return False
         site = CallSite(self.file, call)
         is_given = any(self.training.argument_from(site, loader) is not None for loader in self.loaders)
-        if is_given or self.training.takes_loader(site) or not self.training.trains(*called):
+        if is_given or self.training.takes_loader(site) or not self.training.trains(called.file, called.node):
             return is_given
         # A function that trains and evaluates (`model.eval()`) may answer with either figure.
         return all(called_name(node) != "eval" for node in ast.walk(called.node))

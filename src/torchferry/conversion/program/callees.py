@@ -1,12 +1,11 @@
-"""What a call calls, as far as it is defined in the same project: functions, methods, classes, partial()."""
+"""Where the arguments of a call go, as far as what it calls is defined in the same project, and where values are kept."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
-from torchferry.conversion.program.functions import FUNCTIONS, FunctionNode, own_method, positional
+from torchferry.conversion.program.definitions import Lookup, ProjectDefinition, given_instance, is_partial
+from torchferry.conversion.program.functions import FUNCTIONS, positional
 from torchferry.conversion.program.slots import (
     AnySite,
     Member,
@@ -14,18 +13,16 @@ from torchferry.conversion.program.slots import (
     Slot,
     Variable,
     around,
-    is_self,
     key_of,
     member,
     target_slots,
     text_of,
 )
-from torchferry.conversion.site import FileContext, Site, enclosing_class
+from torchferry.conversion.site import FileContext
 from torchferry.source.names import called_name, last_name
-from torchferry.source.scopes import BindingKind
-from torchferry.source.walk import WalkState
+from torchferry.source.scopes import Scope
 
-_DEPTH = 4  # aliases and base classes that are followed
+_DEPTH = 4  # objects whose makers are followed
 # What makes an object of its keywords, whatever they are called.
 _RECORDS = frozenset(
     {"dict", "ordereddict", "configdict", "easydict", "edict", "attrdict", "munch", "box"}
@@ -34,150 +31,50 @@ _RECORDS = frozenset(
 _SAME_VALUE = frozenset({"lower", "strip", "startswith", "endswith", "split", "partition"})
 
 
-@dataclass(frozen=True)
-class ProjectCallee:
-    """A function or a class, and how many of its first parameters the caller does not write."""
-
-    view: FileContext
-    node: FunctionNode | ast.ClassDef
-    given: int = 0
+Callee = ProjectDefinition[FileContext]
 
 
-def callee_of(site: AnySite, function: ast.expr, depth: int = _DEPTH) -> ProjectCallee | None:
+def lookup_of(view: FileContext) -> Lookup[FileContext]:
+    """Looks up what names of a module stand for; of objects it knows what was made near by."""
+    return Lookup(view.neighbours, view.beside, _object_method)
+
+
+def callee_of(site: AnySite, function: ast.expr) -> Callee | None:
     """The definition that an expression in the place of a function stands for."""
-    if not depth:
-        return None
-    if isinstance(function, ast.Name):
-        return _by_name(site, function, depth)
-    if called_name(function) == "partial" and isinstance(function, ast.Call) and function.args:
-        # `partial(run, x)`: the function itself, with one argument given.
-        found = callee_of(site, function.args[0], depth - 1)
-        return replace(found, given=found.given + len(function.args) - 1) if found else None
-    if not isinstance(function, ast.Attribute):
-        return None
-    owner = function.value
-    around = class_around(site)
-    if around is not None and called_name(owner) == "super":
-        return _first(method_of(base, function.attr) for base in _bases(around))
-    if around is not None and is_self(owner):
-        return method_of(around, function.attr)
-    resolved = site.resolve(function)
-    imported = defined(site.context, resolved.qualified) if resolved and resolved.binding else None
-    if imported is not None:
-        return imported
-    itself = callee_of(site, owner, depth - 1)
-    if itself is not None and isinstance(itself.node, ast.ClassDef):
-        found = method_of(itself, function.attr)
-        if found is None or {"staticmethod", "classmethod"} & _decorators(found.node):
-            return found
-        return replace(found, given=found.given - 1)  # called through its class: the instance is written
-    instance = class_of(site, owner, depth)
-    return method_of(instance, function.attr) if instance else _only_method(site.context, function.attr)
+    return lookup_of(site.context).definition(site.context, function, site.scope, site.place.shadowed)
 
 
-def parameter(callee: ProjectCallee, position: int, keyword: str = "") -> Slot | None:
-    """Where an argument of a call ends up, by its position or its keyword."""
-    node = callee.node
-    if isinstance(node, ast.ClassDef):
-        creator = method_of(replace(callee, given=0), "__init__")
-        return parameter(creator, position, keyword) if creator else _field(callee, position, keyword)
-    arguments = node.args
-    names = positional(node)
-    if keyword:
-        known = keyword in names or any(item.arg == keyword for item in arguments.kwonlyargs)
-        return Variable(callee.view.path, node, keyword) if known else None
-    position += callee.given
-    if position < len(names):
-        return Variable(callee.view.path, node, names[position])
-    return Variable(callee.view.path, node, arguments.vararg.arg) if arguments.vararg else None
+def _object_method(
+    view: FileContext, function: ast.Attribute, scope: Scope, shadowed: frozenset[str], depth: int
+) -> Callee | None:
+    """`net.run` of an object that was made here, or of one about which no more is known than that one class has it."""
+    owner = _class_of(view, function.value, scope, shadowed, depth)
+    return lookup_of(view).method(owner, function.attr) if owner else _only_method(view, function.attr)
 
 
-def method_of(callee: ProjectCallee, name: str, depth: int = _DEPTH) -> ProjectCallee | None:
-    """A method of a class or of its bases, called on an instance."""
-    if not isinstance(callee.node, ast.ClassDef) or not depth:
-        return None
-    own = own_method(callee.node, name)
-    if own is not None:
-        return ProjectCallee(callee.view, own, _given_instance(own))
-    return _first(method_of(base, name, depth - 1) for base in _bases(callee))
-
-
-def _given_instance(method: FunctionNode) -> int:
-    return 0 if "staticmethod" in _decorators(method) else 1
-
-
-def defined(view: FileContext, qualified: str) -> ProjectCallee | None:
-    """A function, class or method of the project by its dotted name, as a module imports it."""
-    definition = view.neighbours.find(view.path, qualified)
-    if definition is None:
-        return None
-    other = view.beside(definition.path)
-    node = definition.node_in(other.module) if other else None
-    if other is None or not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        return None
-    found: ProjectCallee | None = ProjectCallee(other, node)
-    for name in definition.attributes:
-        found = method_of(found, name) if found else None
-    return found
-
-
-def related(view: FileContext, one: ast.ClassDef, other: ast.ClassDef) -> bool:
-    """Whether two classes of a module share attributes: the same, or one is a base of the other."""
-    return one is other or any(
-        base.node is second
-        for first, second in ((one, other), (other, one))
-        for base in all_bases(ProjectCallee(view, first))
-    )
-
-
-def all_bases(callee: ProjectCallee, depth: int = _DEPTH) -> Iterator[ProjectCallee]:
-    """The classes of the project that a class is made of, without itself."""
-    for base in _bases(callee) if depth else ():
-        yield base
-        yield from all_bases(base, depth - 1)
-
-
-def _bases(callee: ProjectCallee) -> Iterator[ProjectCallee]:
-    node = callee.node
-    if not isinstance(node, ast.ClassDef):
-        return
-    site: AnySite = Site(callee.view, node, WalkState(node, callee.view.module.scopes.root))
-    for base in node.bases:
-        found = callee_of(site, base, depth=2)
-        if found is not None and isinstance(found.node, ast.ClassDef) and found.node is not node:
-            yield found
-
-
-def _by_name(site: AnySite, name: ast.Name, depth: int) -> ProjectCallee | None:
-    if name.id in site.place.shadowed:
-        return None
-    binding = site.module.binding_of(name.id, site.scope, name.lineno)
-    if binding is None:
-        return _first(defined(site.context, f"{star}.{name.id}") for star in site.module.scopes.stars)
-    if binding.kind is BindingKind.IMPORT:
-        return defined(site.context, binding.qualified)
-    if isinstance(binding.node, (*FUNCTIONS, ast.ClassDef)):
-        return ProjectCallee(site.context, binding.node)
-    value = binding.value
-    is_reference = isinstance(value, (ast.Name, ast.Attribute)) or called_name(value) == "partial"
-    return callee_of(site, value, depth - 1) if value is not None and is_reference else None
-
-
-def class_of(site: AnySite, owner: ast.expr, depth: int = _DEPTH) -> ProjectCallee | None:
+def class_of(site: AnySite, owner: ast.expr) -> Callee | None:
     """The class of an object that was made here: `net = Net()`, `Net()`."""
-    if isinstance(owner, ast.Name):
-        binding = site.module.binding_of(owner.id, site.scope, owner.lineno)
-        owner = binding.value if binding and binding.value else owner
+    return _class_of(site.context, owner, site.scope, site.place.shadowed, _DEPTH)
+
+
+def _class_of(
+    view: FileContext, owner: ast.expr, scope: Scope, shadowed: frozenset[str], depth: int
+) -> Callee | None:
+    if isinstance(owner, ast.Name) and owner.id not in shadowed:
+        binding = view.module.binding_of(owner.id, scope, owner.lineno)
+        if binding is not None and binding.value is not None:
+            scope, shadowed = scope.owner_of(owner.id) or scope, frozenset()
+            owner = binding.value
     if not isinstance(owner, ast.Call):
         return None
-    found = callee_of(site, owner.func, depth - 1)
+    found = lookup_of(view).definition(view, owner.func, scope, shadowed, depth)
     return found if found and isinstance(found.node, ast.ClassDef) else None
 
 
-def _only_method(view: FileContext, name: str) -> ProjectCallee | None:
+def _only_method(view: FileContext, name: str) -> Callee | None:
     """The method of this name, if just one class of the module has one: of an object nobody knows more about."""
     found = [
-        ProjectCallee(view, binding.node, _given_instance(binding.node))
+        ProjectDefinition(view, binding.node, given_instance(binding.node))
         for scope in view.module.scopes.scopes
         if scope.is_class
         for binding in scope.bindings.get(name, ())
@@ -186,18 +83,34 @@ def _only_method(view: FileContext, name: str) -> ProjectCallee | None:
     return found[0] if len(found) == 1 else None
 
 
-def class_around(site: AnySite) -> ProjectCallee | None:
-    """The class whose method a site is in."""
-    scope = enclosing_class(site.scope)
-    node = scope.node if scope else None
-    return ProjectCallee(site.context, node) if isinstance(node, ast.ClassDef) else None
+def related(view: FileContext, one: ast.ClassDef, other: ast.ClassDef) -> bool:
+    """Whether two classes of a module share attributes: the same, or one is a base of the other."""
+    lookup = lookup_of(view)
+    return one is other or any(
+        base.node is second
+        for first, second in ((one, other), (other, one))
+        for base in lookup.all_bases(ProjectDefinition(view, first))
+    )
 
 
-def _decorators(node: ast.AST) -> set[str]:
-    return {last_name(item) for item in node.decorator_list} if isinstance(node, FUNCTIONS) else set()
+def parameter(callee: Callee, position: int, keyword: str = "") -> Slot | None:
+    """Where an argument of a call ends up, by its position or its keyword."""
+    called = lookup_of(callee.file).runs(callee)
+    if called is None:
+        return _field(callee, position + callee.given, keyword)
+    node = called.node
+    assert isinstance(node, FUNCTIONS)
+    names = positional(node)
+    if keyword:
+        known = keyword in names or any(item.arg == keyword for item in node.args.kwonlyargs)
+        return Variable(called.file.path, node, keyword) if known else None
+    position += called.given
+    if position < len(names):
+        return Variable(called.file.path, node, names[position])
+    return Variable(called.file.path, node, node.args.vararg.arg) if node.args.vararg else None
 
 
-def _field(callee: ProjectCallee, position: int, keyword: str) -> Slot | None:
+def _field(callee: Callee, position: int, keyword: str) -> Slot | None:
     """A field of a class without __init__: of a dataclass, a NamedTuple."""
     assert isinstance(callee.node, ast.ClassDef)
     fields = [
@@ -206,7 +119,7 @@ def _field(callee: ProjectCallee, position: int, keyword: str) -> Slot | None:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     ]
     name = _field_name(fields, position, keyword)
-    return Member(callee.view.path, callee.node, name) if name else None
+    return Member(callee.file.path, callee.node, name) if name else None
 
 
 def _field_name(fields: list[str], position: int, keyword: str) -> str:
@@ -216,13 +129,9 @@ def _field_name(fields: list[str], position: int, keyword: str) -> str:
     return fields[position] if position < len(fields) else ""
 
 
-def _first(found: Iterator[ProjectCallee | None]) -> ProjectCallee | None:
-    return next((item for item in found if item is not None), None)
-
-
 def argument_slots(site: AnySite, call: ast.Call, position: int, keyword: str = "") -> tuple[Slot, ...]:
     """Where an argument of a call goes: a parameter, a field; an entry of dict(...) and the like."""
-    if called_name(call) == "partial" and call.args and (position or keyword):
+    if is_partial(call) and (position or keyword):
         callee = callee_of(site, call.args[0])
         position -= 1
     else:
@@ -277,7 +186,7 @@ def slots_of(site: AnySite, node: ast.expr) -> tuple[Slot, ...]:
         callee = callee_of(site, node.func)
         if callee is None or isinstance(callee.node, ast.ClassDef):
             return ()
-        return (ReturnValue(callee.view.path, callee.node),)
+        return (ReturnValue(callee.file.path, callee.node),)
     if isinstance(node, (ast.Name, ast.Attribute)):
         imported = _imported_slot(site, node)
         if imported is not None:
@@ -290,15 +199,12 @@ def slots_of(site: AnySite, node: ast.expr) -> tuple[Slot, ...]:
 
 def _imported_slot(site: AnySite, node: ast.expr) -> Slot | None:
     """`config.WHERE`, `WHERE` of `from config import WHERE`, `Config.where` of an imported class"""
-    resolved = site.resolve(node)
-    if resolved is None or resolved.binding is None or resolved.binding.kind is not BindingKind.IMPORT:
+    found = lookup_of(site.context).imported_name(site.context, node, site.scope, site.place.shadowed)
+    if found is None:
         return None
-    definition = site.context.neighbours.find(site.context.path, resolved.qualified)
-    view = site.context.beside(definition.path) if definition else None
-    if definition is None or view is None:
-        return None
+    view, definition = found.file, found.definition
     if definition.attributes:
-        node_of_class = definition.node_in(view.module)
-        owner = node_of_class if isinstance(node_of_class, ast.ClassDef) else None
+        binding = definition.binding_in(view.module)
+        owner = binding.node if binding and isinstance(binding.node, ast.ClassDef) else None
         return Member(view.path, owner, definition.attributes[-1])
     return Variable(view.path, view.module.tree, definition.name)

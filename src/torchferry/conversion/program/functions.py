@@ -26,19 +26,16 @@ def with_defaults(arguments: ast.arguments) -> list[tuple[ast.arg, ast.expr | No
     ]
 
 
-def argument_for(call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None:
-    """The argument of a call that becomes a parameter, if the call spells it out."""
+def argument_for(call: ast.Call, function: FunctionNode, name: str, given: int) -> ast.expr | None:
+    """The argument of a call that becomes a parameter, if the call spells it out; `given` come before its first."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
     if any(isinstance(argument, ast.Starred) for argument in call.args):
         return None
     names = positional(function)
-    if names[:1] in (["self"], ["cls"]):
-        names = names[1:]
-    if name in names and names.index(name) < len(call.args):
-        return call.args[names.index(name)]
-    return None
+    place = names.index(name) - given if name in names else -1
+    return call.args[place] if 0 <= place < len(call.args) else None
 
 
 def returned(function: FunctionNode) -> list[ast.expr]:
@@ -51,6 +48,11 @@ def yielding_loops(function: ast.AST) -> list[ast.For | ast.AsyncFor]:
     """The loops of a generator, in each round of which it yields something."""
     loops = [node for node in own_nodes(function) if isinstance(node, (ast.For, ast.AsyncFor))]
     return [loop for loop in loops if any(isinstance(node, ast.Yield) for node in own_nodes(loop))]
+
+
+def is_self(node: ast.AST) -> bool:
+    """Whether an expression is the object, or the class, whose method it stands in."""
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 def own_method(node: ast.ClassDef, name: str) -> FunctionNode | None:

@@ -8,17 +8,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchferry.conversion.program.blocks import DEFINITIONS, LOOPS, StatementTree, heads_of, statements_below
-from torchferry.conversion.program.functions import (
-    ASSIGNMENTS,
-    FUNCTIONS,
-    FunctionNode,
-    assigned_to,
-    own_method,
-)
+from torchferry.conversion.program.definitions import ImportedName, Lookup, ProjectDefinition
+from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, FunctionNode, assigned_to
 from torchferry.conversion.site import FileContext, enclosing_class
 from torchferry.source.module import PythonModule
-from torchferry.source.scopes import Binding, BindingKind, Scope
-from torchferry.source.walk import child_nodes
+from torchferry.source.scopes import Binding, Scope
+from torchferry.source.walk import child_nodes, evaluated_outside, rebound_by
 
 Routine = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -132,10 +127,24 @@ class ProgramModule:
         scope = enclosing_class(surroundings.scope) if surroundings else None
         return scope.node if scope and isinstance(scope.node, ast.ClassDef) else None
 
+    def shadowed(self, node: ast.AST) -> frozenset[str]:
+        """The names that comprehensions and lambdas around an expression bind anew."""
+        found: frozenset[str] = frozenset()
+        child, parent = node, self.parent(node)
+        while parent is not None:
+            around = self.parent(parent)
+            if isinstance(parent, ast.comprehension) and evaluated_outside(parent, child, around):
+                parent, around = around, self.parent(around) if around else None
+            else:
+                found |= rebound_by(parent)
+            child, parent = parent or child, around
+        return found
+
     def bindings(self, name: ast.Name) -> tuple[Scope | None, list[Binding]]:
         """The scope in which Python looks a name up, and all that is bound to the name there."""
         surroundings = self._surroundings.get(name)
-        owner = surroundings.scope.owner_of(name.id) if surroundings else None
+        is_known = surroundings is not None and name.id not in self.shadowed(name)
+        owner = surroundings.scope.owner_of(name.id) if surroundings and is_known else None
         return owner, owner.bindings[name.id] if owner else []
 
     def qualified(self, node: ast.expr) -> str:
@@ -212,18 +221,23 @@ class PassModule(ProgramModule):
                 if any(last_name(target) == name for target in assigned_to(statement)):
                     yield statement, statement.value
 
-    def definition(self, node: ast.expr, routine: Routine) -> ast.AST | None:
-        """The function or class that an expression names: of this module, of `self`, or of a module beside it."""
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
-            owner = self.class_of(routine)
-            return own_method(owner, node.attr) if owner else None
-        if isinstance(node, ast.Name):
-            binding = self.module.binding_of(node.id, self.scopes[routine], node.lineno)
-            if binding is not None and binding.kind is BindingKind.DEFINITION:
-                return binding.node
-        qualified = self.qualified(node, routine)
-        found = self.context.neighbours.find(self.context.path, qualified) if qualified else None
-        return found.binding.node if found and not found.attributes else None
+    def callee(self, function: ast.expr, routine: Routine) -> ProjectDefinition[FileContext] | None:
+        """The function or class of the project that an expression in a certain function names."""
+        shadowed = self.shadowed(function)
+        return self.lookup.definition(self.context, function, self.scopes[routine], shadowed)
+
+    def imported_name(self, node: ast.expr, routine: Routine) -> ImportedName[FileContext] | None:
+        """The name of another module that an expression in a certain function stands for."""
+        return self.lookup.imported_name(self.context, node, self.scopes[routine], self.shadowed(node))
+
+    @cached_property
+    def lookup(self) -> Lookup[FileContext]:
+        return Lookup(self.context.neighbours, self.context.beside)
+
+    def definition(self, node: ast.expr, routine: Routine) -> FunctionNode | ast.ClassDef | None:
+        """The same without where it is defined."""
+        found = self.callee(node, routine)
+        return found.node if found else None
 
     def effects(self, statement: ast.stmt) -> set[str]:
         """The attributes of `self` that the methods which a statement calls set."""

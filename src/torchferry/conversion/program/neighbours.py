@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from torchferry.conversion.discover import read_file
 from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, PythonModule
-from torchferry.source.scopes import Binding, BindingKind
+from torchferry.source.scopes import Binding, BindingKind, qualified_in
 
 _DEPTH = 5  # re-exports that are followed
 _LARGEST = 2_000_000  # bytes; generated modules are not worth the time
@@ -35,12 +35,9 @@ class Definition:
     attributes: tuple[str, ...] = ()  # what is asked of the definition: a method, a class attribute
     name: str = ""  # what its own module calls it
 
-    def node_in(self, module: PythonModule) -> ast.AST | None:
+    def binding_in(self, module: PythonModule) -> Binding | None:
         """The definition in its module as that is now: one that is being converted may differ from its file."""
-        if module is self.module:
-            return self.binding.node
-        bindings = module.scopes.root.bindings.get(self.name)
-        return bindings[-1].node if bindings else None
+        return self.binding if module is self.module else module.exported(self.name)
 
 
 @dataclass(frozen=True)
@@ -96,15 +93,25 @@ class Neighbours:
             return qualified if depth < _DEPTH else ""
         where, names = found
         module = self.module(where) if names and depth else None
-        bindings = module.scopes.root.bindings.get(names[0]) if module else None
-        if not bindings or bindings[-1].kind is not BindingKind.IMPORT:
+        binding = module.exported(names[0]) if module else None
+        if binding is None or binding.kind is not BindingKind.IMPORT:
             return ""
-        return self.origin(where, ".".join((bindings[-1].qualified, *names[1:])), depth - 1)
+        return self.origin(where, ".".join((binding.qualified, *names[1:])), depth - 1)
 
-    def module_path(self, path: str, qualified: str) -> str | None:
-        """The file of a dotted module name, as the module at `path` imports it."""
-        found = self._split(path, qualified)
-        return found[0] if found and not found[1] else None
+    def reached(self, path: str, qualified: str, depth: int = _DEPTH) -> str | None:
+        """The file of what the module at `path` imports under a dotted name: a module, or where it is defined."""
+        split = self._split(path, qualified)
+        if split is None or not split[1] or not depth:
+            return split[0] if split and not split[1] else None
+        found = self.find(path, qualified)
+        if found is not None:
+            return found.path
+        where, (name, *rest) = split
+        module = self.module(where)
+        binding = module.exported(name) if module else None
+        if binding is None or binding.kind is not BindingKind.IMPORT:
+            return None
+        return self.reached(where, ".".join((binding.qualified, *rest)), depth - 1)
 
     def importers(self, path: str, word: str) -> tuple[Import, ...]:
         """The imports of a name of a module, or of the module itself, by modules that have this word."""
@@ -209,7 +216,7 @@ class Neighbours:
         if split is None:
             return
         if alias == "*":
-            found = self.find(other, f"{binding.qualified.rstrip('.')}.{word}")
+            found = self.find(other, qualified_in(binding.qualified, word))
             if found is not None and split[0] == path:
                 yield Import(other, binding, word, word, is_star=True)
         elif split[0] == path:
@@ -249,17 +256,12 @@ class Neighbours:
             return None
         where, (name, *attributes) = found
         module = self.module(where)
-        bindings = module.scopes.root.bindings.get(name) if module else None
-        if module is None or not bindings:
+        binding = module.exported(name) if module else None
+        if module is None or binding is None:
             rest = ".".join([name, *attributes])
-            stars = (
-                [f"{star.rstrip('.')}.{rest}" if star else "" for star in module.scopes.stars]
-                if module
-                else []
-            )
-            through = (self.find(where, star, depth - 1) for star in stars)
+            stars = module.scopes.stars if module else ()
+            through = (self.find(where, qualified_in(star, rest), depth - 1) for star in stars if star)
             return next((definition for definition in through if definition is not None), None)
-        binding = bindings[-1]
         if binding.kind is BindingKind.IMPORT:
             return self.find(where, ".".join((binding.qualified, *attributes)), depth - 1)
         return Definition(module, where, binding, tuple(attributes), name)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchferry.conversion.program.callees import ProjectCallee, all_bases, callee_of, related
-from torchferry.conversion.program.functions import FUNCTIONS, FunctionNode, positional, with_defaults
+from torchferry.conversion.program.callees import callee_of, lookup_of, related
+from torchferry.conversion.program.definitions import ProjectDefinition
+from torchferry.conversion.program.functions import (
+    FUNCTIONS,
+    FunctionNode,
+    argument_for,
+    is_self,
+    with_defaults,
+)
 from torchferry.conversion.program.neighbours import Import
 from torchferry.conversion.program.slots import (
     AnySite,
@@ -14,7 +21,6 @@ from torchferry.conversion.program.slots import (
     ReturnValue,
     Variable,
     around,
-    is_self,
     key_of,
     mentions,
     scope_of,
@@ -106,9 +112,9 @@ def _may_be(view: FileContext, slot: Member, site: AnySite, receiver: ast.expr) 
 
 def _distant_reads_of_member(view: FileContext, slot: Member) -> Iterator[AnySite]:
     if slot.owner is not None:
-        for base in all_bases(ProjectCallee(view, slot.owner)):
-            if base.view is not view and isinstance(base.node, ast.ClassDef):
-                yield from _reads_of_member(base.view, Member(base.view.path, base.node, slot.name))
+        for base in lookup_of(view).all_bases(ProjectDefinition(view, slot.owner)):
+            if base.file is not view and isinstance(base.node, ast.ClassDef):
+                yield from _reads_of_member(base.file, Member(base.file.path, base.node, slot.name))
     neighbours = view.neighbours
     near = {item.path for item in neighbours.importers_with_member(slot.path, slot.name)}
     imported = neighbours.imported(slot.path, view.module)
@@ -198,14 +204,12 @@ def _of_calls(
 ) -> Iterator[Source]:
     """The arguments that the calls in a module give to a parameter of a function of the module `home`."""
     definition, called = _constructed(home, function)
-    names = positional(function)
     for call in calls_of(view, definition, alias or called):
         callee = callee_of(call, call.node.func)
-        skipped = 1 if definition is not function else callee.given if callee else 0
-        index = names.index(name) - skipped if name in names else -1
-        if 0 <= index < len(call.node.args):
-            yield Site(view, call.node.args[index], call.place)
-        yield from (Site(view, item.value, call.place) for item in call.node.keywords if item.arg == name)
+        runs = lookup_of(view).runs(callee) if callee else None
+        given = argument_for(call.node, function, name, runs.given if runs else 0)
+        if given is not None:
+            yield Site(view, given, call.place)
 
 
 def _constructed(view: FileContext, function: FunctionNode) -> tuple[ast.AST, str]:

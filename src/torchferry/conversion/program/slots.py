@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torchferry.conversion.program.functions import FunctionNode
+from torchferry.conversion.program.functions import FunctionNode, is_self
 from torchferry.conversion.site import FileContext, Site, enclosing_class
 from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope, any_line_in
@@ -117,10 +117,6 @@ def member(site: AnySite, owner: ast.expr, name: str) -> Member:
     scope = enclosing_class(site.scope) if is_self(owner) else None
     node = scope.node if scope is not None else None
     return Member(site.context.path, node if isinstance(node, ast.ClassDef) else None, name)
-
-
-def is_self(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 def text_of(node: ast.AST | None) -> str:

@@ -8,12 +8,14 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+from torchferry.conversion.program.definitions import Lookup, ProjectDefinition, given_instance, is_partial
 from torchferry.conversion.program.functions import (
     ASSIGNMENTS,
     FUNCTIONS,
     FunctionNode,
     argument_for,
     assigned_to,
+    is_self,
     own_method,
     returned,
     yielding_loops,
@@ -22,16 +24,12 @@ from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name, last_name
-from torchferry.source.scopes import BindingKind
+from torchferry.source.scopes import Binding, BindingKind
 
 _MOST_MODULES = 300
 
 
-class ProgramDefinition(NamedTuple):
-    """A function of the program, or the class that a call makes an instance of."""
-
-    file: ProgramModule
-    node: FunctionNode | ast.ClassDef
+ProgramDefinition = ProjectDefinition[ProgramModule]
 
 
 class TrainingProgram:
@@ -51,13 +49,10 @@ class TrainingProgram:
                 continue
             self.files[path] = ProgramModule(path, module)
             names = {binding.qualified for _, binding in module.scopes.imports} | module.scopes.modules
-            for name in sorted(filter(None, names)):
-                definition = None
-                found = self._neighbours.module_path(path, name)
-                if found is None:
-                    definition = self._neighbours.find(path, name)
-                waiting += filter(None, [definition.path if definition else found])
+            waiting += filter(None, (neighbours.reached(path, name) for name in sorted(filter(None, names))))
         self.main = self.files.get(main)
+        self.lookup = Lookup(neighbours, self.files.get)
+        self._definitions: dict[int, ProgramDefinition | None] = {}  # by the id of the expression
 
     @property
     def calls(self) -> Iterator[tuple[ProgramModule, ast.Call]]:
@@ -70,29 +65,13 @@ class TrainingProgram:
         return ((file, statement) for file in self.files.values() for statement in file.statements)
 
     def definition(self, file: ProgramModule, node: ast.expr) -> ProgramDefinition | None:
-        """The function or class of the program that a name or attribute chain stands for."""
-        surroundings = file.surroundings(node)
-        if surroundings is None:
-            return None
-        if isinstance(node, ast.Name):
-            binding = file.module.binding_of(node.id, surroundings.scope, node.lineno)
-            if binding is not None and binding.kind is BindingKind.DEFINITION:
-                return _definition(file, binding.node)
-        resolved = file.module.resolve(node, surroundings.scope)
-        if resolved is None or resolved.binding is None:
-            return None
-        found = self._neighbours.find(file.path, resolved.qualified)
-        if found is None or found.path not in self.files:
-            return None
-        other = self.files[found.path]
-        defined = found.node_in(other.module)
-        for attribute in found.attributes:
-            defined = own_method(defined, attribute) if isinstance(defined, ast.ClassDef) else None
-        return _definition(other, defined)
-
-
-def _definition(file: ProgramModule, node: ast.AST | None) -> ProgramDefinition | None:
-    return ProgramDefinition(file, node) if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else None
+        """The function or class of the program that an expression stands for, by names alone."""
+        if id(node) not in self._definitions:
+            place, found = file.surroundings(node), None
+            if place is not None and (isinstance(node, (ast.Name, ast.Attribute)) or is_partial(node)):
+                found = self.lookup.definition(file, node, place.scope, file.shadowed(node))
+            self._definitions[id(node)] = found
+        return self._definitions[id(node)]
 
 
 # Where values come from: traced back through names, attributes, containers, calls and returns.
@@ -115,10 +94,11 @@ ANY = "*"  # the key of something in a container that is not named: `loaders[pha
 
 
 class ProgramFunction(NamedTuple):
-    """A function of the program."""
+    """A function of the program, and how many of its first parameters a call of it does not write."""
 
     file: ProgramModule
     node: FunctionNode
+    given: int
 
 
 class Origin(NamedTuple):
@@ -133,6 +113,7 @@ class CallSite(NamedTuple):
 
     file: ProgramModule
     call: ast.Call
+    given: int = 0  # parameters before that of the first argument
 
 
 class GivenValue(NamedTuple):
@@ -177,45 +158,37 @@ class OriginFlow:
         """The function of the program that a call runs; of a class its __init__, if the program writes one."""
         found = self.program.definition(file, call.func)
         if found is None and isinstance(call.func, ast.Attribute):
-            found = self._method(file, call.func)
+            found = self._object_method(file, call.func)
         if found is None and isinstance(call.func, (ast.Name, ast.Attribute)):
             found = self._called_object(file, call.func)
-        if found is not None and isinstance(found.node, ast.ClassDef):
-            start = own_method(found.node, "__init__")
-            return ProgramDefinition(found.file, start) if start else found
-        return found
+        return (self.program.lookup.runs(found) or found) if found is not None else None
 
     def function_called(self, file: ProgramModule, call: ast.AST) -> ProgramFunction | None:
         """The function of the program that a call runs; None also for a class without an __init__."""
         callee = self.callee(file, call) if isinstance(call, ast.Call) else None
         if callee is None or not isinstance(callee.node, FUNCTIONS):
             return None
-        return ProgramFunction(callee.file, callee.node)
+        return ProgramFunction(callee.file, callee.node, callee.given)
 
     def class_of(self, file: ProgramModule, call: ast.expr) -> ProgramDefinition | None:
         """The class of the program that a call makes an instance of."""
         found = self.program.definition(file, call.func) if isinstance(call, ast.Call) else None
         return found if found and isinstance(found.node, ast.ClassDef) else None
 
-    def _method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
+    def _object_method(self, file: ProgramModule, function: ast.Attribute) -> ProgramDefinition | None:
         """The method that `object.name` stands for."""
+        if is_self(function.value) or called_name(function.value) == "super":
+            return None  # what the classes have under this name is known by the names alone
         if id(function) not in self._methods:
             # While it is being looked for: a method may be called on its result.
             self._methods[id(function)] = None
-            owner = file.class_around(function)
-            if isinstance(function.value, ast.Name) and function.value.id == "self":
-                found = self._find_method(ProgramDefinition(file, owner), function.attr) if owner else None
-            elif called_name(function.value) == "super":
-                found = self._inherited(file, owner, function.attr) if owner else None
-            else:
-                found = self._method_of_value(file, function.value, function.attr)
-            self._methods[id(function)] = found
+            self._methods[id(function)] = self._method_of_value(file, function.value, function.attr)
         return self._methods[id(function)]
 
     def _method_of_value(self, file: ProgramModule, value: ast.expr, name: str) -> ProgramDefinition | None:
         """The method of this name that the object has which an expression stands for."""
         made = (self.class_of(*origin) for origin in self._trace(file, value, None, 6, set()))
-        found = (self._find_method(item, name) for item in made if item is not None)
+        found = (self.program.lookup.method(item, name) for item in made if item is not None)
         return next((item for item in found if item is not None), None)
 
     def _called_object(
@@ -234,21 +207,6 @@ class OriginFlow:
     def _has_called_objects(self) -> bool:
         return any(b"def __call__" in file.module.data for file in self.program.files.values())
 
-    def _find_method(self, owner: ProgramDefinition, name: str, depth: int = 4) -> ProgramDefinition | None:
-        if not isinstance(owner.node, ast.ClassDef):
-            return None
-        own = own_method(owner.node, name)
-        found = ProgramDefinition(owner.file, own) if own else None
-        return found or (self._inherited(owner.file, owner.node, name, depth - 1) if depth else None)
-
-    def _inherited(
-        self, file: ProgramModule, owner: ast.ClassDef, name: str, depth: int = 4
-    ) -> ProgramDefinition | None:
-        """The method that the bases of a class have."""
-        bases = (self.program.definition(file, base) for base in owner.bases)
-        found = (self._find_method(base, name, depth) for base in bases if base is not None)
-        return next((item for item in found if item is not None), None)
-
     def calls_of(self, function: ast.AST | None) -> list[CallSite]:
         """The calls of a function."""
         return self._sites_by_function.get(id(function), [])
@@ -263,34 +221,33 @@ class OriginFlow:
         return self._sites
 
     def _find_sites(self, sites: dict[int, list[CallSite]]) -> None:
-        def note(callee: ProgramDefinition | None, site: CallSite) -> None:
-            if callee is not None:
-                sites.setdefault(id(callee.node), []).append(site)
+        def note(file: ProgramModule, call: ast.Call, callee: ProgramDefinition | None) -> None:
+            for found in (callee, *self._overrides(file, call.func, callee)):
+                if found is not None:
+                    sites.setdefault(id(found.node), []).append(CallSite(file, call, found.given))
 
-        with_objects: list[CallSite] = []
+        with_objects: list[tuple[ProgramModule, ast.Call]] = []
         for file in self.program.files.values():
             for call in file.calls:
                 found = self.program.definition(file, call.func)
                 if found is None and isinstance(call.func, (ast.Name, ast.Attribute)):
-                    with_objects.append(CallSite(file, call))
+                    with_objects.append((file, call))
                 elif found is not None:
-                    note(self.callee(file, call), CallSite(file, call))
-        for site in with_objects:  # these are found through the ones above
-            callee = self.callee(site.file, site.call)
-            note(callee, site)
-            for override in self._overrides(site, callee):
-                note(override, site)
+                    note(file, call, self.callee(file, call))
+        for file, call in with_objects:  # these are found through the ones above
+            note(file, call, self.callee(file, call))
 
-    def _overrides(self, site: CallSite, callee: ProgramDefinition | None) -> Iterator[ProgramDefinition]:
+    def _overrides(
+        self, file: ProgramModule, function: ast.expr, callee: ProgramDefinition | None
+    ) -> Iterator[ProgramDefinition]:
         """What `self.method()` may run besides: the methods of that name of derived classes."""
-        function = site.call.func
-        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+        if not isinstance(function, ast.Attribute) or not is_self(function.value):
             return
-        owner = site.file.class_around(function) if function.value.id == "self" else None
-        for file, derived in self._derived.get(id(owner), ()):
+        owner = file.class_around(function)
+        for other, derived in self._derived.get(id(owner), ()):
             found = own_method(derived, function.attr)
             if found is not None and (callee is None or found is not callee.node):
-                yield ProgramDefinition(file, found)
+                yield ProgramDefinition(other, found, given_instance(found))
 
     @cached_property
     def _derived(self) -> dict[int, list[tuple[ProgramModule, ast.ClassDef]]]:
@@ -365,26 +322,50 @@ class OriginFlow:
     ) -> Iterator[GivenValue]:
         """What a variable is given: by assignments, or by the calls of the function whose parameter it is."""
         owner, bindings = file.bindings(name)
+        if owner is None or any(binding.kind is BindingKind.IMPORT for binding in bindings):
+            yield from self._of_imported(file, name)
         for binding in bindings:
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
                 yield GivenValue(file, binding.value)
-            elif binding.kind is BindingKind.OTHER:  # `a, b = value`: the value's item at the name's place
-                target = file.parent(binding.node)
-                assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
-                if isinstance(assign, ast.Assign) and isinstance(target, (ast.Tuple, ast.List)):
-                    place = next(index for index, item in enumerate(target.elts) if item is binding.node)
-                    yield GivenValue(file, assign.value, place)
+            elif binding.kind is BindingKind.OTHER:
+                yield from _of_unpacking(file, binding)
             elif binding.kind is BindingKind.PARAMETER and owner and isinstance(owner.node, FUNCTIONS):
                 yield from self.arguments(owner.node, name.id, entered.get(id(owner.node)))
+
+    def _of_imported(self, file: ProgramModule, node: ast.Name | ast.Attribute) -> Iterator[GivenValue]:
+        """`loader` of `from data import loader`, and `data.loader`: what the other module gives it."""
+        place = file.surroundings(node)
+        found = (
+            self.program.lookup.imported_name(file, node, place.scope, file.shadowed(node)) if place else None
+        )
+        if found is None or found.definition.attributes:
+            return
+        for binding in found.file.module.scopes.root.bindings.get(found.definition.name, ()):
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+                yield GivenValue(found.file, binding.value)
+            elif binding.kind is BindingKind.OTHER:
+                yield from _of_unpacking(found.file, binding)
 
     def arguments(
         self, function: FunctionNode, name: str, call: ast.Call | None = None
     ) -> Iterator[GivenValue]:
         """What the calls of a function, or one of them, hand over as one of its parameters."""
-        for site in self.calls_of(function):
-            value = argument_for(site.call, function, name)
-            if value is not None and call in (None, site.call):
+        sites = [site for site in self.calls_of(function) if call in (None, site.call)]
+        for site in (*sites, *self._partials.get(id(function), ())):
+            value = argument_for(site.call, function, name, site.given)
+            if value is not None:
                 yield GivenValue(site.file, value, is_argument=True)
+
+    @cached_property
+    def _partials(self) -> dict[int, list[CallSite]]:
+        """By the id of a function: where partial() binds parameters of it, its own first argument being the function."""
+        found: dict[int, list[CallSite]] = {}
+        for file, call in self.program.calls:
+            defined = self.program.definition(file, call.args[0]) if is_partial(call) else None
+            called = self.program.lookup.runs(defined) if defined else None
+            if called is not None:
+                found.setdefault(id(called.node), []).append(CallSite(file, call, called.given - 1))
+        return found
 
     def _of_attribute(
         self, file: ProgramModule, node: ast.Attribute, key: Key | None
@@ -392,10 +373,10 @@ class OriginFlow:
         if node.attr == "module":  # of a wrapped model
             yield file, node.value, key
         found = self._attributes.get(node.attr, [])
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
+        if is_self(node.value):
             own = file.class_around(node)
             found = [item for item in found if item.owner is own] or found
-        yield from _items(found, key)
+        yield from _items([*self._of_imported(file, node)] or found, key)
 
     def values_of_attribute(self, name: str) -> Iterator[GivenValue]:
         """The values that attributes of this name are given, but for items of values."""
@@ -426,7 +407,7 @@ class OriginFlow:
             yield from ((file, argument, key) for argument in node.args)
             return
         if found is None and isinstance(node.func, ast.Attribute):
-            found = self._method(file, node.func)
+            found = self._object_method(file, node.func)
         if found is not None and isinstance(found.node, FUNCTIONS):
             # Of a generator what it goes over to yield it.
             results = [*returned(found.node), *(loop.iter for loop in yielding_loops(found.node))]
@@ -444,6 +425,15 @@ def _items(
             yield given.file, given.value, key
         elif key is None:
             yield given.file, given.value, given.place
+
+
+def _of_unpacking(file: ProgramModule, binding: Binding) -> Iterator[GivenValue]:
+    """`a, b = value`: the value's item at the name's place."""
+    target = file.parent(binding.node)
+    assign = file.parent(target) if isinstance(target, (ast.Tuple, ast.List)) else None
+    if isinstance(assign, ast.Assign) and isinstance(target, (ast.Tuple, ast.List)):
+        place = next(index for index, item in enumerate(target.elts) if item is binding.node)
+        yield GivenValue(file, assign.value, place)
 
 
 def _placed(nodes: list[ast.expr]) -> Iterator[tuple[ast.expr, int | None]]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from torchferry.conversion.program.blocks import add_imports, heads_of
+from torchferry.conversion.program.definitions import ProjectDefinition
 from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
@@ -151,19 +152,18 @@ class _Layout:
             inside = [item for item in ast.walk(call) if isinstance(item, ast.Name) and item is not call.func]
             is_whole = all(self.program.qualified(item, root).startswith("torch") for item in inside)
             yield self.module.segment(call) if is_whole or _TWO_DIMENSIONS.search(ast.unparse(call)) else None
-        elif isinstance(call.func, ast.Name) and call.func.id in self._classes:
-            yield _class_source(call.func.id, self._classes, self.module)
-        elif qualified:
-            found = self.context.neighbours.find(self.context.path, qualified)
-            is_class = found is not None and isinstance(found.binding.node, ast.ClassDef)
-            if found is not None and is_class:
-                yield _class_source(found.binding.node.name, _classes(found.module), found.module)  # type: ignore[attr-defined]
-            else:
+        else:
+            found = self._class_of(call.func)
+            if found is not None:
+                yield _class_source(found.node, found.file.module)
+            elif qualified:
                 yield None
 
-    @cached_property
-    def _classes(self) -> dict[str, ast.ClassDef]:
-        return _classes(self.module)
+    def _class_of(self, function: ast.expr) -> ProjectDefinition[FileContext] | None:
+        """The class of the project that `Net(...)` or `Net.of_size(...)` makes an object of."""
+        owner = function.value if isinstance(function, ast.Attribute) else function
+        found = (self.program.callee(node, self.module.tree) for node in (function, owner))
+        return next((item for item in found if item and isinstance(item.node, ast.ClassDef)), None)
 
     def _is_image(self, target: str, call: ast.Call, routine: Routine) -> bool:
         """What a model gets: by its name, or because the model convolves images; never what has another shape by then."""
@@ -208,13 +208,10 @@ def _calls_but_of_devices(value: ast.expr) -> Iterator[ast.Call]:
         waiting.extend([node.func] if is_move else ast.iter_child_nodes(node))  # type: ignore[attr-defined]
 
 
-def _classes(module: PythonModule) -> dict[str, ast.ClassDef]:
-    return {item.name: item for item in module.tree.body if isinstance(item, ast.ClassDef)}
-
-
-def _class_source(name: str, classes: dict[str, ast.ClassDef], module: PythonModule) -> str:
+def _class_source(node: ast.AST, module: PythonModule) -> str:
     """The code of a class and of the classes of its module that it uses."""
-    wanted, done, source = [name], set[str](), ""
+    classes = {item.name: item for item in module.tree.body if isinstance(item, ast.ClassDef)}
+    wanted, done, source = [name for name, item in classes.items() if item is node], set[str](), ""
     while wanted:
         current = wanted.pop()
         if current in classes and current not in done:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from torchferry.conversion.common_edits import respell
 from torchferry.conversion.program.callees import passed_to
+from torchferry.conversion.program.functions import is_self
 from torchferry.conversion.program.reads import reads_of
-from torchferry.conversion.program.slots import AnySite, Keys, Slot, is_self
+from torchferry.conversion.program.slots import AnySite, Keys, Slot
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.cuda_method import reason_to_leave
 from torchferry.conversion.rules.is_cuda import is_option

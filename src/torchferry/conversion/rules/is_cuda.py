@@ -6,8 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchferry.conversion.program.callees import ProjectCallee, all_bases, class_around, class_of
-from torchferry.conversion.program.slots import is_self, scope_of
+from torchferry.conversion.program.callees import Callee, class_of, lookup_of
+from torchferry.conversion.program.definitions import class_around
+from torchferry.conversion.program.functions import is_self
+from torchferry.conversion.program.slots import scope_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind
@@ -51,13 +53,14 @@ def is_option(node: ast.expr) -> bool:
 def _is_own(site: Site[ast.Attribute]) -> bool:
     """Whether the object is of a class of the project that sets self.is_cuda, or defines it."""
     owner = site.node.value
-    of_class = class_around(site) if is_self(owner) else class_of(site, owner)
-    return of_class is not None and any(map(_sets_it, (of_class, *all_bases(of_class))))
+    of_class = class_around(site.context, site.scope) if is_self(owner) else class_of(site, owner)
+    bases = lookup_of(site.context).all_bases
+    return of_class is not None and any(map(_sets_it, (of_class, *bases(of_class))))
 
 
-def _sets_it(callee: ProjectCallee) -> bool:
-    module = callee.view.module
-    scope = scope_of(callee.view, callee.node)
+def _sets_it(callee: Callee) -> bool:
+    module = callee.file.module
+    scope = scope_of(callee.file, callee.node)
     if scope is not None and "is_cuda" in scope.bindings:
         return True
     return bool(_SET.search(module.data, module.start(callee.node), module.end(callee.node)))

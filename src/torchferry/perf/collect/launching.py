@@ -113,6 +113,34 @@ def run_profiled(
         return Profiled(ending, outcomes, is_written, kept)
 
 
+def nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:
+    """Why a run has left no profile."""
+    made = max((each.made for each in profiled.outcomes), default=0)
+    problem = next((each.problem for each in profiled.outcomes if each.problem), "")
+    if problem == TRACE_LOST:
+        return f"{program.target}: {problem}"
+    if problem:
+        return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
+    if profiled.ending.out_of_time:
+        return f"{program.target}: took longer than --timeout allows, after {made} steps; nothing was written"
+    if profiled.ending.exit_code and not profiled.outcomes:  # it was killed, or never came to import torch
+        return (
+            f"{program.target}: ended with exit code {profiled.ending.exit_code} before its steps were made, and "
+            "could not tell how many there were; its output is above"
+        )
+    if profiled.ending.exit_code:
+        return (
+            f"{program.target}: ended with exit code {profiled.ending.exit_code} after {made} steps, before step "
+            f"{settings.first_step} was over; its output is above"
+        )
+    if made:
+        return (
+            f"{program.target}: made {made} steps and ended before step {settings.first_step} was over; profile "
+            f"earlier ones, as --steps {max(1, made - 2)}:{made}"
+        )
+    return f"{program.target}: no optimizer stepped, so there is no step to profile"
+
+
 def _as_found(staged: Path, outcome: CollectOutcome) -> CollectOutcome:
     """What a process says it has written counts only if something is there: a full disk leaves an empty file."""
     path = staged / outcome.trace

@@ -2,7 +2,8 @@
 
 The document is one object. Its names, and those of every record in it, stay; later formats may add some.
 
-    format       1
+    format       torchferry-proof; 1 in a file of an earlier version
+    version      1
     torchferry   version that wrote it
     holds        whether every vendor's run is equal to the original, or close where that is enough
     request      what was to be proved: original, converted, vendors, steps, seed, processes, same_weights, exact,
@@ -38,11 +39,12 @@ from torchferry.proof.model import Proof
 from torchferry.report.formats import Options
 from torchferry.report.json import plain
 
-FORMAT = 1
+FORMAT, VERSION = "torchferry-proof", 1
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 def to_json(proof: Proof, options: Options) -> str:
     """The whole proof; see the module's description for the names."""
-    content = {"format": FORMAT, "torchferry": __version__, "holds": proof.holds, **plain(proof, _NOT_FINITE)}
+    head = {"format": FORMAT, "version": VERSION, "torchferry": __version__, "holds": proof.holds}
+    content = {**head, **plain(proof, _NOT_FINITE)}
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

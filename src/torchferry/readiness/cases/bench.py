@@ -12,17 +12,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
 from typing import IO, TypeVar
 
+from torchferry.building.build import silent
+from torchferry.launch.environment import environment_at
+from torchferry.launch.place import DeviceKind, Place, build_for
+from torchferry.launch.plugin import is_to_be_simulated
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
 from torchferry.readiness.cases.writing import VARIABLE
 from torchferry.report.safe import one_line
 from torchferry.settings import decode
 from torchferry.text import Text
-from torchferry.units import duration, signal_name
+from torchferry.units import signal_name
+from torchferry.variables import ALL
+from torchferry.vendors.model import Vendor
 
 _Answer = TypeVar("_Answer", TrialFacts, Times, CaseOutcome)
 
@@ -142,6 +149,34 @@ class Bench:
         self._process = self._answers = self._words = None
 
 
+@dataclass(frozen=True)
+class BenchSetting:
+    """Where cases are run."""
+
+    vendor: Vendor
+    vendor_paths: tuple[str, ...] = ()
+    emulate: bool = False
+    is_run: bool = True  # on the device; else they are only tried on the CPU
+    is_quiet: bool = False
+
+
+@contextmanager
+def bench_for(setting: BenchSetting, seconds: float) -> Iterator[Bench]:
+    """A bench on the vendor's device: the real one, the emulated one, or a simulated one that is built here."""
+    vendor = setting.vendor
+    kind = DeviceKind.SIMULATED if is_to_be_simulated(vendor) else DeviceKind.REAL
+    kind = DeviceKind.EMULATED if setting.emulate else kind
+    place = Place(kind, vendor, setting.vendor_paths, converted=True)
+    if setting.is_run:
+        build_for(place, silent if setting.is_quiet else None)
+    if setting.emulate and setting.is_run:
+        environment = environment_at(place)
+    else:
+        environment = {name: value for name, value in os.environ.items() if name not in ALL}
+    with Bench(environment, seconds, vendor.limits.fallback_message) as bench:
+        yield bench
+
+
 _DEVICE = Text("{vendor}'s device", "{vendor} 设备")
 _SIMULATED = Text("{vendor}'s simulated device", "模拟的 {vendor} 设备")
 _SAID = {
@@ -182,53 +217,6 @@ NOT_STEADY = Text(
     "该用例并非每次都失败：请多次运行，它未必是最小用例",
 )
 NOTHING_TO_SHRINK = Text("it does not fail: there is nothing to shrink", "用例未失败：无需缩小")
-TIME = Text("time of one call: {times}", "单次调用用时：{times}")
-RATIO = Text(
-    "{one} takes {ratio} times as long as {other} ({low} to {high} in the middle half of {rounds} rounds)",
-    "{one} 的用时是 {other} 的 {ratio} 倍（{rounds} 轮的中间一半为 {low} 到 {high}）",
-)
-ELSEWHERE = Text(
-    "{one} takes {ratio} times as long as {other} in {file} ({low} to {high})",
-    "{one} 的用时是 {file} 中 {other} 的 {ratio} 倍（{low} 到 {high}）",
-)
-TIMES_OF_SIMULATION = Text(
-    "the device is simulated by the CPU: its time says nothing of the real one's",
-    "该设备由 CPU 模拟：其用时不代表真实设备",
-)
-NOT_TIMED = Text("not timed: {reason}", "未能计时：{reason}")
-_CPU = "cpu"
-
-
-def time_sentences(times: Times) -> Iterator[Text]:
-    """What was measured, and each device against the CPU, round by round."""
-    if times.error:
-        yield NOT_TIMED.format(reason=one_line(times.error))
-        return
-    shown = ", ".join(f"{name} {duration(median(each))}" for name, each in times.seconds.items())
-    yield TIME.format(times=shown)
-    host = times.seconds[_CPU]
-    for name, each in times.seconds.items():
-        if name != _CPU:
-            ratios = [one / other for one, other in zip(each, host, strict=True)]
-            yield RATIO.format(one=name, other=_CPU, rounds=len(ratios), **_spread(ratios))
-    if times.simulated:
-        yield TIMES_OF_SIMULATION
-
-
-def elsewhere_sentences(times: Times, elsewhere: Mapping[str, Sequence[float]], file: str) -> Iterator[Text]:
-    """The device of the case against what was measured on another machine: a GPU there, else the CPU."""
-    mine = next((name for name in times.seconds if name != _CPU), None)
-    other = next((name for name in elsewhere if name != _CPU), _CPU)
-    if mine is None or not elsewhere.get(other):
-        return
-    ratios = [one / another for one in times.seconds[mine] for another in elsewhere[other]]
-    yield ELSEWHERE.format(one=mine, other=other, file=file, **_spread(ratios))
-
-
-def _spread(ratios: list[float]) -> dict[str, str]:
-    low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
-    found = {"ratio": middle, "low": low, "high": high}
-    return {name: f"{value:.2g}" if value < 100 else f"{value:,.0f}" for name, value in found.items()}
 
 
 def outcome_sentence(outcome: CaseOutcome, vendor: str) -> Text:

@@ -168,12 +168,33 @@ class CaseOutcome:
 
 
 @dataclass(frozen=True)
+class TimedCall:
+    """An operator that a case comes down to, and what it is given, argument by argument, as a trace has it."""
+
+    operator: str  # aten::gelu
+    is_backward: bool
+    dims: list[Any]
+    types: list[str]
+    strides: list[Any]
+    concrete: list[str]
+
+
+@dataclass(frozen=True)
 class Times:
     """How long one call takes, in seconds, of each round that was measured."""
 
-    seconds: Mapping[str, list[float]] = field(default_factory=dict)  # by the type of the device
+    seconds: Mapping[str, list[float]] = field(default_factory=dict)  # forward, by the type of the device
+    backward: Mapping[str, list[float]] = field(default_factory=dict)  # the backward pass alone
+    operators: list[TimedCall] = field(default_factory=list)
+    names: Mapping[str, str] = field(default_factory=dict)  # type of the device -> what it calls itself
+    by_events: list[str] = field(default_factory=list)  # devices whose own events told the time
     error: str = ""  # why nothing was measured
     simulated: bool = False
+
+    @property
+    def passes(self) -> dict[str, Mapping[str, list[float]]]:
+        """What was measured, by the pass."""
+        return {"forward": self.seconds, **({"backward": self.backward} if self.backward else {})}
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

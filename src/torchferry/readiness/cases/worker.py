@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import sys
-import time
 import unittest
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,59 +28,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchferry.observe.operators import is_random
 from torchferry.readiness.cases.comparing import ResultMismatchError
 from torchferry.readiness.cases.model import CaseOutcome, CaseVerdict, Times, TrialFacts
+from torchferry.readiness.cases.timing import measured
+from torchferry.readiness.cases.writing import TIME_TEST
 from torchferry.sim import fallback_calls, is_active
-
-_ROUNDS = 15  # a call of each device after the other, so often
-_FEWEST = 5  # rounds of calls that take long
-_SAMPLE = 2e-3  # seconds that are measured at once: many short calls
-_SECONDS = 3.0  # for all rounds of one device
-_MOST_CALLS = 10_000
-
-
-def measured(module: Any) -> dict[str, list[float]]:
-    """Seconds that one call takes, in each round, by the device's type: the CPU's, the case's, and a GPU's.
-
-    They take turns, so that what slows the machine down slows all.
-    """
-    device = module.place()
-    devices = [_CPU, device]
-    if device.type != "cuda" and torch.cuda.is_available():
-        devices.append(torch.device("cuda", 0))
-    calls = {each.type: _call(module, each) for each in devices}
-    with torch.no_grad():
-        counts = {}
-        for kind, call in calls.items():
-            call(3)  # in the first ones kernels are chosen
-            counts[kind] = max(1, min(_MOST_CALLS, int(_SAMPLE / max(_time(call, 1), 1e-7))))
-        found: dict[str, list[float]] = {kind: [] for kind in calls}
-        longest = max(_time(call, 1) for call in calls.values())
-        rounds = max(_FEWEST, min(_ROUNDS, int(_SECONDS / max(longest, _SAMPLE))))
-        for _ in range(rounds):
-            for kind, call in calls.items():
-                found[kind].append(_time(call, counts[kind]))
-    return found
-
-
-def _call(module: Any, device: torch.device) -> Callable[[int], None]:
-    """What makes the call so many times, and waits for the device."""
-    operator = module.placed(module.operator(), device)
-    args, kwargs = module.moved(module.inputs(), device)
-    waits = getattr(getattr(torch, device.type, None), "synchronize", None)
-
-    def call(count: int) -> None:
-        for _ in range(count):
-            operator(*args, **kwargs)
-        if waits is not None and device.type != "cpu":
-            waits()
-
-    return call
-
-
-def _time(call: Callable[[int], None], count: int) -> float:
-    start = time.perf_counter()
-    call(count)
-    return (time.perf_counter() - start) / count
-
 
 _SET_PARENT_DEATH_SIGNAL = 1
 _CPU = torch.device("cpu")
@@ -108,10 +57,10 @@ def time_case(file: str) -> Times:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            seconds = measured(_load(file))
+            module = _load(file)
+            return measured(module, any(name.endswith("_backward") for name, _ in _tests(module)))
         except Exception as error:
             return Times(error=_said(error))
-    return Times(seconds, simulated=is_active())
 
 
 def _requests() -> Iterator[str]:
@@ -209,13 +158,14 @@ def _load(file: str) -> Any:
 
 
 def _tests(module: Any) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The tests of either style, in the order of the file."""
+    """The tests of either style, in the order of the file, without that which only prints a time."""
     for name, thing in list(vars(module).items()):
-        if name.startswith("test_") and callable(thing):
+        if name.startswith("test_") and callable(thing) and name != TIME_TEST:
             yield name, thing
         elif isinstance(thing, type) and issubclass(thing, unittest.TestCase):
             for method in unittest.defaultTestLoader.getTestCaseNames(thing):
-                yield method, getattr(thing(method), method)
+                if method != TIME_TEST:
+                    yield method, getattr(thing(method), method)
 
 
 def _warned(caught: list[warnings.WarningMessage], message: str) -> list[str]:

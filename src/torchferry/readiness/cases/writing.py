@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shlex
@@ -27,6 +26,8 @@ from torchferry.readiness.cases.model import (
 )
 from torchferry.readiness.model import Special
 from torchferry.report.safe import one_line
+from torchferry.vendors.model import Vendor
+from torchferry.vendors.registry import get_vendor, vendor_names
 
 WIDTH = 88  # the narrowest that formatters are commonly set to
 _STEP = 4
@@ -208,6 +209,7 @@ def library() -> str:
 
 Style = Literal["pytest", "unittest"]
 VARIABLE = "TORCHFERRY_CASE_TO"
+TIME_TEST = "test_time"  # prints, and never fails
 _COMPARED = {
     "close": "within tolerances",
     "distribution": "it draws random numbers: their distributions",
@@ -236,6 +238,14 @@ class FileFrame:
     forward_only: bool = False
     command: str = ""  # that made it
     file_name: str = "test_case.py"
+    timed: bool = False  # with a test that prints what a call takes
+
+
+def platforms_for(vendor: Vendor) -> tuple[Platform, tuple[Platform, ...]]:
+    """The vendor's, and those on which a case's file can be run: of all vendors that are brought along."""
+    known = {name: get_vendor(name) for name in vendor_names()} | {vendor.name: vendor}
+    platforms = {name: Platform(name, each.plugin, each.device_type) for name, each in known.items()}
+    return platforms[vendor.name], tuple(platforms[name] for name in sorted(platforms))
 
 
 def short_name(case: Case) -> str:
@@ -258,6 +268,7 @@ def render(case: Case, facts: TrialFacts, frame: FileFrame) -> str:
     parts = [_head(case, frame), _constants(case, facts, frame)]
     parts += ['DATA = Path(__file__).with_suffix(".pt")'] if has_data else []
     functions = [_inputs(case), *([_STORED] if has_data else []), _operator(case), _PLACE]
+    functions += [_SECONDS_OF] if frame.timed else []
     functions += tests(case, facts, frame)
     comparing = "# How results are compared: the same in every case.\n\n" + library()
     text = "\n".join(parts) + "\n\n\n" + "\n\n\n".join(functions) + "\n\n\n" + comparing
@@ -284,6 +295,31 @@ _PLACE = '''def place() -> torch.device:
         raise LookupError(f"no vendor {VENDOR}; there are {', '.join(PLATFORMS)}")
     return find_device(VENDOR, *PLATFORMS[VENDOR], MODULES, VENDOR_PATHS)'''
 
+_SECONDS_OF = '''def seconds_of(device: torch.device) -> float:
+    """What one call takes: the median of many, after a warm-up."""
+    tested = placed(operator(), device)
+    args, kwargs = moved(inputs(), device)
+    wait = getattr(getattr(torch, device.type, None), "synchronize", lambda: None)
+    rounds = []
+    with torch.no_grad():
+        for _ in range(20):
+            start = time.perf_counter()
+            for _ in range(10):
+                tested(*args, **kwargs)
+            wait()
+            rounds.append((time.perf_counter() - start) / 10)
+    return statistics.median(rounds[5:])
+
+
+def print_times() -> None:
+    """Prints the time of one call, forward, on the CPU and on the device."""
+    for device in (CPU, place()):
+        print(f"one call on {device.type}: {seconds_of(device) * 1e6:,.1f} us")'''
+
+_TIME_TEST = '''def test_time() -> None:
+    """Prints what a call takes, as with `pytest -s`; fails for no time."""
+    print_times()'''
+
 _MAIN = """
 
 if __name__ == "__main__":
@@ -296,7 +332,10 @@ def _head(case: Case, frame: FileFrame) -> str:
     program = "python" if frame.style == "unittest" else "pytest"
     run = f"{program} {shlex.quote(Path(frame.file_name).name)}"
     imports = ["contextlib", "copy", "dataclasses", "importlib", "math", "os"]
-    imports += [*(["sys"] if case.callee.path else []), "unittest"]
+    imports += ["statistics"] if frame.timed else []
+    imports += ["sys"] if case.callee.path else []
+    imports += ["time"] if frame.timed else []
+    imports.append("unittest")
     lines = [f'"""{name}: a device against the CPU."""', ""]
     if frame.command:
         lines += [f"# Made by: {one_line(frame.command)}"]
@@ -388,7 +427,7 @@ def _test_functions(case: Case, facts: TrialFacts, frame: FileFrame) -> list[str
     """The gradients are those of the CPU."""
     check(backward, operator, inputs, place())'''
         )
-    return functions
+    return [*functions, _TIME_TEST] if frame.timed else functions
 
 
 def _unittest_class(case: Case, facts: TrialFacts, frame: FileFrame) -> list[str]:
@@ -412,6 +451,11 @@ def _unittest_class(case: Case, facts: TrialFacts, frame: FileFrame) -> list[str
 
     def test_{name}_backward(self) -> None:
         check(backward, operator, inputs, place())"""
+    if frame.timed:
+        lines += """
+
+    def test_time(self) -> None:
+        print_times()"""
     return [lines]
 
 
@@ -437,24 +481,3 @@ def write_case(case: Case, facts: TrialFacts, frame: FileFrame, path: Path) -> P
         raise OutputError(
             f"{path}: can't be written: {error.strerror or error}; -o FILE names another"
         ) from None
-
-
-def read_times(path: Path) -> dict[str, list[float]]:
-    """What `ferry case --save-times` has written, on this machine or another: seconds by the type of the device."""
-    wrong = InputError(
-        f"{path}: is no file of times; ferry case OPERATOR --time --save-times FILE writes one"
-    )
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: can't be read: {error.strerror or error}") from None
-    except ValueError:
-        raise wrong from None
-    seconds = data.get("seconds") if isinstance(data, dict) else None
-    if not isinstance(seconds, dict) or not seconds:
-        raise wrong
-    for each in seconds.values():
-        is_list = isinstance(each, list) and each
-        if not is_list or not all(isinstance(one, float) and one > 0 for one in each):
-            raise wrong
-    return seconds

@@ -104,6 +104,7 @@ TORCH_LIBRARY(torchferry_sim, m) {
   });
   m.def("route_composed() -> ()", &route_composed);
   m.def("set_saturation(ScalarType dtype) -> ()", &set_saturation);
+  m.def("set_block_padding(int bytes) -> ()", &set_block_padding);
   m.def("operator_uses() -> (str[], int[], int[])", &operator_uses);
   m.def("narrowed_dtypes() -> (str[], int[])", &narrowed_dtypes);
   m.def("set_gate(bool on) -> bool", &set_limits_on);

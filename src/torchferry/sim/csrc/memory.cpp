@@ -33,6 +33,13 @@ int64_t round_up(int64_t bytes, int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+std::atomic<int64_t> padding{0};
+
+// What a request for so many bytes takes.
+int64_t block_of(int64_t bytes) {
+  return bytes == 0 ? 0 : round_up(bytes + padding, kBlock);
+}
+
 // What one device holds. All devices share one lock: it is held for a few additions.
 std::mutex ledger_lock;
 std::array<MemoryUse, kMaxDevices> ledger;
@@ -148,7 +155,7 @@ DeviceMemory* memory_of(c10::StorageImpl& storage) {
 }
 
 c10::DataPtr adopt(c10::intrusive_ptr<c10::StorageImpl> host, c10::DeviceIndex device) {
-  const int64_t bytes = host->data() == nullptr ? 0 : round_up(static_cast<int64_t>(host->nbytes()), kBlock);
+  const int64_t bytes = host->data() == nullptr ? 0 : block_of(static_cast<int64_t>(host->nbytes()));
   charge(device, bytes);
   return new_data_ptr(std::move(host), device, bytes);
 }
@@ -168,7 +175,7 @@ struct DeviceAllocator final : AllocatorBase {
   // `const` came and went between releases: both forms are here, the one that is virtual overrides.
   c10::DataPtr allocate(size_t bytes) {
     const c10::DeviceIndex device = current_device();
-    const auto counted = round_up(static_cast<int64_t>(bytes), kBlock);
+    const auto counted = block_of(static_cast<int64_t>(bytes));
     charge(device, counted); // before the host is asked: a limit must not cost real memory
     try {
       return new_data_ptr(new_host_storage(bytes), device, counted);
@@ -286,6 +293,10 @@ void set_out_of_memory_message(std::string wording) {
   out_of_memory_wording = std::move(wording);
 }
 
+void set_block_padding(int64_t bytes) {
+  padding = bytes;
+}
+
 void forbid_memory(std::string reason) {
   reason_to_forbid = std::move(reason);
   is_forbidden = true;
@@ -336,7 +347,7 @@ void follow_host_storage(const c10::Storage& device_storage) {
   storage.set_data_ptr_noswap(make_data_ptr(memory));
   storage.set_nbytes(bytes);
   const int64_t before = memory->charged;
-  memory->charged = round_up(static_cast<int64_t>(bytes), kBlock);
+  memory->charged = block_of(static_cast<int64_t>(bytes));
   discharge(memory->device, before);
   tell_profiler(*memory, -before);
   try {

@@ -31,6 +31,7 @@ void reset_peak_memory(c10::DeviceIndex device);
 void reset_accumulated_memory(c10::DeviceIndex device);
 void empty_cache();
 void set_out_of_memory_message(std::string wording);
+void set_block_padding(int64_t bytes); // what the allocator adds to each request
 
 // From now on every allocation raises this: a device can't be used in a fork of a process that has used it.
 void forbid_memory(std::string reason);

@@ -104,11 +104,23 @@ def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fals
 def existing_index(device: Any) -> int:
     """As get_device_index, for a question about a device that must exist."""
     index = get_device_index(device, optional=True)
-    if native.device_count() == 0:
-        lazy_init()
-    if not 0 <= index < native.device_count():
+    if not _is_there(index):
         raise AssertionError(f"Invalid device id: {index}; there are {native.device_count()} devices")
     return index
+
+
+def counted_index(device: Any) -> int:
+    """As existing_index, for what the allocator is asked: PyTorch's have another error for it."""
+    index = get_device_index(device, optional=True)
+    if not _is_there(index):
+        raise RuntimeError(f"Invalid device argument {index}: did you call init?")
+    return index
+
+
+def _is_there(index: int) -> bool:
+    if native.device_count() == 0:
+        lazy_init()
+    return 0 <= index < native.device_count()
 
 
 def exchange_device(index: int) -> int:

@@ -16,6 +16,7 @@ from torchferry.sim import native
 from torchferry.sim.device_module.devices import (
     DeviceContext,
     DeviceLike,
+    counted_index,
     device_type,
     existing_index,
     identity,
@@ -50,7 +51,7 @@ class SimulatedMemory(DeviceMemory):
         self._storages: dict[int, torch.UntypedStorage] = {}
 
     def _use(self, device: DeviceLike) -> tuple[int, MemoryUse]:
-        index = existing_index(device)
+        index = counted_index(device)
         return index, native.memory_use(index)
 
     def _title(self, index: int) -> str:
@@ -59,15 +60,15 @@ class SimulatedMemory(DeviceMemory):
     def mem_get_info(self, device: DeviceLike = None) -> tuple[int, int]:
         """Free and total bytes of a device."""
         total = identity().total_memory
-        return max(0, total - self._use(device)[1].reserved), total
+        return max(0, total - native.memory_use(existing_index(device)).reserved), total
 
     def reset_peak_memory_stats(self, device: DeviceLike = None) -> None:
         """Let the peaks begin again at what is held now."""
-        native.reset_peak_memory(existing_index(device))
+        native.reset_peak_memory(counted_index(device))
 
     def reset_accumulated_memory_stats(self, device: DeviceLike = None) -> None:
         """Let the counts begin again at zero."""
-        native.reset_accumulated_memory(existing_index(device))
+        native.reset_accumulated_memory(counted_index(device))
 
     def empty_cache(self) -> None:
         """Give back what is reserved and not allocated."""
@@ -78,18 +79,18 @@ class SimulatedMemory(DeviceMemory):
         """Let this process have only a part of a device's memory."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-        index = existing_index(device)
+        index = counted_index(device)
         native.set_memory_limit(index, int(identity().total_memory * fraction))
 
     def get_per_process_memory_fraction(self, device: DeviceLike = None) -> float:
         """The part of a device's memory that this process may have."""
-        return native.memory_use(existing_index(device)).limit / identity().total_memory
+        return native.memory_use(counted_index(device)).limit / identity().total_memory
 
     reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
     def caching_allocator_alloc(self, size: int, device: DeviceLike = None, stream: object = None) -> int:
         """Allocate bytes on a device; the address."""
-        place = torch.device(device_type(), existing_index(device))
+        place = torch.device(device_type(), counted_index(device))
         storage: Any = torch.UntypedStorage(size, device=place)  # type: ignore[no-untyped-call]
         address: int = storage.data_ptr()
         self._storages[address] = storage

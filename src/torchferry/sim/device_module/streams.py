@@ -9,6 +9,7 @@ import torch
 from torchferry.runtime.device_parts import EventsOfStream, StreamsOfThread, TimedEvent
 from torchferry.sim import native
 from torchferry.sim.device_module.devices import (
+    DeviceContext,
     DeviceLike,
     device_type,
     existing_index,
@@ -161,7 +162,8 @@ def stream_context(stream: torch.Stream | None) -> StreamContext:
 def synchronize(device: DeviceLike = None) -> None:
     """Wait for all work of a device: it is done already."""
     lazy_init()
-    existing_index(device)
+    with DeviceContext(device):
+        pass
 
 
 CLASSES_API = {"Event": Event, "ExternalStream": ExternalStream, "Stream": Stream}

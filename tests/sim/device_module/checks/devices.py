@@ -33,6 +33,10 @@ def check_a_device_that_does_not_exist_raises(target: Target) -> None:
         target.module.set_device(2)
     with pytest.raises(AssertionError, match="Invalid device id"):
         target.module.get_device_name(2)
+    with pytest.raises(RuntimeError, match="Invalid device argument 2: did you call init"):
+        target.module.memory_allocated(2)
+    with pytest.raises(RuntimeError, match="invalid device ordinal: 2"):
+        target.module.synchronize(2)
     with pytest.raises(ValueError, match=f"{target.type} device"):
         target.module.set_device("cpu")
     assert target.module.current_device() == 0

@@ -27,6 +27,15 @@ def check_a_tensor_is_counted_on_its_device_and_no_longer_when_it_is_gone(target
     assert target.module.memory_allocated(1) == before[1]
 
 
+def check_blocks_are_of_512_bytes_after_the_padding(target: Target) -> None:
+    for size in (1, 480, 481, 512, 5000):
+        before = target.module.memory_allocated(0)
+        tensor = torch.empty(size, dtype=torch.uint8, device=f"{target.type}:0")
+        taken = target.module.memory_allocated(0) - before
+        assert taken == -(-(size + target.vendor.limits.block_padding) // 512) * 512
+        del tensor
+
+
 def check_the_peak_stays_until_it_is_reset(target: Target) -> None:
     target.module.reset_peak_memory_stats()
     low = target.module.max_memory_allocated()

@@ -16,4 +16,7 @@ IValue numbers(const IValue& values);
 
 IValue infinity();
 
+// Between two views of memory: (memory, sizes, strides, offset) of the target, then of the source.
+IValue copy_view(const IValue& inputs);
+
 } // namespace cann::builtins

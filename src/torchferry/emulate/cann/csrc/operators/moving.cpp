@@ -3,6 +3,7 @@
 #include "native.h"
 
 #include <ATen/ops/_index_put_impl.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
@@ -23,6 +24,18 @@ Indices indices_of(const c10::IValue& list) {
     indices.push_back(is_given ? std::make_optional(index) : std::nullopt);
   }
   return indices;
+}
+
+std::vector<int64_t> whole_list(const Tensor& numbers) {
+  const Tensor flat = numbers.reshape({-1}).to(at::kLong).contiguous();
+  return {flat.const_data_ptr<int64_t>(), flat.const_data_ptr<int64_t>() + flat.numel()};
+}
+
+// Of memory, sizes, strides and an offset.
+Tensor view_of(const std::vector<Tensor>& given, size_t begin) {
+  const Tensor memory = given[begin].reshape({-1});
+  return memory.as_strided(
+      whole_list(given[begin + 1]), whole_list(given[begin + 2]), whole_list(given[begin + 3]).at(0));
 }
 
 bool has_any(const Indices& indices) {
@@ -61,6 +74,13 @@ IValue numbers(const IValue& values) {
     list.push_back(IValue(flat[i].item()));
   }
   return list;
+}
+
+IValue copy_view(const IValue& inputs) {
+  const std::vector<Tensor> given = inputs.toTensorVector();
+  TORCH_CHECK(given.size() == 8, "ViewCopy with ", given.size(), " inputs instead of 8");
+  view_of(given, 0).copy_(view_of(given, 4));
+  return {};
 }
 
 IValue infinity() {

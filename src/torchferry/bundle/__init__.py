@@ -1,0 +1,1 @@
+"""`ferry bundle`: one archive for a vendor's issue tracker, without what is private."""
