@@ -14,8 +14,10 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.accuracy.compare.records import GOLDEN, MINE
-from torchferry.accuracy.compare.comparing import compare_files
+from tests.accuracy.record.recording import recorded
+from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
 from torchferry.accuracy.compare.model import RankComparison
+from torchferry.accuracy.judge import pieces
 from torchferry.accuracy.model import Kept
 from torchferry.accuracy.record.recorder import Recorder
 
@@ -169,3 +171,23 @@ def test_losses_are_those_before_the_factor_of_a_scaler(tmp_path: Path) -> None:
     for one, other in zip(found[False].curves[:1], found[True].curves[:1], strict=True):
         assert one.mine == pytest.approx(other.mine, rel=1e-5)
         assert max(value or 0.0 for value in one.mine) < 10
+
+
+def test_any_number_of_threads_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large calls are judged in parts, which threads share."""
+    monkeypatch.setattr(pieces, "LARGE", 1 << 12)
+    monkeypatch.setattr(pieces, "BLOCK", 1 << 12)
+    monkeypatch.setattr(pieces, "PIECE", 1 << 10)
+
+    def program() -> None:
+        x = torch.randn(96, 128, dtype=torch.bfloat16)
+        torch.log_softmax((x @ torch.randn(128, 64, dtype=torch.bfloat16)).float(), 1).mean()
+        torch._foreach_mul([torch.randn(90, 90) for _ in range(3)], 2.0)
+
+    recorded(tmp_path, program).close()
+    said = []
+    for jobs in (1, 3):
+        (comparison,) = compare_files(tmp_path / "record.h5", None, ComparingPlan(jobs))
+        said.append([str(pair.judgement) for pair in comparison.pairs])
+    assert said[0] == said[1]
+    assert sum("verdict=<Verdict.NORMAL" in each for each in said[0]) >= 5

@@ -10,7 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -302,9 +302,10 @@ def _unmeasured(mine: Record, golden: Record, matches: Iterable[CallMatch]) -> I
 
 
 class _Working:
-    """Measures a pair of calls, and judges it; any number of threads may ask."""
+    """Measures a pair of calls, and judges it; any number of threads may ask. To be closed afterwards."""
 
-    def __init__(self, mine: Record, golden: Record | None, work: ComparingPlan) -> None:
+    def __init__(self, mine: Record, golden: Record | None, work: ComparingPlan, threads: int) -> None:
+        self._open = ExitStack()
         self._figures = Figures(mine, golden) if golden is not None else None
         self._has_apis = mine.of_apis or (golden is not None and golden.of_apis)
         judge: Callable[[CallPair], Judgement] = judge_by_figures  # against golden
@@ -313,10 +314,16 @@ class _Working:
             judge = ApiJudge().judge
         elif importlib.util.find_spec("torch") is not None:
             from torchferry.accuracy.judge.judging import Judge
+            from torchferry.accuracy.judge.sharing import PartSharing
 
-            by_reference = Judge(mine, golden, is_thorough=work.is_thorough)
+            sharing = self._open.enter_context(PartSharing(threads))
+            by_reference = Judge(mine, golden, is_thorough=work.is_thorough, sharing=sharing)
             judge, self.expect = by_reference.judge, by_reference.expect  # against what is right
         self._judge = _by_what_is_kept(judge, mine, golden)
+
+    def close(self) -> None:
+        """End the threads that work on parts."""
+        self._open.close()
 
     def work_on(self, pair: CallPair) -> CallPair:
         """The same pair with the differences of its tensors, and what is said of it."""
@@ -355,9 +362,13 @@ def _judged(
 
     Small ones are looked at when their turn comes: to hand them to another thread takes longer than the work.
     """
-    working, threads = _Working(mine, golden, work), work.jobs or available_cores()
+    threads = work.jobs or available_cores()
     waiting: deque[Callable[[], CallPair]] = deque()
-    with ThreadPoolExecutor(threads, initializer=_keep_to_one_core) as executor, _on_one_core():
+    with (
+        closing(_Working(mine, golden, work, threads)) as working,
+        ThreadPoolExecutor(threads, initializer=_keep_to_one_core) as executor,
+        _on_one_core(),
+    ):
         try:
             for pair in starmap(CallPair, _called(mine, golden, matches)):
                 working.expect(pair)

@@ -60,6 +60,7 @@ from torchferry.accuracy.judge.references import (
     is_order_free,
     point_to_equal_values,
 )
+from torchferry.accuracy.judge.sharing import PartSharing
 from torchferry.accuracy.judge.sorting import Context, sort_of
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.observe.modes import unobserved
@@ -110,9 +111,17 @@ _Result = tuple[str, str, tuple[int, ...]]  # of an operator: its name, that of 
 class Judge:
     """Judges the calls of two records, or of one alone."""
 
-    def __init__(self, mine: TensorSource, golden: TensorSource | None, *, is_thorough: bool = False) -> None:
-        """Thoroughly: all of it in double precision, and nothing cleared before."""
+    def __init__(
+        self,
+        mine: TensorSource,
+        golden: TensorSource | None,
+        *,
+        is_thorough: bool = False,
+        sharing: PartSharing | None = None,
+    ) -> None:
+        """Thoroughly: all of it in double precision, and nothing cleared before. `sharing`: who works on parts."""
         self._mine, self._golden, self._is_thorough = mine, golden, is_thorough
+        self._sharing = sharing or PartSharing()
         self._held = HeldMemory()
         self._earlier: dict[_Result, tuple[int, TensorRecord]] = {}
         self._known: dict[
@@ -169,7 +178,9 @@ class Judge:
             inner = self if source is self._mine else Judge(source, other, is_thorough=self._is_thorough)
             return inner._judge_by_reference(call, counterpart, normal, is_same_job)
 
-        alone = LargeCall(mine, self._mine, None, None, False, normal, self._is_thorough, self._held)
+        alone = LargeCall(
+            mine, self._mine, None, None, False, normal, self._is_thorough, self._held, self._sharing
+        )
         if golden is None or self._golden is None or _shapes(golden) != _shapes(mine):
             return judge_large(alone, judge)
         both = replace(alone, golden=golden, golden_source=self._golden, is_same_job=is_same_job)

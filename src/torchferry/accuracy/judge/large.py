@@ -31,6 +31,7 @@ from torchferry.accuracy.judge.margins import (
 from torchferry.accuracy.judge.model import CannotExecuteError, ErrorKind, Judgement, Verdict
 from torchferry.accuracy.judge.pieces import CallPart, Grid, Item, Ranges, items_of
 from torchferry.accuracy.judge.references import Reference, attempt, results_if_any
+from torchferry.accuracy.judge.sharing import PartSharing
 from torchferry.accuracy.judge.sorting import Context, describe_region, sort_of
 from torchferry.accuracy.model import Call, Slices, TensorRecord
 from torchferry.operators.names import without_overload
@@ -147,7 +148,7 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[Slices]:
 def _judge_sum(task: LargeCall, inputs: Sequence[TensorRecord]) -> Judgement:
     mine, source = task.mine, task.source
     name, record = without_overload(mine.operator), mine.outputs[0]
-    total, moved = _added_up(name, inputs, source)
+    total, moved = _added_up(name, inputs, task)
     count = math.prod(inputs[0].shape)
     is_loss = name.endswith("_loss")
     if name == "aten::mean" or (is_loss and dict(mine.arguments).get("reduction", _MEAN) == _MEAN):
@@ -181,13 +182,13 @@ def _judge_sum(task: LargeCall, inputs: Sequence[TensorRecord]) -> Judgement:
     return Judgement(verdict, sort, record.name, own, None, own / errors.worst, FLOAT64, why)
 
 
-def _added_up(name: str, inputs: Sequence[TensorRecord], source: TensorSource) -> tuple[float, float]:
-    totals, squares = [], []
-    for where in _blocks(inputs[0].shape):
-        total, square = _ADDED[name]([source.part(each, where).double() for each in inputs])
-        totals.append(total)
-        squares.append(square)
-        source.release()
+def _added_up(name: str, inputs: Sequence[TensorRecord], task: LargeCall) -> tuple[float, float]:
+    def added(where: Slices) -> tuple[float, float]:
+        found = _ADDED[name]([task.source.part(each, where).double() for each in inputs])
+        task.source.release()
+        return found
+
+    totals, squares = zip(*task.sharing.map(added, list(_blocks(inputs[0].shape))), strict=True)
     return math.fsum(totals), math.sqrt(math.fsum(squares))
 
 
@@ -278,6 +279,7 @@ class LargeCall:
     normal: Verdict  # what is said of it if nothing is wrong
     is_thorough: bool = False  # all parts in double precision
     held: HeldMemory = field(default_factory=HeldMemory)
+    sharing: PartSharing = field(default_factory=PartSharing)
 
     def part(self, division: Division, ranges: Ranges) -> tuple[CallPart, CallPart | None]:
         """The same part of the call and of golden's."""
@@ -303,7 +305,7 @@ def judge_large(task: LargeCall, judge: Judge) -> Judgement:
     count = items_of(task.mine)
     flag = judge_flag(task.mine, task.source, task.normal)
     if count > 1 or (count and flag is not None):
-        items = [_judge_item(task, number, count, judge) for number in range(count)]
+        items = task.sharing.map(lambda number: _judge_item(task, number, count, judge), range(count))
         return max([*items, *([flag] if flag is not None else [])], key=badness)
     divisions = divisions_of(task.mine)
     if not divisions and pieces.fits_as_a_whole(task.mine):
@@ -383,13 +385,15 @@ class _Divided:
             self._task.mine.operator
         ).inner:  # whole layers hold more on the way than what they are given
             blocks = [cell for block in blocks for cell in self._grid.cells(block)]
-        for block in blocks:
-            # where many are not cleared, it would be in vain
-            found = None if self._task.is_thorough or len(left) > _IN_VAIN else self._clear(block)
+        if self._task.is_thorough:
+            return None, list(blocks)
+        for at, found in enumerate(self._task.sharing.map(self._clear, blocks)):
             if found is None:
-                left.append(block)
+                left.append(blocks[at])
             elif worst is None or badness(found) > badness(worst):
                 worst = replace(found, verdict=self._task.normal)
+            if len(left) > _IN_VAIN:  # where many are not cleared, the rest would be in vain
+                return worst, [*left, *blocks[at + 1 :]]
         return worst, left
 
     def _clear(self, block: Ranges) -> Judgement | None:
@@ -403,11 +407,7 @@ class _Divided:
     ) -> Judgement:
         chosen = cells if is_all else _chosen(cells, was_looked_at)
         is_all = len(chosen) == len(cells)
-        judged = []
-        for cell in chosen:
-            mine, golden = self._task.part(self._division, cell.ranges)
-            judged.append((cell, self._judge(mine, golden, mine.call, golden.call if golden else None)))
-            self._release(mine)
+        judged = list(zip(chosen, self._task.sharing.map(self._judge_cell, chosen), strict=True))
         worst_cell, worst = max(judged, key=lambda each: badness(each[1]))
         if worst.verdict in _BAD:
             right = [cell for cell, each in judged if each.verdict not in _BAD]
@@ -421,6 +421,12 @@ class _Divided:
             worst = max(worst, cleared, key=badness)
         return worst if is_all else _with_note(worst, note.format(judged=len(chosen), count=len(cells)))
 
+    def _judge_cell(self, cell: _Cell) -> Judgement:
+        mine, golden = self._task.part(self._division, cell.ranges)
+        found = self._judge(mine, golden, mine.call, golden.call if golden else None)
+        self._release(mine)
+        return found
+
     def _release(self, part: CallPart) -> None:
         self._task.held.add(part.call, self._task.source, self._task.golden_source)
 
@@ -431,7 +437,8 @@ class _Divided:
         if len(plain) <= 2 * _FARTHEST + _SPREAD or (not has_golden and self._grid.times_read > _OFTEN):
             return plain, False
         try:
-            return [cell for block in blocks for cell in self._measured(block, has_golden)], True
+            measured = self._task.sharing.map(lambda block: list(self._measured(block, has_golden)), blocks)
+            return list(itertools.chain.from_iterable(measured)), True
         except CannotExecuteError:
             return plain, False
 
