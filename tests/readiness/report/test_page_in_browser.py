@@ -61,7 +61,9 @@ def test_what_a_reader_does(open_page: Open, tmp_path: Path) -> None:
     assert shown_operators(page) == ["max_pool2d_with_indices_backward"]
     assert page.inner_text("#shown") == "1 of 6 operators"
     page.locator(".tree .call a", has_text="aten::to_sparse").click()
-    page.locator(".operators > tbody:visible").nth(5).wait_for()  # the page hears of its new address some time later
+    page.locator(".operators > tbody:visible").nth(
+        5
+    ).wait_for()  # the page hears of its new address some time later
     assert len(shown_operators(page)) == 6
     advice = page.locator(".operators tbody:target .judgements").inner_text()
     assert "leave it on the CPU: it is rarely called" in advice
