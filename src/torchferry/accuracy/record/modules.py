@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from torchferry.accuracy.record.calls import OperatorPlan
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices, version_of
 from torchferry.accuracy.record.quick_observer import observer_of
 from torchferry.accuracy.record.settings import Selection
-from torchferry.accuracy.record.sinks import TensorSink, open_sink
+from torchferry.accuracy.record.sinks import open_sink
 from torchferry.accuracy.record.slicing import Slicing
+from torchferry.accuracy.record.step_recorder import StepRecorder
 from torchferry.observe.modes import has_compiled, unobserved
 from torchferry.observe.where import BACKWARD, ProgramSite, Whereabouts
 
@@ -81,7 +82,7 @@ class _GradientOwner:
             self.operator, self.site = INPUT_GRADIENT, site
 
 
-class ModuleRecorder:
+class ModuleRecorder(StepRecorder):
     """Records into one file the calls of all modules of the process, from start to stop."""
 
     def __init__(
@@ -95,10 +96,8 @@ class ModuleRecorder:
         slicing: Slicing | None = None,
     ) -> None:
         """`most`: so large the file may become; `slicing`: which tensors are kept in part."""
-        self.calls = 0  # that were written
+        super().__init__(first_step)
         self._selection = selection or Selection()
-        self._step = first_step
-        self._process = os.getpid()
         contents = KnownContents()
         self._where = Whereabouts()
         self._writer, self._sink = open_sink(path, header, contents, most, slicing)
@@ -114,62 +113,12 @@ class ModuleRecorder:
         self._gradients: dict[int, _GradientOwner] = {}  # by the tensor; of this step
         self._handles: list[Any] = []
         self._hidden = 0  # what is called now does not count
-        self._failure = ""  # an error of ours
-        self._is_closed = False
-
-    @property
-    def nbytes(self) -> int:
-        """How large the file is."""
-        return self._writer.nbytes
-
-    @property
-    def most(self) -> int:
-        """How large it may become, as far as is known now."""
-        return self._writer.most
-
-    @property
-    def failed(self) -> str:
-        """Why recording ended early; "" if it did not."""
-        return self._writer.failed or self._failure
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be seen."""
         ended = (f"ended early: {self._failure}",) if self._failure else ()
         return (*(("compiled",) if has_compiled() else ()), *ended)
-
-    def when_forward_ended(self, tell: Callable[[int, int], None]) -> None:
-        """Have it told, when the first backward pass begins, how large the file is and may become."""
-        if isinstance(self._sink, TensorSink):
-            self._sink.forward_ended = tell
-
-    def start(self) -> None:
-        """Record from now on, if this step is wanted."""
-        if not self._is_closed:
-            self._switch()
-
-    def next_step(self) -> None:
-        """A step has ended, the next one begins."""
-        if self._is_closed or os.getpid() != self._process:
-            return
-        self._step += 1
-        self._sink.settle()
-        self._writer.checkpoint()
-        self._switch()
-
-    def stop(self) -> None:
-        """Record no more, and end the file."""
-        if self._is_closed:
-            return
-        self.abandon()
-        if os.getpid() == self._process:
-            self._sink.fetch()
-            self._writer.close(self.notes)
-
-    def abandon(self) -> None:
-        """Record no more, and leave the file alone: in a forked process it is the parent's."""
-        self._is_closed = True
-        self._off()
 
     @contextmanager
     def out_of_sight(self) -> Iterator[None]:

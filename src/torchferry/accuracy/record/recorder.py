@@ -20,9 +20,10 @@ from torchferry.accuracy.record.calls import OperatorPlan, plan_of
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices
 from torchferry.accuracy.record.quick_observer import observer_of
 from torchferry.accuracy.record.settings import Selection
-from torchferry.accuracy.record.sinks import Sink, TensorSink, open_sink
+from torchferry.accuracy.record.sinks import Sink, open_sink
 from torchferry.accuracy.record.sketches import SketchSink
 from torchferry.accuracy.record.slicing import Slicing
+from torchferry.accuracy.record.step_recorder import StepRecorder
 from torchferry.observe.modes import ObservingMode, has_compiled
 from torchferry.observe.operators import has_own_operators
 from torchferry.observe.patching import Patches
@@ -35,7 +36,7 @@ _without_functions: Any = torch._C.DisableTorchFunction
 _function_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
 
 
-class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
+class Recorder(StepRecorder, ObservingMode):  # type: ignore[no-untyped-call]
     """Records into one file every operator of the thread that starts it and of autograd's, whatever the program does
     with it. With `sketches`, records of statistics can tell how far two runs are apart (`sketches.py`), and have the
     contents of views, too."""
@@ -52,11 +53,8 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         slicing: Slicing | None = None,
     ) -> None:
         """`most`: so large the file may become; `slicing`: which tensors are kept in part."""
-        super().__init__()
-        self.calls = 0  # that were written
+        super().__init__(first_step)
         self._selection = selection or Selection()
-        self._step = first_step
-        self._process = os.getpid()
         contents = KnownContents()
         self._where = Whereabouts()
         self._writer: StatisticsWriter | RecordWriter
@@ -75,73 +73,31 @@ class Recorder(ObservingMode):  # type: ignore[no-untyped-call]
         self._wanted_sites: dict[ProgramSite, bool] = {}
         self._lock = self._sink.lock  # which can be taken again: a signal's handler may call operators
         self._notes: dict[str, None] = {}
-        self._failure = ""  # an error of ours
         self._patches = Patches()
         self._is_on = False
-        self._is_closed = False
         # a mode can't be taken off the stacks of other threads: then it writes nothing more
         self._is_at_work = True
         _recorders.add(self)
-
-    @property
-    def nbytes(self) -> int:
-        """How large the file is."""
-        return self._writer.nbytes
-
-    @property
-    def most(self) -> int:
-        """How large it may become, as far as is known now."""
-        return self._writer.most
-
-    @property
-    def failed(self) -> str:
-        """Why recording ended early; "" if it did not."""
-        return self._writer.failed or self._failure
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be seen, so far."""
         return tuple(self._notes)
 
-    def when_forward_ended(self, tell: Callable[[int, int], None]) -> None:
-        """Have it told, when the first backward pass begins, how large the file is and may become."""
-        if isinstance(self._sink, TensorSink):
-            self._sink.forward_ended = tell
-
     def forget(self, tensor: torch.Tensor) -> None:
         """Forget what is known of a tensor that was written to out of the recorder's sight."""
         with contextlib.suppress(RuntimeError):  # it has no memory
             self._contents.forget_storage(tensor)
 
-    def start(self) -> None:
-        """Record from now on, if this step is wanted."""
-        if not self._is_closed:
-            self._switch()
-
-    def next_step(self) -> None:
-        """A step has ended, the next one begins."""
-        if self._is_closed or os.getpid() != self._process:
-            return
-        self._step += 1
-        self._sink.settle()
-        self._writer.checkpoint()
-        self._switch()
-
     def stop(self) -> None:
         """Record no more, and end the file."""
-        if self._is_closed:
-            return
-        self.abandon()
-        if os.getpid() == self._process:
-            if has_compiled():
-                self._note(COMPILED)
-            self._sink.fetch()
-            self._writer.close(self.notes)
+        if not self._is_closed and has_compiled():
+            self._note(COMPILED)
+        super().stop()
 
     def abandon(self) -> None:
         """Record no more, and leave the file alone: in a forked process it is the parent's."""
-        self._is_closed = True
-        self._off()
+        super().abandon()
         self._is_at_work = False
 
     @contextmanager
