@@ -36,6 +36,29 @@ def verdict(result: VendorResult) -> Text:
     return said
 
 
+def in_one_line(proof: Proof) -> Text:
+    """Each vendor's verdict with what it rests on and what it does not cover."""
+    said = [_of_vendor(proof, result) for result in proof.results] or [words.NOTHING]
+    return Text("; ".join(each.en for each in said), "；".join(each.zh for each in said))
+
+
+def _of_vendor(proof: Proof, result: VendorResult) -> Text:
+    vendor, name = shown(result.vendor), words.VERDICT[result.verdict].name
+    if result.verdict not in (ProofVerdict.EQUAL, ProofVerdict.CLOSE):
+        said = [verdict(result), *explanations(result)[:1]]
+        joined = Text(": ".join(each.en for each in said), "：".join(each.zh for each in said))
+        return words.FAILED_FOR.format(vendor=vendor, verdict=joined)
+    processes = len(proof.reference.processes)
+    form = words.SCOPE_RANKS if processes > 1 else words.SCOPE_STEPS
+    return words.IN_ONE_LINE.format(
+        vendor=vendor,
+        verdict=name,
+        steps=form.format(count=result.compared_steps, processes=processes),
+        seed=proof.request.seed,
+        device=words.AN_EMULATED if proof.request.emulated else words.A_SIMULATED,
+    )
+
+
 def scope(proof: Proof) -> Text | None:
     """What the verdicts that hold rest on, and what they do not show; None if none holds."""
     equal = [each for each in proof.results if each.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE)]
