@@ -79,7 +79,7 @@ class MigrationFolder:
     def _run(self, name: str) -> KeptRun | None:
         try:
             run = decode(KeptRun, (self.path / _RUNS / name / _RUN).read_bytes())
-            return replace(run, number=int(name), light_is_known=None) if False else replace(run, number=int(name))
+            return replace(run, number=int(name))
         except (OSError, ValueError, RecursionError):
             return None
 
@@ -111,7 +111,7 @@ class MigrationFolder:
         try:
             return json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError(_DAMAGED.format(path=path, reason=error).here) from None
+            raise InputError(_DAMAGED.format(path=path, reason=error)) from None
 
     def _mark(self) -> dict[str, Any]:
         found = _json_of(self.path / _MARK)
@@ -165,7 +165,7 @@ def open_or_make(path: Path, project: str = "") -> MigrationFolder:
         return MigrationFolder(place)
     try:
         if place.is_dir() and any(place.iterdir()):
-            raise InputError(_NOT_ONE.format(path=path, inside=path / NAME).here)
+            raise InputError(_NOT_ONE.format(path=path, inside=path / NAME))
         place.mkdir(parents=True, exist_ok=True)
         name = project or (place.parent if place.name == NAME else place).name
         mark = {**head(FORMAT), "project": name}
@@ -174,7 +174,7 @@ def open_or_make(path: Path, project: str = "") -> MigrationFolder:
     except OSError as error:
         if error.errno == errno.EEXIST and is_migration_folder(place):
             return MigrationFolder(place)
-        raise OutputError(_UNWRITABLE.format(path=path, reason=error.strerror or error).here) from None
+        raise OutputError(_UNWRITABLE.format(path=path, reason=error.strerror or error)) from None
     return MigrationFolder(place)
 
 

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from torchferry.errors import OutputError, ReportError
 from torchferry.files.aside import write_whole
 from torchferry.report.streams import reader_may_leave, write_bytes, write_text
 from torchferry.text import Language, Text, user_language
+
+if TYPE_CHECKING:
+    from torchferry.report.records import Grade
 
 Content = TypeVar("Content", contravariant=True)
 RuleDocs = Mapping[str, Text]  # rule id -> one sentence that says what the rule is about
@@ -85,6 +88,7 @@ class Reports(Generic[Content]):
     renderers: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
     document: str = ""
+    verdict: str = ""  # names a function that returns a `Grade`: the whole report in one line
     other: str = ""  # the format of files with a suffix of their own; none: that is an error
     only_files: tuple[str, ...] = ("xlsx",)  # what makes no sense on a terminal
 
@@ -113,6 +117,18 @@ class Reports(Generic[Content]):
             problem = _UNKNOWN_FORMAT.format(name=name, names=", ".join(self.names))
             raise ReportError(problem.in_language(user_language()))
         return FORMATS[name]
+
+    def grade(self, content: Content, options: Options | None = None) -> Grade | None:
+        """The whole report in one line; the first verdict of its page, unless it has a function for that."""
+        if self.verdict:
+            return cast("Grade", _named(self.verdict)(content))
+        from torchferry.report.records import Grade, tone_of
+
+        page = _named(self.page)(content, options or Options()) if self.page else None
+        if page is None or not page.verdicts:
+            return None
+        said, style = page.verdicts[0]
+        return Grade(said, tone_of(style))
 
     def pieces(self, content: Content, format_name: str, options: Options | None = None) -> Iterator[bytes]:
         """The bytes of a file, piece by piece: a large report need not be in memory whole."""

@@ -20,7 +20,8 @@ REPORTS: Reports[Sequence[RankComparison]] = Reports(
         "msprobe": f"{__name__}.msprobe:to_msprobe",
         "xlsx": f"{__name__}.sheets:to_xlsx",
         "html": f"{__name__}.html:to_html",
-    }
+    },
+    verdict=f"{__name__}.sentences:grade",
 )
 
 # Of runs with another number of processes, or another layout.

@@ -10,4 +10,5 @@ REPORTS: Reports[RunsReport] = Reports(
         "md": f"{__name__}.text:to_markdown",
         "html": f"{__name__}.html:to_html",
     },
+    verdict=f"{__name__}.sentences:grade_of_all",
 )

@@ -21,6 +21,7 @@ from torchferry.proof.model import (
 from torchferry.proof.recordings import last_words
 from torchferry.proof.report import words
 from torchferry.proof.report.comparison import all_runs
+from torchferry.report.records import BAD, GOOD, Grade
 from torchferry.report.safe import both_on_one_line, one_line, shortened
 from torchferry.text import Text
 
@@ -36,10 +37,11 @@ def verdict(result: VendorResult) -> Text:
     return said
 
 
-def in_one_line(proof: Proof) -> Text:
-    """Each vendor's verdict with what it rests on and what it does not cover."""
+def grade(proof: Proof) -> Grade:
+    """Each vendor's verdict with what it rests on and what it does not cover, in one line."""
     said = [_of_vendor(proof, result) for result in proof.results] or [words.NOTHING]
-    return Text("; ".join(each.en for each in said), "；".join(each.zh for each in said))
+    line = Text("; ".join(each.en for each in said), "；".join(each.zh for each in said))
+    return Grade(line, GOOD if proof.holds else BAD)
 
 
 def _of_vendor(proof: Proof, result: VendorResult) -> Text:
