@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from torchferry.finding import Finding, Kind, Severity
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.records import BAD, DOUBT, GOOD, Grade
 from torchferry.text import Text
 
 # What a person should look at, the worst first.
@@ -107,23 +106,6 @@ def overview(report: Report, summary: FindingsSummary) -> list[tuple[Text, int]]
         (changed, summary.files_changed),
         (words.FILES_FAILED, summary.files_failed),
     ]
-
-
-def grade(report: Report) -> Grade:
-    """What is left to do, in one line."""
-    summary = summarize(report)
-    left = [
-        (words.UNSUPPORTED, summary.unsupported, BAD),
-        (words.TO_DECIDE, summary.todo, DOUBT),
-        (words.UNKNOWN, summary.unknown, DOUBT),
-        (words.AUTOMATIC, summary.automatic, GOOD),
-    ]
-    shown = [(name, count) for name, count, tone in left if count or tone is GOOD]
-    line = Text(
-        "; ".join(f"{name.en}: {count:,}" for name, count in shown),
-        "；".join(f"{name.zh}：{count:,}" for name, count in shown),
-    )
-    return Grade(line, next(tone for _, count, tone in left if count or tone is GOOD))
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
