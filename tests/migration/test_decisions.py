@@ -19,7 +19,13 @@ def finding(rule: str, path: str, line: int, severity: str = "blocker") -> dict[
     }
 
 
-FOUND = {"findings": [finding("TF401", "a.py", 3), finding("TF401", "b.py", 7), finding("TF204", "a.py", 9, "decision")]}
+FOUND = {
+    "findings": [
+        finding("TF401", "a.py", 3),
+        finding("TF401", "b.py", 7),
+        finding("TF204", "a.py", 9, "decision"),
+    ]
+}
 
 
 def test_places_of_one_cause_are_one_decision() -> None:

@@ -70,7 +70,9 @@ def add_ten(path: Path) -> None:
 def test_commands_that_end_at_once_all_add_their_results(tmp_path: Path) -> None:
     folder = open_or_make(tmp_path / NAME)
     (folder.path / "runs").mkdir()
-    writers = [multiprocessing.get_context("fork").Process(target=add_ten, args=(folder.path,)) for _ in range(3)]
+    writers = [
+        multiprocessing.get_context("fork").Process(target=add_ten, args=(folder.path,)) for _ in range(3)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:

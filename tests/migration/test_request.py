@@ -61,7 +61,9 @@ def test_a_step_is_the_same_as_long_as_its_sources_and_options_are(tmp_path: Pat
 
 def test_the_copy_counts_for_what_runs_it(tmp_path: Path) -> None:
     asked = request(tmp_path)
-    assert fingerprint(asked, "run", {}, {"a.py": "1"}, ()) != fingerprint(asked, "run", {}, {"a.py": "2"}, ())
+    assert fingerprint(asked, "run", {}, {"a.py": "1"}, ()) != fingerprint(
+        asked, "run", {}, {"a.py": "2"}, ()
+    )
 
 
 def test_what_a_program_writes_is_not_its_source(tmp_path: Path) -> None:

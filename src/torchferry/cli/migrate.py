@@ -93,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
 
     reader = _Reader(args)
     migrating = _resumed(args, reader) if args.resume else _started(args, reader)
-    migrating.accept(*([name for given in names for name in options.names(given)] for names in (args.accept, args.revoke)))
+    migrating.accept(
+        *([name for given in names for name in options.names(given)] for names in (args.accept, args.revoke))
+    )
     with reader:
         migration = migrating.carry_out()
     if args.format == "json":

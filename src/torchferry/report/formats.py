@@ -16,6 +16,7 @@ from torchferry.report.streams import reader_may_leave, write_bytes, write_text
 from torchferry.text import Language, Text, user_language
 
 if TYPE_CHECKING:
+    from torchferry.report.bodies import PageBody
     from torchferry.report.records import Grade
 
 Content = TypeVar("Content", contravariant=True)
@@ -87,6 +88,7 @@ class Reports(Generic[Content]):
 
     renderers: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
+    body: str = ""
     document: str = ""
     verdict: str = ""  # names a function that returns a `Grade`: the whole report in one line
     other: str = ""  # the format of files with a suffix of their own; none: that is an error
@@ -95,7 +97,8 @@ class Reports(Generic[Content]):
     @property
     def names(self) -> tuple[str, ...]:
         """The formats, in the order of the shared table."""
-        own = {*self.renderers, *(PAGE_FORMATS if self.page else ()), *(["json"] if self.document else [])}
+        own = {*self.renderers, *(PAGE_FORMATS if self.page else ())}
+        own |= {name for name, made_of in (("json", self.document), ("html", self.body)) if made_of}
         return tuple(name for name in FORMATS if name in own)
 
     def format_of(self, path: Path | None) -> str:
@@ -129,6 +132,14 @@ class Reports(Generic[Content]):
             return None
         said, style = page.verdicts[0]
         return Grade(said, tone_of(style))
+
+    def page_body(self, content: Content, options: Options | None = None) -> PageBody:
+        """What the report's page shows, to stand in a page of several."""
+        if self.body:
+            return cast("PageBody", _named(self.body)(content, options or Options()))
+        from torchferry.report.page import to_body
+
+        return to_body(_named(self.page)(content, options or Options()), options or Options())
 
     def pieces(self, content: Content, format_name: str, options: Options | None = None) -> Iterator[bytes]:
         """The bytes of a file, piece by piece: a large report need not be in memory whole."""
@@ -172,11 +183,15 @@ class Reports(Generic[Content]):
             from torchferry.report.json import document
 
             return lambda content, _: document(self.document, content)
+        if name == "html":
+            from torchferry.report.bodies import whole_page
+
+            return lambda content, options: whole_page(self.page_body(content, options), options.language)
         page_of, from_page = _named(self.page), _named(f"torchferry.report.page:{_FROM_PAGE[name]}")
         return lambda content, options: from_page(page_of(content, options), options)
 
 
-_FROM_PAGE = {"text": "to_text", "md": "to_markdown", "csv": "to_csv", "xlsx": "to_xlsx", "html": "to_html"}
+_FROM_PAGE = {"text": "to_text", "md": "to_markdown", "csv": "to_csv", "xlsx": "to_xlsx"}
 _UNKNOWN_FORMAT = Text(
     "unknown report format '{name}'; choose one of {names}", "未知的报告格式 '{name}'；可选：{names}"
 )
