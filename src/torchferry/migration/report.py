@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -10,14 +11,16 @@ from torchferry.migration.folder import INDEX, MigrationFolder
 from torchferry.migration.migrating import last_lines
 from torchferry.migration.steps import STATES, Migration, MigrationStep, StepState
 from torchferry.report.formats import Options, Reports
+from torchferry.report.json import head, picked, plain
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.report.records import Grade
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 REPORTS: Reports[Migration] = Reports(
-    page=f"{__name__}:page_of", verdict=f"{__name__}:grade", document="torchferry-migration-steps"
+    {"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of", verdict=f"{__name__}:grade"
 )
+_FORMAT = "torchferry-migration-steps"
 _TITLE = Text("Migration of {name} to {to}", "将 {name} 迁移到 {to}")
 _STEPS = Text("Steps", "步骤")
 _STEP, _RESULT, _TIME, _COMMAND = (
@@ -76,6 +79,29 @@ def page_of(migration: Migration, options: Options) -> Page:
     title = _TITLE.format(name=migration.project, to=migration.request.to)
     notes = (*(each.text for each in migration.decisions), *migration.advice)
     return Page(title, ((said.name, said.style),), (Table(_STEPS, columns, rows),), notes)
+
+
+def to_json(migration: Migration, options: Options) -> str:
+    """How far it is: a step with its state, verdict, time and command each, and what must be decided."""
+    request = migration.request
+    document = {
+        **head(_FORMAT),
+        "project": migration.project,
+        "to": request.to,
+        "device": request.means or "real",
+        "program": [request.script, *request.arguments],
+        "copy": request.copy,
+        "complete": migration.is_complete,
+        "verdict": plain(grade(migration).name),
+        "steps": [
+            picked(step, "name", "state", "verdict", "seconds", "exit_code", "run", "command")
+            for step in migration.steps
+        ],
+        "decisions": [picked(each, "name", "places", "text") for each in migration.decisions],
+        "advice": plain(migration.advice),
+        "accepted": plain(migration.accepted),
+    }
+    return json.dumps(document, indent=1) + "\n"
 
 
 def step_lines(step: MigrationStep, language: Language) -> Iterator[str]:
