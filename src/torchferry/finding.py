@@ -133,7 +133,7 @@ def finding_of(
         *place,
         before,
         after,
-        said.title,
+        _in_chinese(said.title),
         vendor,
         url,
         sentences(said.why),
@@ -144,6 +144,7 @@ def finding_of(
 
 
 _WORD = re.compile(r"[a-z]+(?=[\s,;:])")
+_BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，。：；（）]) (?=[\u4e00-\u9fff])")
 _DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)")
 
 
@@ -151,12 +152,17 @@ def sentences(text: Text) -> Text:
     """Words from a vendor's table as whole sentences: with a capital at the beginning and a full stop at the end."""
     if not text.en:
         return text
-    english, chinese = _DOUBLED.sub(".", text.en.strip()), text.zh.strip().replace("。。", "。")
+    english, chinese = _DOUBLED.sub(".", text.en.strip()), _in_chinese(text).zh.strip().replace("。。", "。")
     if _WORD.match(english):
         english = english[0].upper() + english[1:]
     english = english if english.endswith((".", "!", "?")) else f"{english}."
     chinese = chinese if chinese.endswith(("。", "！", "？")) else f"{chinese}。"
     return Text(english, chinese)
+
+
+def _in_chinese(text: Text) -> Text:
+    """Without the blanks that a template has around a name, where the name is Chinese."""
+    return Text(text.en, _BETWEEN_CHINESE.sub("", text.zh))
 
 
 def undone(finding: Finding) -> Finding:

@@ -142,6 +142,6 @@ def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], targe
 
 def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:
     """A module that is no Python for us: the reason, and what a lexical look sees in it."""
-    message = _UNPARSED.format(reason=reason)
+    message = _UNPARSED.format(reason=reason.rstrip(".?!"))
     first = finding_of(UNPARSED.id, Kind.TODO, (path, line, 1), message, target.name)
     return [first, *look_at_lines(path, text, target, UNPARSED)]

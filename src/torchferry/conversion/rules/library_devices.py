@@ -27,29 +27,29 @@ _TAUGHT = Message(
         "{library} 通过新增的模块 `ferry_lightning` 使用 {device}",
     ),
     why=Text(
-        "{library} {what}; the module makes these names mean {device}.",
-        "{library} {what}；该模块使这些名称指向 {device}。",
+        "It {what}; the module makes these names mean {device}.",
+        "它{what}；该模块使这些名称指向 {device}。",
     ),
 )
 _GIVEN = Message(
     Text("{device} passed to {library}", "已向 {library} 指定 {device}"),
-    why=Text("{library}: {what}.", "{library}：{what}。"),
+    why=Text("It {what}.", "它{what}。"),
 )
 _OPTIONS = Message(
     Text("{library} call whose device is in `**options`", "{library} 的设备由 `**options` 传入"),
-    why=Text("{library} {what}.", "{library} {what}。"),
+    why=Text("It {what}.", "它{what}。"),
     do=Text(
         "Check that the options contain `{argument}={device}`.", "请确认选项中含有 `{argument}={device}`。"
     ),
 )
 _NUMBER = Message(
     Text("Number as a device of {library}", "{library} 以数字表示设备"),
-    why=Text("{library} {what}; a number is a CUDA card here.", "{library} {what}；此处的数字指 CUDA 卡。"),
+    why=Text("It {what}; a number is a CUDA card here.", "它{what}；此处的数字指 CUDA 卡。"),
     do=Text("Write `{argument}={device}`.", "请写成 `{argument}={device}`。"),
 )
 _REPORTED = Message(
     Text("{library} chooses the device itself", "{library} 自行选择设备"),
-    why=Text("{library} {what}.", "{library} {what}。"),
+    why=Text("It {what}.", "它{what}。"),
     do=Text(
         "For {company}, name the device ({device}) wherever the library takes one{migration}, or start the "
         "unchanged program with `ferry run`.",
@@ -62,7 +62,7 @@ _MIGRATION = Text(
 )
 _ELSEWHERE = Message(
     Text("{library} may silently use the CPU", "{library} 可能会在没有提示的情况下使用 CPU"),
-    why=Text("{library} {what}.", "{library} {what}。"),
+    why=Text("It {what}.", "它{what}。"),
     do=Text(
         "Check on each device that the program does not run on the CPU.",
         "请在各种设备上确认程序没有在 CPU 上运行。",
