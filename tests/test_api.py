@@ -273,7 +273,7 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
         "add --force to replace it",
         lambda project: torchferry.export("a.pth", project / "train.py", model="train:model"),
     ),
-    ("no report is made of int", lambda project: torchferry.render(1)),
+    ("no report for int", lambda project: torchferry.render(1)),
     ("unknown report format", lambda project: torchferry.render(torchferry.explain(LOG), "pdf")),
 ]
 

@@ -148,7 +148,7 @@ def test_many_views_do_not_fill_the_disk(tmp_path: Path, capsys: pytest.CaptureF
     torch.save({f"w{number}": one for number in range(100)}, tmp_path / "a.pth")
     output = tmp_path / "b.safetensors"
     assert main(["checkpoint", "fix", str(tmp_path / "a.pth"), "-o", str(output)]) == 2
-    assert "tensors that share 4 bytes would become 26,843,545,600 bytes" in capsys.readouterr().err
+    assert "tensors that share 4 bytes would take 26,843,545,600 bytes" in capsys.readouterr().err
     assert main(["checkpoint", "fix", str(tmp_path / "a.pth"), "-o", str(tmp_path / "b.pth")]) == 0
 
 

@@ -69,4 +69,4 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_another_card_in_the_same_process() -> None:
     ended = run("ascend", "Ascend910A", "torchferry.sim.activate('ascend', card='Ascend310P3')\n")
-    assert "this process simulates Ascend910A; start another one for Ascend310P3" in ended.stderr
+    assert "this process already simulates Ascend910A; start another one for Ascend310P3" in ended.stderr

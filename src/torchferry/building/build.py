@@ -22,6 +22,7 @@ from torchferry.building.toolchain import TorchInstallation, find_compiler, link
 from torchferry.errors import BuildError
 from torchferry.files.aside import uninterrupted
 from torchferry.report.progress import StatusLine
+from torchferry.text import Text
 
 _SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
 
@@ -344,8 +345,16 @@ def _log_of_failure(title: str, path: Path) -> Iterator[None]:
         print("\n".join(lines[-_LOG_LINES:]), file=sys.stderr)
         reason = next((line for line in lines if _REASON.search(line)), lines[-1])
         raise BuildError(
-            f"{title} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: "
-            f"{reason.strip()}; the whole log is in {path}"
+            Text(
+                (
+                    f"{title} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: {reason.strip()}"
+                    f"; the full log is in {path}"
+                ),
+                (
+                    f"{title} 构建失败：{failure.job.command[0]} 编译 {failure.job.shown} 时出错：{reason.strip()}；"
+                    f"完整日志见 {path}"
+                ),
+            )
         ) from None
     path.unlink(missing_ok=True)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from torchferry.errors import BuildError
 from torchferry.files.user_folder import VARIABLE, cache_folder, is_trusted, private_temporary_folder
+from torchferry.text import Text
 
 _UNUSED_SECONDS = 14 * 24 * 3600
 
@@ -63,7 +64,10 @@ def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
             raise BuildError(
-                f"{path} can't be locked on this file system; set ${VARIABLE} to a folder on another disk"
+                Text(
+                    f"{path} can't be locked on this file system; set ${VARIABLE} to a folder on another disk",
+                    f"{path} 所在的文件系统不支持加锁；请将 ${VARIABLE} 设为其他磁盘上的文件夹",
+                )
             ) from error
         yield
 

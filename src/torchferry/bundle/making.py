@@ -29,7 +29,7 @@ from torchferry.bundle.model import (
 )
 from torchferry.bundle.readme import ReadmeFacts, holds, readme_of
 from torchferry.bundle.sources import sorted_sources
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, OutputError, not_writable
 from torchferry.explanation.explaining import Shown
 from torchferry.explanation.rules import rule_book
 from torchferry.files.aside import temporary_folder, whole_file, write_whole
@@ -240,7 +240,7 @@ def _put(packed: Path, output: Path) -> None:
         with packed.open("rb") as source, whole_file(output) as target:
             shutil.copyfileobj(source, target, _CHUNK)
     except OSError as error:
-        raise OutputError(f"{output}: can't be written: {error.strerror or error}") from None
+        raise not_writable(output, error) from None
 
 
 def _leftovers(work: _Work) -> list[Text]:
@@ -264,5 +264,10 @@ def _leftovers(work: _Work) -> list[Text]:
 def check_sources(request: BundleRequest) -> None:
     """Complain before the work of what can't be put into an archive."""
     if not request.sources:
-        raise InputError("what is the issue about? Name a case, a record with --call N, or logs")
+        raise InputError(
+            Text(
+                "a bundle needs a subject; name a case, a recording with --call N, or logs",
+                "缺少打包对象；请给出用例、记录（加 --call N）或日志",
+            )
+        )
     sorted_sources(request)

@@ -24,6 +24,7 @@ from torchferry.checkpoint.names import (
 )
 from torchferry.checkpoint.writing import write_safetensors, write_torch
 from torchferry.errors import InputError, OutputError
+from torchferry.text import Text
 
 # What is changed in a tree before it is written: names of weights, their dtype, the devices they are
 # marked with.
@@ -58,7 +59,10 @@ def _renamed(node: Any, old: str, new: str, option: str) -> tuple[Any, int]:
         name = new + key.removeprefix(old) if fits else key
         if name in made:
             raise InputError(
-                f"{option}: {key} and another name would both become {name}; nothing was written"
+                Text(
+                    f"{option}: {key} and another name would both become {name}; nothing was written",
+                    f"{option}：{key} 与另一个名称都会变成 {name}；未写入任何内容",
+                )
             )
         made[name] = part
         count += fits
@@ -96,7 +100,12 @@ def cast(tree: Any, name: str, devices: dict[int, str]) -> tuple[Any, Cast]:
             node[key] = new.requires_grad_(tensor.requires_grad)
             tensors += 1
     if not tensors:
-        raise InputError(f"--dtype {name}: no weight has another dtype of floating point; leave it out")
+        raise InputError(
+            Text(
+                f"--dtype {name}: no weight has another floating-point dtype; leave it out",
+                f"--dtype {name}：没有其他浮点类型的权重；请去掉该选项",
+            )
+        )
     return tree, Cast(name, tensors, infinite)
 
 
@@ -136,7 +145,9 @@ class _Taken:
 def repair(source: Path, output: Path, asked: Repair) -> Repaired:
     """Read, change, write, and read back what was written."""
     if output.is_dir():
-        raise OutputError(f"{output}: a folder; -o takes the name of a file")
+        raise OutputError(
+            Text(f"{output}: is a folder; give -o a file name", f"{output}：是文件夹；请给 -o 一个文件名")
+        )
     if output.exists() and not asked.force:
         which = "the input itself" if source.exists() and output.samefile(source) else "there already"
         raise OutputError(f"{output}: {which}; choose another name, or add --force to replace it")
@@ -144,7 +155,12 @@ def repair(source: Path, output: Path, asked: Repair) -> Repaired:
     try:
         taken = _taken(contents, asked)
     except RecursionError:
-        raise InputError(f"{source}: nested too deeply; that is no checkpoint") from None
+        raise InputError(
+            Text(
+                f"{source}: nested too deeply for a checkpoint; check the file",
+                f"{source}：嵌套过深，不像 checkpoint；请检查该文件",
+            )
+        ) from None
     try:
         return _changed_and_written(output, asked, contents, taken)
     except RuntimeError as error:

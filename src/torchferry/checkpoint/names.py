@@ -110,9 +110,16 @@ def _walk(root: object) -> Iterator[tuple[str, TensorEntry]]:
         seen += 1
         letters += len(name)
         if seen > _MOST_PARTS or letters > _MOST_LETTERS:
-            raise InputError(f"more than {_MOST_PARTS:,} parts, or names without end; that is no checkpoint")
+            raise InputError(
+                Text(
+                    f"more than {_MOST_PARTS:,} parts, or endless names; not a valid checkpoint",
+                    f"超过 {_MOST_PARTS:,} 个部分，或名称无穷嵌套；不是合法的 checkpoint",
+                )
+            )
         if len(above) > _DEEPEST:
-            raise InputError("nested too deeply; that is no checkpoint")
+            raise InputError(
+                Text("nested too deeply; not a valid checkpoint", "嵌套过深；不是合法的 checkpoint")
+            )
         if isinstance(node, TensorEntry):
             yield name, node
         elif id(node) not in above:

@@ -76,11 +76,21 @@ def place_of(
         if sim or emulate:
             raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
         if converted:
-            raise RunError("--converted: for which device? Name it with --to VENDOR")
+            raise RunError(
+                Text(
+                    "--converted needs a target; name it with --to VENDOR",
+                    "--converted 需要目标设备；请用 --to VENDOR 指定",
+                )
+            )
         kind = DeviceKind.AS_IS if as_is or has_gpu() else DeviceKind.REFERENCE
         return Place(kind, vendor_paths=vendor_paths, devices=devices, as_is=as_is)
     if as_is:
-        raise RunError("--to and --as-is: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "--to and --as-is can't be used together; leave one out",
+                "--to 与 --as-is 不能同时使用；请去掉其中一个",
+            )
+        )
     if sim:
         refuse_without_plugin(vendor, _WITHOUT_SIM)
     kind = DeviceKind.SIMULATED if sim or is_to_be_simulated(vendor) else DeviceKind.REAL
@@ -103,13 +113,26 @@ def refuse_unfit(vendor: Vendor, kind: DeviceKind, given: Mapping[str, object]) 
     """Complain of options, by their names on the command line, that don't fit the device or one another."""
     asked = [name for name, value in given.items() if value not in (None, False, "")]
     if "native" in asked and kind is not DeviceKind.EMULATED:
-        raise RunError("--native: only for the emulated device; add --emulate, or leave it out")
+        raise RunError(
+            Text(
+                "--native works only on the emulated device; add --emulate, or leave it out",
+                "--native 仅适用于仿真设备；请加 --emulate，或去掉该选项",
+            )
+        )
     if "native" in asked and "converted" in asked:
-        raise RunError("--native and --converted: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "--native and --converted can't be used together; leave one out",
+                "--native 与 --converted 不能同时使用；请去掉其中一个",
+            )
+        )
     for name in ("strict", "card"):
         if name in asked and kind is DeviceKind.EMULATED:
             raise RunError(
-                f"--{name}: only for the simulated device; take --sim in place of --emulate, or leave it out"
+                Text(
+                    f"--{name} works only on the simulated device; use --sim instead of --emulate, or leave it out",
+                    f"--{name} 仅适用于模拟设备；请用 --sim 代替 --emulate，或去掉该选项",
+                )
             )
     machine = [f"--{name}" for name in asked if name not in ("native", "converted")]
     if machine and kind is DeviceKind.REAL:

@@ -23,7 +23,7 @@ from torchferry.launch.parts import PartSettings, parts_in
 from torchferry.launch.place import Device, DeviceKind, Place
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.sim.environment import SimSettings
-from torchferry.text import user_language
+from torchferry.text import Text, user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -65,12 +65,23 @@ def role_in(environment: Mapping[str, str]) -> Role:
     for variable, option in ((variables.SIM, "--sim"), (variables.EMULATE, "--emulate")):
         if environment.get(variable) == _ON:
             raise RunError(
-                f"{variable}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run {option}"
+                Text(
+                    (
+                        f"{variable}=1 does not name a device; set {variables.TO}=VENDOR as well, or use ferry run "
+                        f"{option}"
+                    ),
+                    f"{variable}=1 没有指定设备；请同时设置 {variables.TO}=VENDOR，或使用 ferry run {option}",
+                )
             )
     sim = None if environment.get(variables.SIM, "") in _OFF else SimSettings.read(environment)
     emulate = None if environment.get(variables.EMULATE, "") in _OFF else EmulationSettings.read(environment)
     if sim is not None and emulate is not None:
-        raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
+        raise RunError(
+            Text(
+                f"{variables.SIM} and {variables.EMULATE} can't be set together; unset one",
+                f"{variables.SIM} 与 {variables.EMULATE} 不能同时设置；请取消其中一个",
+            )
+        )
     return Role(sim, LayerSettings.read(environment), parts_in(environment), emulate)
 
 
@@ -90,12 +101,25 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
     simulate, emulate = (environment.get(name, "") for name in (variables.SIM, variables.EMULATE))
     if simulate not in _OFF or emulate not in _OFF:
         if simulate not in _OFF and emulate not in _OFF:
-            raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
+            raise RunError(
+                Text(
+                    f"{variables.SIM} and {variables.EMULATE} can't be set together; unset one",
+                    f"{variables.SIM} 与 {variables.EMULATE} 不能同时设置；请取消其中一个",
+                )
+            )
         if plugin.is_installed(vendor) and torch_loads_plugins(environment):
             option = "sim" if emulate in _OFF else "emulate"
             raise RunError(
-                f"PyTorch loads {vendor.plugin} by itself, and a device that is not there in truth can't be "
-                f"beside it; use ferry run --{option} --to {vendor.name}"
+                Text(
+                    (
+                        f"PyTorch loads {vendor.plugin} automatically, which excludes a simulated or emulated device; use "
+                        f"ferry run --{option} --to {vendor.name}"
+                    ),
+                    (
+                        f"PyTorch 会自动加载 {vendor.plugin}，因此无法再使用模拟或仿真设备；请使用 ferry run --{option} "
+                        f"--to {vendor.name}"
+                    ),
+                )
             )
         if _ON in (simulate, emulate):
             kind = DeviceKind.EMULATED if simulate in _OFF else DeviceKind.SIMULATED

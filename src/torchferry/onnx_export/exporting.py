@@ -23,7 +23,7 @@ from torchferry.checkpoint.names import (
     state_dict_at,
     state_dicts,
 )
-from torchferry.errors import FerryError, InputError, OutputError, RunError
+from torchferry.errors import FerryError, InputError, RunError, not_writable
 from torchferry.onnx_export.calls import Axes, ModelSignature, TensorForward, signature_of
 from torchferry.onnx_export.checking import compare
 from torchferry.onnx_export.exporters import OF_ONNX, Asked, export, nodes, save
@@ -84,14 +84,33 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
         outputs = called(*tensors)
     if not outputs:
-        raise RunError("the model gives no tensor; nothing can be exported")
+        raise RunError(
+            Text(
+                "the model returns no tensor, so nothing can be exported; return one from forward()",
+                "模型没有返回张量，无法导出；请让 forward() 返回张量",
+            )
+        )
     if request.output_names and len(request.output_names) != len(outputs):
-        raise RunError(f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs")
+        raise RunError(
+            Text(
+                (
+                    f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs; give one name for "
+                    "each"
+                ),
+                f"--output-names：{len(outputs)} 个输出对应了 {len(request.output_names)} 个名称；请一一对应",
+            )
+        )
     names = request.output_names or called.output_names
     twice = sorted(name for name, count in Counter((*signature.names, *names)).items() if count > 1)
     if twice:  # in ONNX inputs and outputs share their names' space
         raise RunError(
-            f"{', '.join(twice)}: the name of two inputs or outputs; choose others with --input-names or --output-names"
+            Text(
+                (
+                    f"{', '.join(twice)}: used for two inputs or outputs; choose other names with --input-names or "
+                    "--output-names"
+                ),
+                f"{', '.join(twice)}：被两个输入或输出同时使用；请用 --input-names 或 --output-names 另选名称",
+            )
         )
     axes = _output_axes(called, signature, names, outputs)
     (folder / "ways").mkdir()
@@ -133,7 +152,7 @@ def _checked_and_written(
         place.mkdir()
         file = save(made, place / output.name)
     except OSError as error:
-        raise OutputError(f"{output}: can't be written ({error.strerror or error})") from None
+        raise not_writable(output, error) from None
     checks, skipped = compare(file, asked.called, asked.signature, request.batches, request.tolerance)
     size = sum(each.stat().st_size for each in place.iterdir())
     put(
@@ -229,7 +248,12 @@ def _chosen(contents: Checkpoint, only: str) -> tuple[StateDict, list[Text]]:
     else:
         states = state_dicts(contents.tree)
         if not states:
-            raise InputError(f"{contents.path}: no weights in it; `ferry checkpoint info` says what there is")
+            raise InputError(
+                Text(
+                    f"{contents.path}: holds no weights; `ferry checkpoint info` lists what it holds",
+                    f"{contents.path}：没有权重；`ferry checkpoint info` 可列出其内容",
+                )
+            )
         state, others = states[0], [each.name for each in states[1:]]
     name = Text(state.name, state.name) if state.path else _WHOLE
     said = [_TOOK.format(name=name, path=contents.path, count=len(state.tensors))]

@@ -429,7 +429,12 @@ def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
     found = [runs[at] for at, number in numbers.items() if number == rank]
     if not found:
         known = ", ".join(map(str, sorted(numbers.values())))
-        raise InputError(f"there is no rank {rank} in what was given; there are {known}")
+        raise InputError(
+            Text(
+                f"no rank {rank} in the given profiles; choose one of {known}",
+                f"给定的 profile 中没有 rank {rank}；请从 {known} 中选择",
+            )
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.logs import log_files
 from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
 from torchferry.perf.run import Run
@@ -107,7 +107,7 @@ def sort_of(path: Path) -> InputKind | None:
         with path.open("rb") as file:
             head = unpacked(file).read(_HEAD).lstrip(_BEFORE_JSON)
     except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
+        raise not_readable(repr(str(path)), error) from None
     if head[:1] in (b"{", b"["):
         if path.name == PROFILE_FILE and PROFILE_FORMAT.encode() in head:
             return InputKind.PROFILE
@@ -138,11 +138,21 @@ def profile_facts(path: Path) -> dict[str, Any]:
     try:
         read = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}; profile again") from None
+        raise not_readable(repr(str(path)), str(error), Text("profile again", "请重新采集")) from None
     if not isinstance(read, dict) or read.get("format") != PROFILE_FORMAT:
-        raise InputError(f"{str(path)!r} is not written by `ferry profile`")
+        raise InputError(
+            Text(
+                f"{str(path)!r} was not written by `ferry profile`",
+                f"{str(path)!r} 不是 `ferry profile` 写入的文件",
+            )
+        )
     if read.get("version") != PROFILE_VERSION:
-        raise InputError(f"{str(path)!r} is of version {read.get('version')!r}: update torchferry to read it")
+        raise InputError(
+            Text(
+                f"{str(path)!r} has version {read.get('version')!r}; update TorchFerry to read it",
+                f"{str(path)!r} 的版本为 {read.get('version')!r}；请升级 TorchFerry 后再读取",
+            )
+        )
     return read
 
 
@@ -311,10 +321,15 @@ class _Opening:
             self._add_folder(path)
             return
         if not path.exists():
-            raise InputError(f"there is no {str(path)!r}")
+            raise InputError(
+                Text(f"no such file or folder: {str(path)!r}", f"没有该文件或文件夹：{str(path)!r}")
+            )
         if not path.is_file():  # it is read more than once
             raise InputError(
-                f"{str(path)!r} is a pipe or a device: write what comes from it into a file first"
+                Text(
+                    f"{str(path)!r} is a pipe or a device; save its content to a file first",
+                    f"{str(path)!r} 是管道或设备；请先将其内容存为文件",
+                )
             )
         sort = sort_of(path)
         if sort is None:
@@ -370,7 +385,12 @@ class _Opening:
         ranks = [each for each in facts.get("ranks") or [] if isinstance(each, dict)]
         traced = [(each, files) for each in ranks if (files := _traced(path.parent, each.get("trace")))]
         if not traced:
-            raise InputError(f"{str(path.parent)!r}: none of its traces is there; profile again")
+            raise InputError(
+                Text(
+                    f"{str(path.parent)!r}: all of its traces are missing; profile again",
+                    f"{str(path.parent)!r}：其中的 trace 均已丢失；请重新采集",
+                )
+            )
         lost = [
             _WITHOUT_TRACE.format(folder=path.parent.name, rank=each.get("rank"))
             for each in ranks

@@ -368,12 +368,24 @@ def _check_scripts(plan: ProofPlan) -> None:
 def check_output(folder: Path) -> None:
     """Raise before the runs, not after them, if a proof can't be written to this folder."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise OutputError(f"{folder}: is no folder; choose another name")
+        raise OutputError(
+            Text(f"{folder}: not a folder; choose another name", f"{folder}：不是文件夹；请另选名称")
+        )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _PROOF).is_file():
-        raise OutputError(f"{folder}: is not empty and holds no proof; choose another folder")
+        raise OutputError(
+            Text(
+                f"{folder}: not empty and holds no proof; choose another folder",
+                f"{folder}：文件夹非空且其中没有验证结果；请另选文件夹",
+            )
+        )
     parent = Path(os.path.abspath(folder)).parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{folder}: can't be written to {parent}; name a folder in one that exists")
+        raise OutputError(
+            Text(
+                f"{folder}: can't be written to {parent}; name a folder inside one that exists",
+                f"{folder}：无法写入 {parent}；请给出已有文件夹下的文件夹名",
+            )
+        )
 
 
 @dataclass

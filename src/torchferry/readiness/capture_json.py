@@ -44,6 +44,7 @@ from torchferry.readiness.model import (
     Use,
     Value,
 )
+from torchferry.text import Text
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=Enum)
@@ -60,7 +61,12 @@ def parse(text: str, name: str) -> JsonNode:
         wrong: object = f"{error.msg}: line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError) as error:
         wrong = error
-    raise InputError(f"{name}: not JSON ({wrong}); give a file that `ferry ops` wrote")
+    raise InputError(
+        Text(
+            f"{name}: not JSON ({wrong}); give a file that `ferry ops` wrote",
+            f"{name}：不是 JSON（{wrong}）；请给出 `ferry ops` 写入的文件",
+        )
+    )
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -99,13 +105,24 @@ class JsonNode:
         """Refuse documents of others, and of newer versions."""
         if self.format() != known:
             raise InputError(
-                f"{self.name}: {self._where('')}not a capture of operators; give a file that `ferry ops` wrote"
+                Text(
+                    f"{self.name}: {self._where('')}not a capture of operators; give a file that `ferry ops` wrote",
+                    f"{self.name}：{self._where('')}不是算子清单；请给出 `ferry ops` 写入的文件",
+                )
             )
         version = self.at("version").whole()
         if version > newest:
             raise InputError(
-                f"{self.name}: written by a newer TorchFerry (format {version}, this one reads up to {newest});"
-                " upgrade torchferry"
+                Text(
+                    (
+                        f"{self.name}: written by a newer TorchFerry (format {version}, this one reads up to {newest}); "
+                        "upgrade TorchFerry"
+                    ),
+                    (
+                        f"{self.name}：由更新版本的 TorchFerry 写入（格式 {version}，当前版本最高支持 {newest}）；请升级 "
+                        "TorchFerry"
+                    ),
+                )
             )
 
     def at(self, key: str) -> JsonNode:
@@ -113,7 +130,12 @@ class JsonNode:
         if not isinstance(self.value, dict):
             self._must_be("an object")
         if key not in self.value:
-            raise InputError(f"{self.name}: {self._where(key)}is missing; make the file again")
+            raise InputError(
+                Text(
+                    f"{self.name}: {self._where(key)}is missing; create the file again",
+                    f"{self.name}：缺少 {self._where(key)}；请重新生成该文件",
+                )
+            )
         return JsonNode(self.value[key], self.name, self, key)
 
     def items(self, count: int | None = None) -> list[JsonNode]:
@@ -213,7 +235,12 @@ def read_capture(path: Path) -> Capture:
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no capture; name a .json that `ferry ops -o` wrote") from None
+        raise InputError(
+            Text(
+                f"{path}: not a capture; give a .json file that `ferry ops -o` wrote",
+                f"{path}：不是算子清单；请给出 `ferry ops -o` 写入的 .json 文件",
+            )
+        ) from None
     return load(text, str(path))
 
 
@@ -227,7 +254,12 @@ def load(text: str, name: str) -> Capture:
     try:
         return _CaptureReader(root).capture()
     except RecursionError:
-        raise InputError(f"{name}: a value is nested too deeply; make the file again") from None
+        raise InputError(
+            Text(
+                f"{name}: a value is nested too deeply; create the file again",
+                f"{name}：有的值嵌套过深；请重新生成该文件",
+            )
+        ) from None
 
 
 def to_document(capture: Capture) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
+from torchferry.text import Text
 
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive or a PyTorch checkpoint"),
@@ -165,9 +166,14 @@ class Chunks:
         try:
             return self.path.open("rb")
         except IsADirectoryError:
-            raise InputError(f"{str(self.path)!r} is a folder, not a trace") from None
+            raise InputError(
+                Text(
+                    f"{str(self.path)!r} is a folder; name the trace file in it",
+                    f"{str(self.path)!r} 是文件夹；请给出其中的 trace 文件",
+                )
+            ) from None
         except OSError as error:
-            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+            raise not_readable(repr(str(self.path)), error) from None
 
     def _more(self) -> bytes:
         try:
@@ -179,7 +185,7 @@ class Chunks:
                     self._source = unpacked(self._file)
             block = self._source.read(BLOCK)
         except OSError as error:
-            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+            raise not_readable(repr(str(self.path)), error) from None
         if isinstance(self._source, Unpacking):
             self.is_cut_short |= self._source.is_cut_short
         return block

@@ -139,9 +139,16 @@ def _parse(file: Path) -> Table:
             f"{file}: can't be read ({error.strerror}); check the path and its permissions"
         ) from None
     except UnicodeDecodeError:
-        raise VendorError(f"{file}: not UTF-8; save it as UTF-8") from None
+        raise VendorError(
+            Text(f"{file}: not UTF-8; save it as UTF-8", f"{file}：不是 UTF-8；请保存为 UTF-8")
+        ) from None
     except toml.TOMLDecodeError as error:
-        raise VendorError(f"{file}: not valid TOML, {error}; correct the syntax there") from None
+        raise VendorError(
+            Text(
+                f"{file}: not valid TOML, {error}; correct the syntax there",
+                f"{file}：不是合法的 TOML，{error}；请改正该处语法",
+            )
+        ) from None
     return data
 
 
@@ -154,7 +161,10 @@ def _check_keys(file: Path, data: Table, keys: Mapping[str, Key], prefix: str) -
             _check_value(file, prefix + name, data[name], key)
         elif key.required:
             raise VendorError(
-                f"{file}: key '{prefix}{name}' is missing; add {name} = {key.example}{key.hint}"
+                Text(
+                    f"{file}: key '{prefix}{name}' is missing; add {name} = {key.example}{key.hint}",
+                    f"{file}：缺少键 '{prefix}{name}'；请添加 {name} = {key.example}{key.hint}",
+                )
             )
 
 
@@ -189,7 +199,10 @@ def _check_text(file: Path, name: str, value: str, key: Key) -> None:
             re.compile(value)
         except re.error as error:
             raise VendorError(
-                f"{file}: key '{name}' is no regular expression ({error}); correct it"
+                Text(
+                    f"{file}: key '{name}' is not a valid regular expression ({error}); correct it",
+                    f"{file}：键 '{name}' 不是合法的正则表达式（{error}）；请改正",
+                )
             ) from None
 
 

@@ -250,7 +250,7 @@ def test_a_selection_that_nothing_fits_is_said(tmp_path: Path, capsys: pytest.Ca
     script.write_text(f"{TRAINING}step()\n")
     output = tmp_path / "none.h5"
     assert main(["record", "--op", "no_such_operator", "-o", str(output), str(script)]) == 2
-    assert "none.h5: holds no call: no operator of these steps fits" in capsys.readouterr().err
+    assert "none.h5: an empty recording, without a single call; record again: no operator of these steps fits" in capsys.readouterr().err
 
 
 def test_a_file_of_a_strange_name_is_told_of_in_one_line(example: Path, tmp_path: Path) -> None:

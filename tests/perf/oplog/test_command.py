@@ -100,7 +100,7 @@ def test_some_files_fail(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "cambricon"], "what the host logs of cambricon look like is not known"),
+        (["--to", "cambricon"], "the format of the host logs of cambricon look like is not known"),
         (["--after", "noon"], "--after noon: no time"),
         (["--after", "2024-99-06-10:00:00"], "no time"),
     ],

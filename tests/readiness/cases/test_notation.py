@@ -106,7 +106,7 @@ def test_mistakes(text: str, said: str) -> None:
     ("text", "said"),
     [
         ("3, kernel_size=3, 4", "--init 3, kernel_size=3, 4: what has no name comes before"),
-        ("bias=True, bias=False", "--init: `bias` is given twice"),
+        ("bias=True, bias=False", "--init: `bias` is given twice; leave one out; leave one out"),
         ("weight=3x4", "`weight` is a tensor"),
         ("Linear(3,4)", "--init Linear(3,4): is neither"),
     ],
@@ -118,7 +118,7 @@ def test_mistakes_in_a_module_s_arguments(text: str, said: str) -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    with pytest.raises(InputError, match="--input: `dim` is given twice"):
+    with pytest.raises(InputError, match="--input: `dim` is given twice; leave one out; leave one out"):
         parse_inputs(["3x4", "dim=0", "dim=1"])
 
 

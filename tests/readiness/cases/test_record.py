@@ -200,13 +200,13 @@ def test_attributes_as_texts_and_arrays(tmp_path: Path, dtype: object, stride: o
         (
             np.ones((2, 2)),
             {"Stride": "a,b"},
-            "the attribute Stride of `self` is ['a', 'b'], which is no number",
+            "the attribute Stride of `self` is ['a', 'b'], not a number",
         ),
         (np.ones((2, 2)), {"Stride": 3}, "the strides (3,) of `self` do not fit its shape (2, 2)"),
         (np.ones((2, 2)), {"Stride": [10**14, 1]}, "write smaller sizes"),
         (np.ones(2), {"Type": "tensor"}, "the attribute Type of `self`"),
         (np.ones(2), {"DataType": "floot"}, "the attribute DataType of `self`"),
-        ("text", {"Type": 0}, "`self` holds object, which no tensor can hold"),
+        ("text", {"Type": 0}, "`self` holds object, which a tensor can't hold"),
         (np.zeros(2, dtype=[("a", "f4")]), {}, "which no tensor can hold"),
         (np.zeros(2, dtype="longdouble"), {}, "which no tensor can hold"),
     ],
@@ -226,9 +226,9 @@ def test_another_structure(tmp_path: Path) -> None:
         file["/f/1/input"] = np.ones(2)
         file["/f/2/input/self"] = h5py.SoftLink("/nowhere")
     first, second = calls(path)
-    with pytest.raises(InputError, match="/f/1/input is no group of arguments"):
+    with pytest.raises(InputError, match="/f/1/input : not a group of arguments; record it again"):
         read(path, first)
-    with pytest.raises(InputError, match="`self` is a link to nothing"):
+    with pytest.raises(InputError, match="`self` is a dangling link; record it again"):
         read(path, second)
     damaged = path.read_bytes().replace(b"HEAP", b"HOLE")
     path.write_bytes(damaged)

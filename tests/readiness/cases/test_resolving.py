@@ -124,7 +124,7 @@ def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"there is no file absent\.py"):
         resolve("absent.py:f", (), ())
     (tmp_path / "not-a-name.py").write_text("")
-    with pytest.raises(InputError, match="`not-a-name` is no name of a module"):
+    with pytest.raises(InputError, match="`not-a-name` is not a valid module name"):
         resolve(f"{tmp_path}/not-a-name.py:f", (), ())
 
 

@@ -109,8 +109,16 @@ def compare_ranks_alike(
         return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
     if not common:
         raise InputError(
-            f"{names[0]} and {names[1]}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
-            "two records of the same ranks"
+            Text(
+                (
+                    f"{names[0]} and {names[1]} have no rank in common (ranks {_listed(ours)} and ranks "
+                    f"{_listed(theirs)}); give two recordings of the same ranks"
+                ),
+                (
+                    f"{names[0]} 与 {names[1]} 没有共同的 rank（分别为 rank {_listed(ours)} 和 rank {_listed(theirs)}"
+                    "）；请给出相同 rank 的两份记录"
+                ),
+            )
         )
     comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
     lonely = sorted(set(ours) ^ set(theirs)) if golden is not None else []
@@ -129,7 +137,13 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
         raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
     if golden is None and mine.of_apis:
         raise InputError(
-            f"{mine.path}: is a dump of msprobe, whose calls can't be computed again; name a second one to hold it against"
+            Text(
+                (
+                    f"{mine.path}: an msprobe dump, whose calls can't be recomputed; give a second dump to compare "
+                    "with"
+                ),
+                f"{mine.path}：这是 msprobe 的 dump，其中的调用无法重新计算；请给出第二份 dump 用于比较",
+            )
         )
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     total = _Total()
@@ -234,8 +248,16 @@ def _matches(seen: Sequence[tuple[Gathering, Record]], total: _Total) -> Sequenc
         matches = match_sites(sites[0], sites[1], is_replay=is_replay, by_name=are_names_kept)
     if not any(match.mine is not None and match.golden is not None for match in matches):
         raise InputError(
-            f"{mine.path} and {golden.path}: have no operator in common ({len(sites[0])} and {len(sites[1])} calls); "
-            "are they records of the same program?"
+            Text(
+                (
+                    f"{mine.path} and {golden.path} have no operator in common ({len(sites[0])} and {len(sites[1])} "
+                    "calls); are they recordings of the same program?"
+                ),
+                (
+                    f"{mine.path} 与 {golden.path} 没有共同的算子（分别有 {len(sites[0])} 和 {len(sites[1])} 次调用）"
+                    "；请确认是同一程序的记录"
+                ),
+            )
         )
     return matches
 

@@ -81,8 +81,13 @@ def compare_ranks(
     for record in (*mine, *golden):
         if record.header.kept is not Kept.TENSORS:
             raise InputError(
-                f"{record.path}: holds no elements of results, without which ranks can't be put together; record it "
-                "with --tensors"
+                Text(
+                    (
+                        f"{record.path}: holds no tensor elements, which are needed to combine ranks; record it with "
+                        "--tensors"
+                    ),
+                    f"{record.path}：没有记录结果的元素，无法合并各 rank；请加 --tensors 重新记录",
+                )
             )
     if len(golden) > len(mine):
         return _compared(golden, mine, names[::-1], progress)[0]

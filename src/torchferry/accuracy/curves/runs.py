@@ -15,6 +15,7 @@ from torchferry.accuracy.file.tables import CALLS_A_BLOCK, Tables
 from torchferry.accuracy.model import RecordHeader, TensorRecord
 from torchferry.accuracy.watch import rows
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _OF_TREE = (rows.GRADIENT, rows.PARAMETERS)  # whose modules have a size of all that is below them
@@ -312,7 +313,12 @@ def _opened(path: Path) -> MappedRecord:
     if isinstance(record, MappedRecord) and record.tables is not None:
         return record
     record.close()
-    raise InputError(f"{path}: is no file of `ferry watch`, of which there are curves")
+    raise InputError(
+        Text(
+            f"{path}: not a file of `ferry watch`; only these have curves",
+            f"{path}：不是 `ferry watch` 的文件；只有这类文件才有曲线",
+        )
+    )
 
 
 def _nothing_watched(tables: Tables) -> str:
@@ -325,5 +331,10 @@ def run_files(path: Path) -> list[Path]:
     """The files of all ranks of a run: this one, or run.rank0.h5, run.rank1.h5 ... where there is no run.h5."""
     found = [path] if path.exists() else rank_files(path)
     if not found:
-        raise InputError(f"{path}: no such file")
+        raise InputError(
+            Text(
+                f"no such file: {path}; give a file of `ferry watch`",
+                f"没有该文件：{path}；请给出 `ferry watch` 生成的文件",
+            )
+        )
     return found

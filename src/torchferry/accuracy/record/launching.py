@@ -14,13 +14,14 @@ from torchferry.accuracy.model import Kept, kept_nbytes
 from torchferry.accuracy.record import quick_observer
 from torchferry.accuracy.record.outputs import WrittenRecord, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings, WatchSettings
-from torchferry.errors import BuildError, OutputError, RunError
+from torchferry.errors import BuildError, OutputError, RunError, no_place
 from torchferry.files.aside import temporary_folder
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.place import build_for as build_device
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -46,8 +47,16 @@ def build_for(place: Place, quiet: bool, kept: Kept | None = None) -> str:
     """
     if find_spec("torch") is None:
         raise RunError(
-            f"PyTorch is not installed for {sys.executable}, with which the program runs; pip install torch, or call ferry "
-            "from the program's own environment"
+            Text(
+                (
+                    f"PyTorch is not installed for {sys.executable}, which runs the program; pip install torch, or "
+                    "call ferry from the program's own environment"
+                ),
+                (
+                    f"运行程序的 {sys.executable} 没有安装 PyTorch；请执行 pip install torch，"
+                    "或在程序自己的环境中调用 ferry"
+                ),
+            )
         )
     from torchferry.building.build import silent
 
@@ -69,7 +78,7 @@ def check_output(output: Path) -> tuple[str, ...]:
 
     folder = output.parent
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise OutputError(f"{output}: can't be written there; name a file in a folder that exists")
+        raise no_place(output)
     earlier = files_of(output)
     for path in earlier:
         start = None
@@ -77,7 +86,12 @@ def check_output(output: Path) -> tuple[str, ...]:
             with path.open("rb") as file:
                 start = file.read(_LOOKED_AT)
         if start is None or (start and not starts_like_ours(start)):
-            raise OutputError(f"{path}: is there already, and no record of ferry's; choose another name")
+            raise OutputError(
+                Text(
+                    f"{path}: already exists and is not a recording of TorchFerry; choose another name",
+                    f"{path}：已存在，且不是 TorchFerry 的记录；请另选文件名",
+                )
+            )
     return tuple(map(str, earlier))
 
 

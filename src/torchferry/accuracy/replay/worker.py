@@ -34,6 +34,7 @@ from torchferry.files.aside import folder_aside
 from torchferry.report.progress import progress_bar
 from torchferry.settings import decode, encode
 from torchferry.sim import fallback_calls
+from torchferry.text import Text
 
 # Makes every call of a record once more, alone, on a device: from the recorded inputs, so that no
 # error is handed on.
@@ -163,7 +164,15 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         said = str(error).strip().splitlines()
-        raise RunError(f"{name}: no device that can be used here ({said[0] if said else error!r})") from None
+        raise RunError(
+            Text(
+                (
+                    f"{name}: not a device that can be used here ({said[0] if said else error!r}); choose another "
+                    "device"
+                ),
+                f"{name}：该设备在此不可用（{said[0] if said else error!r}）；请选择其他设备",
+            )
+        ) from None
     selection = Selection(request.modules, request.operators, request.phases)
 
     def is_wanted(call: Call) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry import variables
-from torchferry.errors import OutputError
+from torchferry.errors import OutputError, no_place
 from torchferry.files import written
 from torchferry.files.aside import PREFIX, folder_aside, remove_leftovers
 from torchferry.launch.environment import environment_at
@@ -20,6 +20,7 @@ from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, read_outcomes
 from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
+from torchferry.text import Text
 
 TRACE_LOST = "the profiler ended, but its trace is not there or empty; look at the disk's free space and at its output above"
 _MOST_READ = 1 << 20
@@ -53,13 +54,21 @@ def check_output(output: Path) -> None:
     """Complains of a folder that can't or must not be replaced."""
     parent = output.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{output}: can't be written there; name a folder below one that exists")
+        raise no_place(output, Text("name a folder inside one that exists", "请给出已有文件夹下的文件夹名"))
     remove_leftovers(parent)
     if output.is_symlink() or (output.exists() and not output.is_dir()):
-        raise OutputError(f"{output}: is there already, and no folder; choose another name")
+        raise OutputError(
+            Text(
+                f"{output}: already exists and is not a folder; choose another name",
+                f"{output}：已存在且不是文件夹；请另选名称",
+            )
+        )
     if output.is_dir() and any(output.iterdir()) and not _is_profile(output):
         raise OutputError(
-            f"{output}: is not empty, and no profile of ferry's that could be replaced; choose another name"
+            Text(
+                f"{output}: not empty, and not a profile of TorchFerry that could be replaced; choose another name",
+                f"{output}：文件夹非空，且不是可以替换的 TorchFerry profile；请另选名称",
+            )
         )
 
 

@@ -236,7 +236,10 @@ def compare(compared: Run, baseline: Run) -> RunComparison:
     for run in (baseline, compared):
         if run.trace is None and run.kernels is None and run.operators is None:
             raise InputError(
-                f"{run.sources[0]!r} can't be compared: give a trace, a table of kernels or one of operators"
+                Text(
+                    f"{run.sources[0]!r} can't be compared; give a trace, a table of kernels or a table of operators",
+                    f"{run.sources[0]!r} 无法比较；请给出 trace、kernel 表或算子表",
+                )
             )
     with_shapes = has_shapes(baseline) and has_shapes(compared)
     works = work_of(baseline, with_shapes), work_of(compared, with_shapes)

@@ -252,7 +252,12 @@ def _moment(text: str, processes: tuple[LoggedProcess, ...]) -> float:
         given = f"{day:%Y-%m-%d}-{text}"
     moment = seconds_of(given.encode())
     if moment is None:
-        raise InputError(f"--after {text}: no time; write it as 10:11:12 or as 2024-05-06-10:11:12")
+        raise InputError(
+            Text(
+                f"--after {text}: not a time; write it as 10:11:12 or 2024-05-06-10:11:12",
+                f"--after {text}：不是时间；请写成 10:11:12 或 2024-05-06-10:11:12",
+            )
+        )
     return moment
 
 
@@ -260,7 +265,10 @@ def _check_times(processes: tuple[LoggedProcess, ...]) -> list[float]:
     firsts = [process.first for process in processes if process.first is not None]
     if not firsts:
         raise InputError(
-            "the lines of this log have no times, so --after and --warmup can't be used; try --shapes 2"
+            Text(
+                "the lines of this log have no times, so --after and --warmup can't be used; try --shapes 2",
+                "该日志的行没有时间，因此不能使用 --after 和 --warmup；可以尝试 --shapes 2",
+            )
         )
     return firsts
 
@@ -492,8 +500,18 @@ def host_log_of(name: str | None, vendor_path: Sequence[Path] = ()) -> tuple[str
     if len(known) == 1:
         return next(iter(known.items()))
     if known:
-        raise InputError(f"several vendors' logs can be read: say whose with --to, one of {', '.join(known)}")
-    raise InputError(f"what the host logs of {', '.join(names)} look like is not known; see `ferry vendors`")
+        raise InputError(
+            Text(
+                f"the logs could be from several vendors; choose one with --to: {', '.join(known)}",
+                f"日志可能来自多个厂商；请用 --to 指定：{', '.join(known)}",
+            )
+        )
+    raise InputError(
+        Text(
+            f"the format of the host logs of {', '.join(names)} is unknown; see `ferry vendors`",
+            f"{', '.join(names)} 的主机日志格式未知；见 `ferry vendors`",
+        )
+    )
 
 
 def read_oplog(
@@ -558,12 +576,25 @@ def _nothing_found(
 ) -> InputError:
     if not read:
         name, reason = next(iter(unread.items()))
-        return InputError(f"{name}: can't be read ({reason}); {len(unread)} in all, check their permissions")
+        return InputError(
+            Text(
+                f"{name}: can't be read: {reason}; {len(unread)} unreadable in total, check their permissions",
+                f"{name}：无法读取：{reason}；共有 {len(unread)} 个文件无法读取，请检查权限",
+            )
+        )
     settings = " ".join(log.settings)
     where = ", ".join(map(str, paths))
     return InputError(
-        f"{where}: no line about operators in {len(read)} files; the runtime logs them only if asked: "
-        f"export {settings}, run a few steps of the program, and unset them again, as logging costs speed"
+        Text(
+            (
+                f"{where}: no line about operators in {len(read)} files; the runtime logs them only on request: "
+                f"export {settings}, run a few steps of the program, then unset them because logging is slow"
+            ),
+            (
+                f"{where}：{len(read)} 个文件中没有关于算子的行；运行时默认不记录：请 export {settings}，"
+                "运行若干步，之后取消设置，因为写日志会变慢"
+            ),
+        )
     )
 
 

@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.text import Text
 from torchferry.traces.chunks import GZIP
 from torchferry.traces.columns import INVALID, LARGEST_EXACT, Ints, nanoseconds
@@ -80,9 +80,14 @@ class CsvFile:
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self.is_cut_short = True
         except csv.Error as error:
-            raise InputError(f"{str(self.path)!r} is no table of a profiler: {error}") from None
+            raise InputError(
+                Text(
+                    f"{str(self.path)!r} is not a profiler's table: {error}",
+                    f"{str(self.path)!r} 不是 profiler 的表格：{error}",
+                )
+            ) from None
         except OSError as error:
-            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+            raise not_readable(repr(str(self.path)), error) from None
 
     def _open(self) -> IO[str]:
         with self.path.open("rb") as file:

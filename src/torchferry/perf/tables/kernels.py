@@ -173,7 +173,12 @@ def read_kernels(path: Path) -> KernelTable:
     reader = _ColumnReader(file)
     columns = [reader.columns(batch) for batch in file]
     if not columns:
-        raise InputError(f"{str(path)!r} holds no kernels: profile the device's activity too")
+        raise InputError(
+            Text(
+                f"{str(path)!r} holds no kernels; profile the device's activity too",
+                f"{str(path)!r} 没有 kernel；采集时请包含设备活动",
+            )
+        )
     joined = {key: np.concatenate([part[key] for part in columns]) for key in columns[0]}
     valid = joined["duration"] >= 0
     damaged = file.damaged + int((~valid).sum())
@@ -182,7 +187,12 @@ def read_kernels(path: Path) -> KernelTable:
         notes.append(DAMAGED.format(file=path.name, count=damaged))
     kept = {key: column[valid] for key, column in joined.items()}
     if not valid.any():
-        raise InputError(f"{str(path)!r} holds no kernel with a duration")
+        raise InputError(
+            Text(
+                f"{str(path)!r} holds no kernel with a duration; profile again",
+                f"{str(path)!r} 没有带耗时的 kernel；请重新采集",
+            )
+        )
     return KernelTable(
         path=str(path),
         texts=list(reader.texts),

@@ -124,7 +124,10 @@ def read_memory(operator_memory: Path | None = None, memory_record: Path | None 
             table.notes.append(DAMAGED.format(file=memory_record.name, count=damaged))
     if not len(table.start) and not table.curves:
         raise InputError(
-            f"{', '.join(map(repr, table.paths))}: no memory was recorded; profile with profile_memory=True"
+            Text(
+                f"{', '.join(map(repr, table.paths))}: memory was not recorded; profile with profile_memory=True",
+                f"{', '.join(map(repr, table.paths))}：没有记录内存；采集时请设置 profile_memory=True",
+            )
         )
     return table
 

@@ -48,6 +48,7 @@ from torchferry.readiness.models.request import (
     parse_inputs,
     split_factory,
 )
+from torchferry.text import Text
 
 # Tensors without contents, for models that no memory holds; small ones that depend on none of them
 # are real.
@@ -206,16 +207,37 @@ def make_model(request: ModelRequest) -> torch.nn.Module:
     init = parse_init(request.init)
     if isinstance(found, torch.nn.Module):
         if init:
-            raise InputError(f"--init {request.init}: {request.factory} is a model already; leave --init out")
+            raise InputError(
+                Text(
+                    f"--init {request.init}: {request.factory} is already a model; leave --init out",
+                    f"--init {request.init}：{request.factory} 已经是模型；请去掉 --init",
+                )
+            )
         return found
     if not callable(found):
-        raise InputError(f"--model {request.factory}: it is a {type(found).__name__}, which makes no model")
+        raise InputError(
+            Text(
+                (
+                    f"--model {request.factory}: a {type(found).__name__}, which can't create a model; name a "
+                    "function or a class"
+                ),
+                f"--model {request.factory}：类型为 {type(found).__name__}，无法创建模型；请给出函数或类",
+            )
+        )
     with told_as(f"{request.factory}({request.init})", _how_to_call(found, "--init"), request.fake):
         model = found(**init)
     if not isinstance(model, torch.nn.Module):
         raise RunError(
-            f"--model {request.factory}: what it makes is a {type(model).__name__}, not a torch.nn.Module; name a "
-            "function that answers the model alone"
+            Text(
+                (
+                    f"--model {request.factory}: returns a {type(model).__name__}, not a torch.nn.Module; name a "
+                    "function that returns only the model"
+                ),
+                (
+                    f"--model {request.factory}：返回 {type(model).__name__}，而不是 torch.nn.Module；"
+                    "请给出只返回模型的函数"
+                ),
+            )
         )
     return model
 
@@ -239,7 +261,12 @@ def _from_file(place: str) -> ModuleType:
     """The file as a module; what lies beside it can be imported, as if Python had been called with it."""
     path = os.path.abspath(place)
     if not os.path.isfile(path):
-        raise InputError(f"{place}: no such file")
+        raise InputError(
+            Text(
+                f"no such file: {place}; give the file of the model",
+                f"没有该文件：{place}；请给出模型所在的文件",
+            )
+        )
     name = os.path.splitext(os.path.basename(path))[0]
     if name in sys.modules:
         name = f"torchferry_model_{name}"
@@ -400,7 +427,10 @@ class _ModelStep:
             loss = self.loss(output, *self.args)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
             raise RunError(
-                f"--loss {self.request.loss}: it has to answer one number that depends on the model"
+                Text(
+                    f"--loss {self.request.loss}: must return one number that depends on the model",
+                    f"--loss {self.request.loss}：必须返回一个依赖模型的数",
+                )
             )
         return loss
 
@@ -413,7 +443,10 @@ class _ModelStep:
         outputs = differentiable(output)
         if not outputs:
             raise RunError(
-                "--backward: nothing in the model's output depends on its parameters; name a loss with --loss"
+                Text(
+                    "--backward: nothing in the model's output depends on its parameters; name a loss with --loss",
+                    "--backward：模型的输出不依赖任何参数；请用 --loss 指定损失函数",
+                )
             )
         with _python_dispatch._disable_current_modes():
             seeds = [torch.full_like(each, 1 / max(each.numel(), 1)) for each in outputs]
@@ -457,7 +490,12 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
     scaler = None
     if request.backward and request.amp == "float16":
         if not hasattr(torch.amp, "GradScaler"):
-            raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
+            raise RunError(
+                Text(
+                    "--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16",
+                    "--amp float16 与 --backward 同时使用需要 PyTorch 2.3；请使用 --amp bfloat16",
+                )
+            )
         scaler = torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
     return _ModelStep(request, model, args, kwargs, loss, optimizer, scaler)
 
@@ -465,10 +503,20 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
 def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
     kind = getattr(torch.optim, name, None)
     if not isinstance(kind, type) or not issubclass(kind, torch.optim.Optimizer):
-        raise InputError(f"--optimizer {name}: torch.optim has no such optimizer; SGD, Adam, AdamW ...")
+        raise InputError(
+            Text(
+                f"--optimizer {name}: torch.optim has no such optimizer; use SGD, Adam, AdamW ...",
+                f"--optimizer {name}：torch.optim 没有该优化器；请使用 SGD、Adam、AdamW 等",
+            )
+        )
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not parameters:
-        raise RunError("--backward: the model has no parameter that is trained; leave --backward out")
+        raise RunError(
+            Text(
+                "--backward: the model has no trainable parameter; leave --backward out",
+                "--backward：模型没有可训练的参数；请去掉 --backward",
+            )
+        )
     make: Any = kind
     with told_as(f"--optimizer {name}"):
         optimizer: torch.optim.Optimizer = make(parameters, lr=_LEARNING_RATE)

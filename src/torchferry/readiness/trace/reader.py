@@ -32,6 +32,7 @@ from torchferry.readiness.trace.events import (
     Signatures,
     shapes_of,
 )
+from torchferry.text import Text
 from torchferry.traces.chunks import Chunks, no_trace
 from torchferry.traces.decoding import Decoder
 from torchferry.traces.names import (
@@ -169,8 +170,16 @@ def read_launches(path: Path) -> Launches:
     """Which operators of a trace launched which kernels."""
     if next(text_pieces(path), "").lstrip()[:1] not in ("{", "["):
         raise InputError(
-            f"{str(path)!r} is a table or another text, and only a trace tells which kernels an operator launched: "
-            "give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
+            Text(
+                (
+                    f"{str(path)!r} is a table or other text, but only a trace tells which kernels an operator "
+                    "launched; give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
+                ),
+                (
+                    f"{str(path)!r} 是表格或其他文本，而只有 trace 才说明算子下发了哪些 kernel；请给出 profiler 的 "
+                    "export_chrome_trace() 写入的文件（.json、.json.gz）"
+                ),
+            )
         )
     return _TraceReader(path).launches()
 
@@ -247,8 +256,16 @@ class _TraceReader:
             return
         if self._is_trace or self._chunks.is_object:
             raise InputError(
-                f"{str(self._path)!r} is a trace without operators of PyTorch: record with "
-                "activities=[ProfilerActivity.CPU, ...], while the program computes"
+                Text(
+                    (
+                        f"{str(self._path)!r} is a trace without PyTorch operators; record with "
+                        "activities=[ProfilerActivity.CPU, ...] while the program computes"
+                    ),
+                    (
+                        f"{str(self._path)!r} 中没有 PyTorch 算子；请在程序计算时以 activities=[ProfilerActivity.CPU, "
+                        "...] 采集"
+                    ),
+                )
             )
         raise no_trace(self._path, "a JSON list of other things")
 
