@@ -6,7 +6,7 @@ import errno
 import json
 from typing import TYPE_CHECKING
 
-from torchferry.text import Text, user_language
+from torchferry.text import NOTHING, Text, then, user_language
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -123,8 +123,7 @@ def not_writable(path: object, reason: OSError | str | Text, advice: Text | None
 
 def _refused(said: Text, path: object, reason: OSError | str | Text, advice: Text | None) -> Text:
     why = system_reason(reason) if isinstance(reason, OSError) else reason
-    filled = said.format(path=path, reason=why)
-    return filled if advice is None else Text(f"{filled.en}; {advice.en}", f"{filled.zh}；{advice.zh}")
+    return then(said.format(path=path, reason=why), advice or NOTHING)
 
 
 # What to do about an output that can't be written.

@@ -159,12 +159,22 @@ def _reductions(work: _Work) -> list[Callable[[], None]]:
     return [whole, without_record, drawn]
 
 
-def _too_large(work: _Work, nbytes: int) -> str:
+_TOO_LARGE = Text(
+    "the archive would be {whole}, more than --most {most}: {name} alone takes {largest}; raise the limit, or create "
+    "the case with smaller inputs (`ferry case --shrink`)",
+    "归档将达到 {whole}，超过 --most {most}：仅 {name} 就占 {largest}；请提高上限，或用更小的输入生成用例"
+    "（`ferry case --shrink`）",
+)
+
+
+def _too_large(work: _Work, nbytes: int) -> Text:
     files = sorted(work.folder.iterdir(), key=lambda path: -path.stat().st_size)
     largest = files[0]
-    return (
-        f"the archive would have {size(nbytes)}, more than --most {size(work.request.most)}: {largest.name} alone is "
-        f"{size(largest.stat().st_size)}; allow more, or make the case of smaller inputs (`ferry case --shrink`)"
+    return _TOO_LARGE.format(
+        whole=size(nbytes),
+        most=size(work.request.most),
+        name=largest.name,
+        largest=size(largest.stat().st_size),
     )
 
 

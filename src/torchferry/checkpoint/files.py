@@ -26,8 +26,8 @@ from torchferry.checkpoint.model import (
     TensorEntry,
 )
 from torchferry.checkpoint.unpickling import STORAGE_DTYPES, Bounded, Reader
-from torchferry.errors import InputError
-from torchferry.text import Text
+from torchferry.errors import InputError, not_readable
+from torchferry.text import NOTHING, Text
 from torchferry.units import ITEM_SIZES
 
 # Files that hold tensors and nothing else: safetensors, and NumPy's .npy and .npz.
@@ -162,12 +162,21 @@ _PACKED = {
     b"Rar!": "RAR",
 }  # fmt: skip
 _OTHERS = {
-    b"\x89HDF": "an HDF5 file, as Keras writes",
-    b"GGUF": "a GGUF file of llama.cpp",
-    b"version https://git-lfs": "a pointer of Git LFS, not the file itself (git lfs pull fetches it)",
-    b"PK\x05\x06": "an empty zip archive",
-    b"{": "JSON, not a checkpoint: perhaps a server's error instead of the file",
+    b"\x89HDF": Text("an HDF5 file, as Keras writes", "HDF5 文件，例如 Keras 写入的文件"),
+    b"GGUF": Text("a GGUF file of llama.cpp", "llama.cpp 的 GGUF 文件"),
+    b"version https://git-lfs": Text(
+        "a Git LFS pointer, not the file itself (git lfs pull downloads it)",
+        "是 Git LFS 指针而不是文件本身（git lfs pull 可下载）",
+    ),
+    b"PK\x05\x06": Text("an empty zip archive", "空的 zip 归档"),
+    b"{": Text(
+        "JSON, not a checkpoint: perhaps a server's error message instead of the file",
+        "是 JSON 而不是 checkpoint：可能是服务器返回的错误信息",
+    ),
 }
+
+
+CHECK_PATH = Text("check the path", "请检查路径")
 
 
 def read_file(path: Path) -> Checkpoint:
@@ -180,7 +189,10 @@ def read_file(path: Path) -> Checkpoint:
             contents = _read(path, stream, size, start)
     if contents is None:
         raise InputError(
-            f"{path}: {_what_else(start)}; give a file of torch.save, TorchScript, safetensors or NumPy"
+            Text(
+                "{path}: {what}; give a file of torch.save, TorchScript, safetensors or NumPy",
+                "{path}：{what}；请给出 torch.save、TorchScript、safetensors 或 NumPy 的文件",
+            ).format(path=path, what=_what_else(start))
         )
     return contents
 
@@ -198,7 +210,7 @@ def damaged(path: Path, error: Exception) -> InputError:
 
 
 @contextmanager
-def readable(path: Path, remedy: str = "") -> Iterator[None]:
+def readable(path: Path, remedy: Text = NOTHING) -> Iterator[None]:
     """Whatever a damaged or hostile file makes the standard library raise is an InputError.
 
     With a `remedy` an error of the system is told apart: the file may be whole, but can't be read.
@@ -208,8 +220,8 @@ def readable(path: Path, remedy: str = "") -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        if remedy and isinstance(error, OSError):
-            raise InputError(f"{path}: can't be read ({error.strerror}); {remedy}") from None
+        if remedy.en and isinstance(error, OSError):
+            raise not_readable(path, error, remedy) from None
         raise damaged(path, error) from None
 
 
@@ -239,25 +251,25 @@ def _opened(path: Path) -> IO[bytes]:
             )
         return open(path, "rb")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: can't be read ({reason}); check the path") from None
+        reason = error if isinstance(error, OSError) else str(error)
+        raise not_readable(path, reason, CHECK_PATH) from None
 
 
-def _what_else(start: bytes) -> str:
+def _what_else(start: bytes) -> Text:
     if not start:
-        return "an empty file"
+        return Text("an empty file", "文件为空")
     if not start.strip(b"\0"):
-        return "nothing but zeros at its beginning: it was never written to the end"
+        return Text("starts with zeros only, so it was never fully written", "开头全是零，说明没有写完")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        return "a web page, not a checkpoint: the download went wrong"
+        return Text("a web page, not a checkpoint: the download failed", "是网页而不是 checkpoint：下载失败")
     if start[_TAR_MAGIC] == b"ustar":
-        return "a tar archive; unpack it first"
+        return Text("a tar archive; unpack it first", "是 tar 归档；请先解包")
     for magic, name in _PACKED.items():
         if start.startswith(magic):
-            return f"compressed with {name}; unpack it first"
+            return Text(f"compressed with {name}; decompress it first", f"经过 {name} 压缩；请先解压")
     return next(
         (name for magic, name in _OTHERS.items() if start.startswith(magic)),
-        "no checkpoint that is known here",
+        Text("an unknown kind of file", "未知的文件类型"),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.checkpoint.classes import contiguous_strides
-from torchferry.checkpoint.files import damaged, read_file, read_zip, readable
+from torchferry.checkpoint.files import CHECK_PATH, damaged, read_file, read_zip, readable
 from torchferry.checkpoint.model import (
     Checkpoint,
     FileFormat,
@@ -28,7 +28,7 @@ from torchferry.checkpoint.model import (
 from torchferry.checkpoint.names import tensors_of
 from torchferry.checkpoint.unpickling import Bounded, Reader
 from torchferry.errors import InputError, not_readable
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, then
 
 # Folders of torch.distributed.checkpoint: which part of which tensor lies where, put together as one
 # tree.
@@ -203,7 +203,7 @@ def _listing(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError as error:
-        raise not_readable(folder, error, Text("check the path", "请检查路径")) from None
+        raise not_readable(folder, error, CHECK_PATH) from None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -274,18 +274,26 @@ def _single(folder: Path, inside: list[str]) -> Checkpoint:
     chosen = models[0] if models else found[0] if len(found) == 1 else None
     if chosen is None and found:
         names = ", ".join(path.name for path in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise InputError(f"{folder}: a folder with {len(found)} checkpoints: {names}{more}; give one of them")
+        more = ", ..." if len(found) > _SHOWN else ""
+        raise InputError(
+            Text(
+                f"{folder}: a folder with {len(found)} checkpoints; give one of them: {names}{more}",
+                f"{folder}：文件夹中有 {len(found)} 个 checkpoint；请给出其中一个：{names}{more}",
+            )
+        )
     if chosen is None:
         below = [name for name in inside if (folder / name).is_dir()]
-        hint = f"; there are folders in it: {', '.join(below[:_SHOWN])}" if below else ""
-        raise InputError(f"{folder}: a folder without a checkpoint{hint}")
+        names = ", ".join(below[:_SHOWN])
+        hint = Text(f"its subfolders are {names}", f"其子文件夹有 {names}") if below else NOTHING
+        raise InputError(
+            then(Text(f"{folder}: no checkpoint in this folder", f"{folder}：文件夹中没有 checkpoint"), hint)
+        )
     return replace(read_file(chosen), others=tuple(path for path in found if path != chosen))
 
 
 def read_index(path: Path) -> Checkpoint:
     """The weights of all shards that an index names, as if they were in one file."""
-    with readable(path, "check the path"), open(path, encoding="utf-8") as stream:
+    with readable(path, CHECK_PATH), open(path, encoding="utf-8") as stream:
         listed = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
         where = {str(name): str(file) for name, file in listed.items()}
     shards: dict[str, Checkpoint] = {}

@@ -47,8 +47,10 @@ _CHUNK = 2**20
 class NotPlainError(Exception):
     """A part that can't be made without code of the file: its name, and what it is."""
 
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__(f"{name or 'the whole file'} is {what}")
+    def __init__(self, name: str, what: Text) -> None:
+        whole = Text(name, name) if name else Text("the whole file", "整个文件")
+        self.text = Text("{name} is {what}", "{name} 是{what}").format(name=whole, what=what)
+        super().__init__(self.text.en)
         self.name, self.what = name, what
 
 
@@ -105,7 +107,7 @@ class Loaded:
         try:
             return value(node, lambda part: self.tree(part, name))
         except NotAValueError:
-            raise NotPlainError(name, f"a {node.class_name}") from None
+            raise NotPlainError(name, Text(f"a {node.class_name}", f" {node.class_name}")) from None
 
     def _sparse(self, node: Opaque, name: str) -> torch.Tensor:
         layout, data = node.arguments
@@ -124,10 +126,16 @@ class Loaded:
     def tensor(self, described: TensorEntry, name: str) -> torch.Tensor:
         """One tensor, over the bytes in the file."""
         if not described.is_plain:
-            raise NotPlainError(name, "a quantized tensor")
+            raise NotPlainError(name, Text("a quantized tensor", "量化张量"))
         dtype = getattr(torch, described.dtype, None)
         if not isinstance(dtype, torch.dtype):
-            raise NotPlainError(name, f"a tensor of {described.dtype or 'an unknown dtype'}")
+            raise NotPlainError(
+                name,
+                Text(
+                    f"a tensor of {described.dtype or 'an unknown dtype'}",
+                    f"数据类型为 {described.dtype or '未知'} 的张量",
+                ),
+            )
         if described.device == "meta":
             return torch.empty_strided(described.shape, described.strides, dtype=dtype, device="meta")
         storage = self._storage(described, name)
@@ -254,7 +262,7 @@ class Loaded:
             )
         made = torch.zeros(described.shape, dtype=getattr(torch, described.dtype))
         for piece in place.pieces:
-            with readable(piece.path, "fetch it anew"):
+            with readable(piece.path, Text("download it again", "请重新下载")):
                 contents = read_piece(piece)
             if not isinstance(contents.tree, TensorEntry):
                 raise InputError(
@@ -303,13 +311,13 @@ def _known(node: Known | Global, name: str, plain: bool) -> Any:
         try:
             return make(*node.arguments)
         except (TypeError, ValueError, RuntimeError):
-            raise NotPlainError(name, f"a {node.name} that can't be") from None
+            raise NotPlainError(name, Text(f"an invalid {node.name}", f"非法的 {node.name}")) from None
     found = getattr(torch, node.name, None) if node.module == "torch" else None
     if isinstance(found, torch.dtype):
         return found
     if plain:
         return node.dotted
-    raise NotPlainError(name, f"the name {node.dotted}")
+    raise NotPlainError(name, Text(f"the name {node.dotted}", f"名称 {node.dotted}"))
 
 
 def load_tree(contents: Checkpoint, allow_pickle: bool) -> tuple[Any, dict[int, str], bool]:
@@ -352,6 +360,9 @@ def _left_to_torch(
 def refusal(contents: Checkpoint, problem: NotPlainError) -> InputError:
     """Why a file is not loaded, and the two ways out."""
     return InputError(
-        f"{contents.path}: {problem}, and making it would run code that the file names; take the weights alone with "
-        "--only, or add --allow-pickle if you trust where the file comes from"
+        Text(
+            "{path}: {problem}, and loading it would run code that the file names; pick the weights with --only, or "
+            "add --allow-pickle if you trust the file",
+            "{path}：{problem}，加载它会执行文件引用的代码；请用 --only 只取权重，如果信任该文件也可加 --allow-pickle",
+        ).format(path=contents.path, problem=problem.text)
     )

@@ -19,7 +19,10 @@ class EmulationSettings(Settings):
     """The emulated machine, and the vendor's plugin that runs on it."""
 
     variable: ClassVar[str] = variables.EMULATE
-    repair: ClassVar[str] = "it is 0, 1, or what ferry run sets it to: unset it"
+    repair: ClassVar[Text] = Text(
+        "it must be 0, 1, or what ferry run sets it to: unset it",
+        "它只能是 0、1 或由 ferry run 设置的值：请取消设置",
+    )
 
     vendor: str
     plugin: str  # the folder that holds it

@@ -194,7 +194,10 @@ def fetch(wanted: Wanted, folder: Path, vendor: str) -> Path:
     """The wheel, in a folder; only a wheel, whose requirements stay where they are."""
     if find_spec("pip") is None:
         raise RunError(
-            f"{wanted.package} can't be fetched: {sys.executable} has no pip; python -m ensurepip, or {by_hand(wanted, vendor)}"
+            Text(
+                "{package} can't be downloaded: {python} has no pip; run python -m ensurepip, or {by_hand}",
+                "无法下载 {package}：{python} 没有 pip；请执行 python -m ensurepip，或{by_hand}",
+            ).format(package=wanted.package, python=sys.executable, by_hand=by_hand(wanted, vendor))
         )
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *_PATIENCE),
@@ -207,19 +210,27 @@ def fetch(wanted: Wanted, folder: Path, vendor: str) -> Path:
     if done.returncode or not made:
         said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-        reason = (errors or said or ["pip says nothing"])[0]
-        raise RunError(f"{wanted.package} can't be fetched ({reason}); {by_hand(wanted, vendor)}")
+        reason = (errors or said or ["pip: ?"])[0]
+        raise RunError(
+            Text(
+                "{package} can't be downloaded ({reason}); {by_hand}",
+                "无法下载 {package}（{reason}）；请{by_hand}",
+            ).format(package=wanted.package, reason=reason, by_hand=by_hand(wanted, vendor))
+        )
     return made[0]
 
 
-def by_hand(wanted: Wanted, vendor: str) -> str:
-    """What to do where there is no way to the index."""
-    return (
-        f"on a machine that can reach it: pip download --no-deps --only-binary :all: --python-version "
-        f"{sys.version_info[0]}.{sys.version_info[1]} --platform manylinux_2_28_{platform.machine()} "
-        f"--platform manylinux2014_{platform.machine()} '{wanted.requirement}'; bring {wanted.pattern} here, then "
-        f"ferry emulate setup --to {vendor} --wheel FILE"
+def by_hand(wanted: Wanted, vendor: str) -> Text:
+    """What to do without access to the package index."""
+    command = (
+        f"pip download --no-deps --only-binary :all: --python-version {sys.version_info[0]}.{sys.version_info[1]} "
+        f"--platform manylinux_2_28_{platform.machine()} --platform manylinux2014_{platform.machine()} "
+        f"'{wanted.requirement}'"
     )
+    return Text(
+        "on a machine with access: {command}; copy {pattern} here, then ferry emulate setup --to {vendor} --wheel FILE",
+        "在能访问的机器上执行：{command}；将 {pattern} 复制到此处，再执行 ferry emulate setup --to {vendor} --wheel FILE",
+    ).format(command=command, pattern=wanted.pattern, vendor=vendor)
 
 
 @dataclass(frozen=True)

@@ -195,6 +195,13 @@ _RAN = Text(
     "code that the file names has run, as --allow-pickle says", "已按 --allow-pickle 执行了文件引用的代码"
 )
 
+_MISMATCH = Text(
+    "{path}: does not match {model}: {missing} names missing, {unexpected} not in the model, {misshapen} with another "
+    "shape; check --model and --init, choose a part with --only, or use only what matches with --lenient",
+    "{path}：与 {model} 不符：缺少 {missing} 个名称，{unexpected} 个不在模型中，{misshapen} 个形状不符；请检查 --model 和 "
+    "--init，用 --only 选择一部分，或用 --lenient 只使用相符的权重",
+)
+
 
 class WeightsMismatchError(FerryError):
     """A checkpoint whose names or shapes are not the model's: a line for each."""
@@ -215,10 +222,12 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
     found = fit({name: tuple(tensor.shape) for name, tensor in weights.items()}, wanted)
     if not found.is_whole:
         if not request.lenient:
-            summary = (
-                f"{path}: does not fit {request.model.factory}: {len(found.missing)} names missing, "
-                f"{len(found.unexpected)} not in the model, {len(found.misshapen)} of another shape; check --model and "
-                "--init, choose a part with --only, or go on with what fits with --lenient"
+            summary = _MISMATCH.format(
+                path=path,
+                model=request.model.factory,
+                missing=len(found.missing),
+                unexpected=len(found.unexpected),
+                misshapen=len(found.misshapen),
             )
             raise WeightsMismatchError(summary, *differences(found))
         said.append(

@@ -33,7 +33,7 @@ from torchferry.perf.run import DEVICE_PARTS, Run, divided, usual_step
 from torchferry.perf.tables.kernels import KernelGroup, KernelTable
 from torchferry.perf.timeline import timeline
 from torchferry.report.progress import Show
-from torchferry.text import Text
+from torchferry.text import Text, did_you_mean, then
 from torchferry.traces.columns import EventKind, Interned, Ints
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.model import DeviceMemoryEvents, Trace
@@ -413,12 +413,16 @@ def analyze_paths(
     return RunsReport(tuple(analyses), tuple(_compared(runs, others)), top)
 
 
+_LISTED = Text(
+    "`ferry analyze --list-detectors` lists them", "`ferry analyze --list-detectors` 可列出全部检测器"
+)
+
+
 def _detector_ids(given: Sequence[str], known: Sequence[str]) -> set[str]:
     found = {part.strip() for text in given for part in text.split(",") if part.strip()}
     for name in sorted(found.difference(known)):
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`ferry analyze --list-detectors` names them"
-        raise InputError(f"no detector {name!r}; {hint}")
+        hint = did_you_mean(difflib.get_close_matches(name, known, 1), _LISTED)
+        raise InputError(then(Text(f"no detector {name!r}", f"没有检测器 {name!r}"), hint))
     return found
 
 

@@ -33,7 +33,7 @@ from torchferry.readiness.model import (
     UseJudgement,
     tensors_in,
 )
-from torchferry.text import Text
+from torchferry.text import Text, then
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import load_ops
 
@@ -247,8 +247,14 @@ def vendor_table(vendor: Vendor, version: str = "") -> VendorTable:
     ops = load_ops(Path(vendor.folder))
     if version and version not in ops.versions:
         known = ", ".join(ops.versions)
-        rest = f"give one of {known}" if known else "its table is of no version: leave the version out"
-        raise InputError(f"the operators of {vendor.name}'s adapter {version} are not known; {rest}")
+        rest = Text("its table has no versions: leave the version out", "其算子表不分版本：请去掉版本")
+        if known:
+            rest = Text(f"choose one of {known}", f"请从 {known} 中选择")
+        unknown = Text(
+            f"no operators are listed for {vendor.name}'s plugin {version}",
+            f"没有 {vendor.name} 插件 {version} 的算子清单",
+        )
+        raise InputError(then(unknown, rest))
     return VendorTable(ops, version or vendor.limits.operator_version)
 
 

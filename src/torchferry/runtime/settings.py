@@ -30,7 +30,10 @@ class LayerSettings(Settings):
     """The choices that a user has."""
 
     variable: ClassVar[str] = variables.LAYER
-    repair: ClassVar[str] = f"only ferry run sets it: unset it, and set {variables.TO}=VENDOR"
+    repair: ClassVar[Text] = Text(
+        f"only ferry run sets it: unset it, and set {variables.TO}=VENDOR",
+        f"该变量只由 ferry run 设置：请取消设置，并设置 {variables.TO}=VENDOR",
+    )
 
     vendor: str
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors

@@ -104,7 +104,7 @@ def activate_settings(settings: SimSettings) -> None:
         )
     refusal = vendor.limits.saturation.refusal(vendor.limits.device_name, os.environ)
     if refusal:
-        raise RunError(refusal)
+        raise RunError(Text(refusal, refusal))  # the words of the vendor's plugin
     library = build.library_path()
     native.load(library)
     native.configure(

@@ -25,7 +25,10 @@ class SimSettings(Settings):
     """The simulated machine."""
 
     variable: ClassVar[str] = variables.SIM
-    repair: ClassVar[str] = "it is 1, or what ferry run sets it to: unset it"
+    repair: ClassVar[Text] = Text(
+        "it must be 1, or what ferry run sets it to: unset it",
+        "它只能是 1 或由 ferry run 设置的值：请取消设置",
+    )
 
     vendor: str
     devices: int

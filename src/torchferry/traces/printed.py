@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchferry.errors import InputError, not_readable
 from torchferry.text import Text
-from torchferry.traces.chunks import encoding, no_trace, unpacked
+from torchferry.traces.chunks import EMPTY_FILE, encoding, no_trace, unpacked
 
 _RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*$")
 NAME = "Name"
@@ -44,7 +44,7 @@ def text_pieces(path: Path) -> Iterator[str]:
     except OSError as error:
         raise not_readable(repr(str(path)), error) from error
     if decoder is None:
-        raise no_trace(path, "an empty file")
+        raise no_trace(path, EMPTY_FILE)
 
 
 def table_lines(pieces: Iterable[str]) -> Iterator[str]:

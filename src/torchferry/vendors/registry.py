@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.errors import VendorError
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, did_you_mean, then
 from torchferry.vendors.model import (
     Api,
     ApisFile,
@@ -55,11 +55,14 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
         import difflib
 
         match = difflib.get_close_matches(name, folders, n=1)
-        hint = f"did you mean '{match[0]}'? " if match else ""
         known = ", ".join(sorted(folders))
-        raise VendorError(
-            f"unknown vendor '{name}'; {hint}known: {known}; add your own with --vendor-path DIR"
+        unknown = Text(f"unknown vendor '{name}'", f"未知的厂商 '{name}'")
+        listed = Text(
+            f"known: {known}; add your own with --vendor-path DIR",
+            f"已知厂商：{known}；可用 --vendor-path DIR 添加自己的厂商",
         )
+        hint = did_you_mean([f"'{match[0]}'"]) if match else NOTHING
+        raise VendorError(then(then(unknown, hint), listed))
     return load_vendor(folders[name]())
 
 
@@ -196,9 +199,15 @@ def with_card(vendor: Vendor, name: str | None) -> Vendor:
     if card is None:
         known = ", ".join(card_names(vendor))
         raise VendorError(
-            f"{vendor.name}: nothing is known of a card '{name}'; "
-            + (f"known: {known}" if known else "leave --card out")
-            + f"; `ferry vendors {vendor.name}` shows what is known"
+            then(
+                then(
+                    Text(f"{vendor.name}: unknown card '{name}'", f"{vendor.name}：未知的卡 '{name}'"),
+                    Text(f"known: {known}", f"已知的卡：{known}")
+                    if known
+                    else Text("leave --card out", "请去掉 --card"),
+                ),
+                Text(f"see `ferry vendors {vendor.name}`", f"见 `ferry vendors {vendor.name}`"),
+            )
         )
     limits = vendor.limits
     dtypes = dict(limits.dtypes)

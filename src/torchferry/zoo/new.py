@@ -17,7 +17,7 @@ from torchferry.conversion.target import vendor_target
 from torchferry.conversion.write import Replace, check_output, write_project
 from torchferry.errors import InputError, OutputError
 from torchferry.report.html import escaped
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, then
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts
@@ -253,8 +253,12 @@ def _main(request: DeliveryRequest, outcome: ProjectOutcome, found: tuple[Candid
         return clear.path if clear else ""
     wanted = Path(request.main).as_posix()
     if wanted not in {entry.path.replace(os.sep, "/") for entry in outcome.entries if not entry.is_folder}:
-        likely = f"; likely: {', '.join(each.path for each in found[:3])}" if found else ""
-        raise InputError(f"--main {request.main}: {request.origin} has no such file{likely}")
+        near = ", ".join(each.path for each in found[:3])
+        absent = Text(
+            f"--main {request.main}: {request.origin} has no such file",
+            f"--main {request.main}：{request.origin} 中没有该文件",
+        )
+        raise InputError(then(absent, Text(f"likely: {near}", f"可能是：{near}") if found else NOTHING))
     return wanted
 
 

@@ -128,13 +128,23 @@ def compare_ranks_alike(
     return comparisons
 
 
+_ONLY_INPUTS = Text(
+    "{path}: holds no elements of results; give a second recording to compare with",
+    "{path}：没有记录结果的元素；请给出第二份记录用于比较",
+)
+_ONLY_STATISTICS = Text(
+    "{path}: holds only statistics; give a second recording to compare with",
+    "{path}：只有统计值；请给出第二份记录用于比较",
+)
+
+
 def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | None = None) -> RankComparison:
     """Two records of one rank; golden may be missing, then mine is held against double precision alone."""
     start = time.perf_counter()
     work = work or ComparingPlan()
     if mine.header.kept is not Kept.TENSORS and golden is None:
-        held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
-        raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
+        held = _ONLY_INPUTS if mine.header.kept is Kept.INPUTS else _ONLY_STATISTICS
+        raise InputError(held.format(path=mine.path))
     if golden is None and mine.of_apis:
         raise InputError(
             Text(

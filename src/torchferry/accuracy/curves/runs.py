@@ -81,7 +81,7 @@ class WatchedRun:
         self.series: list[Series] = [Series(rows.SECONDS)]
         self._numbers: dict[tuple[str, str, str, str], int] = {self.series[0].key: 0}
         self._only = only
-        with self._record.undamaged("its rows"):
+        with self._record.undamaged(Text("its rows", "数据行")):
             self._survey()
             self._add_trees()
 
@@ -109,7 +109,7 @@ class WatchedRun:
             signatures.append(calls["signature"][is_end])
             pairs.update(np.unique(_pairs(calls[~is_end])).tolist())
         if not any(map(len, steps)):
-            raise InputError(f"{self.path}: {_nothing_watched(self._tables)}")
+            raise InputError(_nothing_watched(self._tables).format(path=self.path))
         self._ends = np.concatenate(places)
         self._starts = np.concatenate([[0], self._ends[:-1] + 1])
         self.steps: Array = np.concatenate(steps).astype(np.int64)
@@ -189,7 +189,7 @@ class WatchedRun:
 
     def figures(self, first: int, last: int) -> StepFigures:
         """Of the steps from the one with the index `first` up to the one before `last`."""
-        with self._record.undamaged("its figures"):
+        with self._record.undamaged(Text("its figures", "数值")):
             parts = [self._figures(*some) for some in self._parts(first, last)]
         if len(parts) == 1:
             return parts[0]
@@ -321,10 +321,18 @@ def _opened(path: Path) -> MappedRecord:
     )
 
 
-def _nothing_watched(tables: Tables) -> str:
-    if any("::" in site[0] for site in tables.sites):
-        return "holds statistics of operators, no curves; `ferry watch` writes files with curves"
-    return "holds no whole step yet; wait until the program has made one"
+_NO_CURVES = Text(
+    "{path}: holds statistics of operators, no curves; `ferry watch` writes files with curves",
+    "{path}：内容是算子统计值，没有曲线；`ferry watch` 会写入带曲线的文件",
+)
+_NO_STEP = Text(
+    "{path}: holds no complete step yet; wait until the program has finished one",
+    "{path}：还没有完整的步；请等待程序完成一步",
+)
+
+
+def _nothing_watched(tables: Tables) -> Text:
+    return _NO_CURVES if any("::" in site[0] for site in tables.sites) else _NO_STEP
 
 
 def run_files(path: Path) -> list[Path]:

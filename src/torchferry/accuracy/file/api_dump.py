@@ -196,7 +196,10 @@ class ApiDumpRecord(Record):
         file = self.file_of(tensor)
         if file is None:
             raise UnreadableTensorError(
-                f"{self.path}: {tensor.name}: {tensor.unread or 'its contents were not kept'}"
+                Text(
+                    f"{self.path}: no contents of {tensor.name} ({tensor.unread or 'not kept'})",
+                    f"{self.path}：没有 {tensor.name} 的内容（{tensor.unread or '未保存'}）",
+                )
             )
         return saved_elements(file, tensor)
 

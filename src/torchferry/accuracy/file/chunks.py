@@ -22,7 +22,7 @@ from pathlib import Path
 from torchferry.accuracy.file.background import BackgroundWriter, Buffer, Copy, RingMemory
 from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
 from torchferry.accuracy.file.room import Room
-from torchferry.errors import InputError, OutputError, not_writable
+from torchferry.errors import InputError, OutputError, not_writable, system_reason
 from torchferry.files.aside import file_aside
 from torchferry.text import Text
 
@@ -363,7 +363,12 @@ def open_for_repair(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(f"{path}: can't be repaired: {error.strerror}") from None
+        raise InputError(
+            Text(
+                f"{path}: can't be repaired: {system_reason(error).en}",
+                f"{path}：无法修复：{system_reason(error).zh}",
+            )
+        ) from None
     if not _lock(descriptor):
         os.close(descriptor)
         raise InputError(

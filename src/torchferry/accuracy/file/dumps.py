@@ -141,7 +141,12 @@ class DumpRecord(Record):
     def raw(self, tensor: TensorRecord) -> memoryview:
         place = self._places.get(tensor.content)
         if place is None or tensor.offset is None:
-            raise InputError(f"{self.path}: the contents of {tensor.name} can't be read: {tensor.unread}")
+            raise InputError(
+                Text(
+                    f"{self.path}: the contents of {tensor.name} can't be read: {tensor.unread}",
+                    f"{self.path}：无法读取 {tensor.name} 的内容：{tensor.unread}",
+                )
+            )
         file, described = place
         try:
             with _mapped(file) as data:

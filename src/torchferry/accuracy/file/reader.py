@@ -145,6 +145,16 @@ class Record(ABC):
         return as_contiguous(chosen, tensor)
 
 
+_DAMAGED_PART = Text(
+    "{path}: damaged: {what} can't be read ({reason}); record it again",
+    "{path}：已损坏：无法读取{what}（{reason}）；请重新记录",
+)
+_CUT_PART = Text(
+    "{path}: damaged: {name} is not in the file; record it again",
+    "{path}：已损坏：文件中没有 {name}；请重新记录",
+)
+
+
 class MappedRecord(Record):
     """A record in chunks."""
 
@@ -156,26 +166,26 @@ class MappedRecord(Record):
         found = scanned(self._view, str(path))
         self._places = found.calls
         if found.has_tables:
-            with self.undamaged("its tables"):
+            with self.undamaged(Text("its tables", "表")):
                 self.tables = Tables(self._view, found.tables)
         count = len(self._places) if self.tables is None else self.tables.count
         super().__init__(path, found.header, LazyCalls(count, self._call))
 
     def _call(self, index: int) -> Call:
-        with self.undamaged(f"call {index + 1}"):
+        with self.undamaged(Text(f"call {index + 1}", f"第 {index + 1} 次调用")):
             if self.tables is not None:
                 return self.tables.call(index)
             place, length = self._places[index]
             return decoded_call(bytes(self._view[place : place + length]))
 
     @contextlib.contextmanager
-    def undamaged(self, what: str) -> Iterator[None]:
+    def undamaged(self, what: Text) -> Iterator[None]:
         """Around what reads the file: a sentence in the place of an error."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
             reason = (str(error).splitlines() or [""])[0]
-            raise InputError(f"{self.path}: is damaged: {what} can't be read ({reason})") from None
+            raise InputError(_DAMAGED_PART.format(path=self.path, what=what, reason=reason)) from None
 
     def sketch(self, tensor: TensorRecord) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a tensor (`record/sketches.py`), where the record has them."""
@@ -192,11 +202,13 @@ class MappedRecord(Record):
         return self._bytes(tensor.offset if tensor.nbytes else 0, tensor.nbytes, tensor.name)
 
     def state(self, random: RandomState) -> bytes:
-        return bytes(self._bytes(random.offset, random.nbytes, "the generator's state"))
+        return bytes(
+            self._bytes(random.offset, random.nbytes, Text("the generator's state", "随机数生成器的状态"))
+        )
 
-    def _bytes(self, start: int, nbytes: int, name: str) -> memoryview:
+    def _bytes(self, start: int, nbytes: int, name: str | Text) -> memoryview:
         if start < 0 or start + nbytes > len(self._view):
-            raise InputError(f"{self.path}: is damaged: {name} is not in the file")
+            raise InputError(_CUT_PART.format(path=self.path, name=name))
         return self._view[start : start + nbytes]
 
     def release(self) -> None:

@@ -62,8 +62,12 @@ def saved_elements(file: Path, tensor: TensorRecord) -> np.ndarray[Any, Any]:
             Text(f"{file}: can't be read: {reason}", f"{file}：无法读取：{reason}")
         ) from None
     if values.shape != tensor.shape:
-        shapes = f"{list(values.shape)}, its description {list(tensor.shape)}"
-        raise UnreadableTensorError(f"{file}: its shape is {shapes}")
+        raise UnreadableTensorError(
+            Text(
+                f"{file}: its shape is {list(values.shape)}, but its description says {list(tensor.shape)}",
+                f"{file}：形状为 {list(values.shape)}，但其描述为 {list(tensor.shape)}",
+            )
+        )
     flat = np.require(values, requirements=["C", "A"]).reshape(-1)
     return flat if dtype == tensor.dtype else _in_dtype(flat, dtype, tensor.dtype, file)
 

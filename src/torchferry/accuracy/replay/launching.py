@@ -63,7 +63,7 @@ class ReplayOutcome:
     nbytes: int = 0
     left: tuple[Left, ...] = ()
     fallen_back: tuple[str, ...] = ()  # operators that the simulated device has left to the CPU
-    problem: str = ""  # why there is no new record
+    problem: str = ""  # why there is no new record, as an error's JSON
 
 
 _WORKER = "torchferry.accuracy.replay.worker"
@@ -154,17 +154,15 @@ def replay_record(
         stop_if_told(ending)
         if not answer.exists():
             at = last.read_text("utf-8", "replace").strip() if last.exists() else ""
-            where = f" in {at}" if at else ""
+            where = f" ({at})" if at else ""
             raise RunError(
                 Text(
-                    (
-                        f"{record}: the process that replays it ended with exit code {ending.exit_code}{where}; its "
-                        "output is above; --op leaves operators out"
-                    ),
-                    f"{record}：重放进程以退出码 {ending.exit_code} 结束{where}；其输出见上文；可用 --op 排除算子",
+                    f"{record}: the replay process ended with exit code {ending.exit_code}{where}; its output is above; "
+                    "--op selects other operators",
+                    f"{record}：重放进程以退出码 {ending.exit_code} 结束{where}；其输出见上文；可用 --op 选择其他算子",
                 )
             )
         outcome = decode(ReplayOutcome, answer.read_text("utf-8"))
         if outcome.problem:
-            raise InputError(outcome.problem)
+            raise InputError.from_json(outcome.problem)
         return outcome

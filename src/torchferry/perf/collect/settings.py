@@ -75,7 +75,7 @@ class CollectOutcome:
     unprofiled_step: float = (
         0.0  # seconds of a step before the profiler was on, the median; 0: too few were made
     )
-    problem: str = ""  # why there is no trace
+    problem: str = ""  # why there is no trace, as an error's JSON
     device: str = ""
     device_name: str = ""
     torch: str = ""

@@ -56,12 +56,15 @@ class CsvFile:
         """Whether all of some columns are there."""
         return all(self.column(names)[0] != ABSENT for names in columns)
 
-    def require(self, what: str, columns: Mapping[str, Names]) -> None:
+    def require(self, what: Text, columns: Mapping[str, Names]) -> None:
         """InputError unless each of some columns is there under one of its names."""
         lacking = [shown for shown, names in columns.items() if not self.has(names)]
         if lacking:
             raise InputError(
-                f"{str(self.path)!r} is no {what}: it has no column {' and no column '.join(map(repr, lacking))}"
+                Text(
+                    "{path} is not a {what}: columns missing: {lacking}",
+                    "{path} 不是{what}：缺少列 {lacking}",
+                ).format(path=repr(str(self.path)), what=what, lacking=", ".join(map(repr, lacking)))
             )
 
     def __iter__(self) -> Iterator[Batch]:

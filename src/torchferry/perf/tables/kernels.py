@@ -169,7 +169,10 @@ def read_kernels(path: Path) -> KernelTable:
     """InputError if it is no such table, or an empty one. A table of statistics has one row for each type of kernel."""
     file = CsvFile(path)
     if not is_kernel_statistic(file):
-        file.require("table of kernels (kernel_details.csv)", {"Name": NAME, "Duration(us)": DURATION})
+        file.require(
+            Text("table of kernels (kernel_details.csv)", "kernel 表（kernel_details.csv）"),
+            {"Name": NAME, "Duration(us)": DURATION},
+        )
     reader = _ColumnReader(file)
     columns = [reader.columns(batch) for batch in file]
     if not columns:

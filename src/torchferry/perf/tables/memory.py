@@ -135,7 +135,7 @@ def read_memory(operator_memory: Path | None = None, memory_record: Path | None 
 def _read_operators(path: Path) -> MemoryTable:
     file = CsvFile(path)
     file.require(
-        "table of memory (operator_memory.csv)",
+        Text("table of memory (operator_memory.csv)", "内存表（operator_memory.csv）"),
         {"Name": _NAME, "Size(KB)": _SIZE, "Allocation Time(us)": _TIME},
     )
     operators, devices = Interned(), Interned()
@@ -198,7 +198,8 @@ def _curves_of_operators(
 def _read_record(path: Path) -> tuple[dict[str, DeviceMemoryEvents], int]:
     file = CsvFile(path)
     file.require(
-        "record of memory (memory_record.csv)", {"Timestamp(us)": _STAMP, "Total Allocated(MB)": _ALLOCATED}
+        Text("record of memory (memory_record.csv)", "内存记录（memory_record.csv）"),
+        {"Timestamp(us)": _STAMP, "Total Allocated(MB)": _ALLOCATED},
     )
     parts: dict[tuple[str, str], list[Ints]] = {}
     damaged = 0

@@ -148,7 +148,10 @@ def is_step_table(file: CsvFile) -> bool:
 def read_steps(path: Path) -> StepTable:
     """InputError if it is none. The table's times are microseconds."""
     file = CsvFile(path)
-    file.require("table of steps (step_trace_time.csv)", {"Computing": _COMPUTING, "Free": _FREE})
+    file.require(
+        Text("table of steps (step_trace_time.csv)", "步骤表（step_trace_time.csv）"),
+        {"Computing": _COMPUTING, "Free": _FREE},
+    )
     batches = list(file)
     if not batches:
         raise InputError(

@@ -25,7 +25,7 @@ from torchferry.readiness.cases.model import (
 from torchferry.readiness.cases.notation import described, parse_init, parse_inputs
 from torchferry.readiness.cases.resolving import arranged, resolve
 from torchferry.readiness.model import TensorSpec, Use, Value
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, then
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -191,9 +191,13 @@ def _from_source(
 
 def _chosen(calls: dict[int, Any], request: CaseRequest, known: list[str]) -> Any:
     if not calls:
-        where = f" at {request.site}" if request.site else ""
-        some = f"; it has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}" if known else ""
-        raise InputError(f"{request.source}: has no call of {request.operator}{where}{some}")
+        where = f" ({request.site})" if request.site else ""
+        some = f"{', '.join(known[:8])}{' ...' if len(known) > 8 else ''}"
+        none = Text(
+            f"{request.source}: no call of {request.operator}{where}",
+            f"{request.source}：没有 {request.operator} 的调用{where}",
+        )
+        raise InputError(then(none, Text(f"it has {some}", f"其中有 {some}") if known else NOTHING))
     if request.call is None:
         return calls[min(calls)]
     if request.call not in calls:

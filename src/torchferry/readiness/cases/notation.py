@@ -23,7 +23,7 @@ from torchferry.readiness.cases.model import (
     tensors_in,
 )
 from torchferry.readiness.model import Special
-from torchferry.text import Text
+from torchferry.text import Text, did_you_mean, then
 
 # PyTorch's dtypes by name: which sort each is, and its other names.
 
@@ -150,8 +150,9 @@ _DRAWS = {
     "full": TensorContents(Draw.FULL, 1),
     "arange": TensorContents(Draw.ARANGE),
 }
-_HOW = (
-    "write SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT] as 10x20:float16:uniform(0,1):transposed, or a Python value"
+_HOW = Text(
+    "write SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT], such as 10x20:float16:uniform(0,1):transposed, or a Python value",
+    "请写成 SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT]（如 10x20:float16:uniform(0,1):transposed）或 Python 值",
 )
 
 
@@ -175,7 +176,9 @@ def parse_init(text: str) -> list[tuple[str, CaseValue]]:
     try:
         pairs = [parse_input(part) for part in split(text, ",") if part.strip()]
     except InputError as error:
-        raise InputError(str(error).replace("--input", "--init", 1)) from None
+        raise InputError(
+            *(Text(*(said.replace("--input", "--init", 1) for said in text)) for text in error.texts)
+        ) from None
     _check_names(pairs, "--init")
     first_named = next((position for position, (name, _) in enumerate(pairs) if name), len(pairs))
     if any(not name for name, _ in pairs[first_named:]):
@@ -250,10 +253,16 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
         elif part.partition("(")[0] in LAYOUTS:
             layouts.append(part)
         elif dtype_name(part) or (draw and draw[1] in _DRAWS):
-            sort = "dtype" if dtype_name(part) else "distribution"
-            raise InputError(f"--input {text}: `{part}` is a second {sort}; a tensor has one")
+            sort = Text("dtype", "数据类型") if dtype_name(part) else Text("distribution", "分布")
+            raise InputError(
+                Text(
+                    "--input {text}: `{part}` is a second {sort}; a tensor has one",
+                    "--input {text}：`{part}` 是第二个{sort}；张量只有一个",
+                ).format(text=text, part=part, sort=sort)
+            )
         else:
-            raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
+            unknown = Text(f"--input {text}: `{part}` is unknown", f"--input {text}：无法识别 `{part}`")
+            raise InputError(then(unknown, _near(part)))
     tensor = TensorInput(dtype or "float32", shape, contents or TensorContents(Draw.DEFAULT))
     is_finite = tensor.contents.draw is not Draw.FULL or math.isfinite(tensor.contents.low)
     if not is_floating(tensor.dtype) and (tensor.contents.special or not is_finite):
@@ -274,7 +283,12 @@ def _contents(text: str, draw: re.Match[str]) -> TensorContents:
     try:
         numbers = [float(part) for part in inner.split(",") if part.strip()]
     except ValueError:
-        raise InputError(f"--input {text}: ({inner}) are no numbers; {_HOW}") from None
+        raise InputError(
+            then(
+                Text(f"--input {text}: ({inner}) are not numbers", f"--input {text}：({inner}) 不是数字"),
+                _HOW,
+            )
+        ) from None
     wanted = {"uniform": (0, 2), "ints": (0, 2), "full": (1,)}.get(draw[1], (0,))
     if len(numbers) not in wanted:
         raise InputError(
@@ -333,7 +347,12 @@ def _plain(text: str) -> CaseValue:
         return Special("device", "")
     if re.fullmatch(r"[A-Za-z_]\w*", text):
         return text
-    raise InputError(f"--input {text}: is neither a tensor nor a value;{_near(text)} {_HOW}")
+    raise InputError(
+        then(
+            Text(f"--input {text}: neither a tensor nor a value", f"--input {text}：既不是张量也不是值"),
+            _near(text),
+        )
+    )
 
 
 def _frozen(value: object) -> CaseValue:
@@ -344,9 +363,9 @@ def _frozen(value: object) -> CaseValue:
     raise ValueError(value)
 
 
-def _near(word: str) -> str:
+def _near(word: str) -> Text:
     near = difflib.get_close_matches(word.partition("(")[0], [*ALL, *_DRAWS, *LAYOUTS], 1)
-    return f" did you mean `{near[0]}`?" if near else ""
+    return then(did_you_mean([f"`{near[0]}`"]), _HOW) if near else _HOW
 
 
 def described_call(case: Case) -> str:

@@ -18,7 +18,7 @@ import torch
 from torchferry.errors import InputError
 from torchferry.readiness.cases.model import Callee, CalleeKind, CaseValue, Draw, TensorContents, TensorInput
 from torchferry.readiness.model import Special
-from torchferry.text import Text
+from torchferry.text import Text, did_you_mean, then
 
 # a value's type -> the schema types that take it, and how well: the lower, the better
 _FITS: dict[str, dict[str, int]] = {
@@ -153,7 +153,12 @@ def resolve(
             _import(module, name)
         found = _find(name, args, kwargs)
     if found is None:
-        raise InputError(f"{name}: no such operator, function or module{_near(name)}")
+        raise InputError(
+            then(
+                Text(f"{name}: no such operator, function or module", f"{name}：没有该算子、函数或模块"),
+                _near(name),
+            )
+        )
     return found
 
 
@@ -236,8 +241,11 @@ def _users_own(name: str) -> Callee | None:
         thing = getattr(thing, part, None)
     if not callable(thing):
         near = difflib.get_close_matches(attribute, dir(module), 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise InputError(f"{name}: {module_name} has no class or function `{attribute}`{hint}")
+        absent = Text(
+            f"{name}: {module_name} has no class or function `{attribute}`",
+            f"{name}：{module_name} 中没有类或函数 `{attribute}`",
+        )
+        raise InputError(then(absent, did_you_mean(near)))
     is_module = isinstance(thing, type) and issubclass(thing, torch.nn.Module)
     if isinstance(thing, type) and not is_module:
         raise InputError(
@@ -273,7 +281,7 @@ def _import(module: str, name: str) -> Any:
         ) from None
 
 
-def _near(name: str) -> str:
+def _near(name: str) -> Text:
     if name.startswith(("torch.", *_SHORT_FORMS)) and not name.startswith("torch.ops."):
         spaces = {
             "torch": torch,
@@ -294,4 +302,4 @@ def _near(name: str) -> str:
         wanted = word[1] if "::" in name and len(word) > 1 else word[0]
         matches = [bare[each] for each in difflib.get_close_matches(wanted, sorted(bare), 3, 0.6)]
     others = [each for each in matches if each != name]
-    return f"; did you mean {' or '.join(others)}?" if others else ""
+    return did_you_mean(others)

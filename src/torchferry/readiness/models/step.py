@@ -48,7 +48,7 @@ from torchferry.readiness.models.request import (
     parse_inputs,
     split_factory,
 )
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, did_you_mean, then
 
 # Tensors without contents, for models that no memory holds; small ones that depend on none of them
 # are real.
@@ -153,9 +153,24 @@ _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 _NO_SUCH_KERNEL = "could not create a primitive"
 _MOST_CHARACTERS = 300
 
+_NO_VALUES = Text(
+    "{what}: {place}: {function} needs the numbers in a tensor, which --fake does not have; run without --fake, if "
+    "necessary with a smaller model or input",
+    "{what}：{place}：{function} 需要张量中的数值，而 --fake 没有数值；请去掉 --fake，必要时减小模型或输入",
+)
+_NO_MEMORY = Text(
+    "not enough memory: try a smaller input, or --fake, which computes only shapes",
+    "内存不足：请减小输入，或使用只计算形状的 --fake",
+)
+_NO_DTYPE = Text(
+    "this CPU does not support that dtype: try --amp bfloat16, or --fake, which computes nothing",
+    "该 CPU 不支持此数据类型：请使用 --amp bfloat16，或不做计算的 --fake",
+)
+_FORWARD = Text("the forward pass", "前向计算")
+
 
 @contextmanager
-def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
+def told_as(what: str | Text, advice: Text = NOTHING, fake: bool = False) -> Iterator[None]:
     """Whatever is raised becomes one line that begins with what was being done."""
     try:
         yield
@@ -168,20 +183,18 @@ def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
         while cause is not None and not isinstance(cause, NEEDS_VALUES):
             cause = cause.__cause__ or cause.__context__
         if fake and cause is not None:
-            raise RunError(
-                f"{what}: {place or 'the model'}: {cause.func} needs the numbers in a tensor, which --fake does not "
-                "have; run without --fake, with a smaller model or input if need be"
-            ) from None
+            raise RunError(_NO_VALUES.format(what=what, place=place or "-", function=cause.func)) from None
         if isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY):
-            advice = "not enough memory: a smaller input, or --fake, which computes with shapes only"
+            advice = _NO_MEMORY
         elif _NO_SUCH_KERNEL in str(error):
-            advice = "this CPU does not compute that dtype: --amp bfloat16, or --fake, which computes nothing"
+            advice = _NO_DTYPE
         # an exception's text may have several lines, the first of which says most
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raised = ": ".join((type(error).__name__, *lines[:1]))
         if len(raised) > _MOST_CHARACTERS:
             raised = raised[:_MOST_CHARACTERS] + "..."
-        raise RunError(f"{what} failed: {raised}{where}{'; ' if advice else ''}{advice}") from None
+        failed = Text("{what} failed: {raised}{where}", "{what}失败：{raised}{where}")
+        raise RunError(then(failed.format(what=what, raised=raised, where=where), advice)) from None
 
 
 def _place(error: BaseException) -> str:
@@ -245,14 +258,16 @@ def make_model(request: ModelRequest) -> torch.nn.Module:
 def find(text: str, option: str) -> Any:
     """What is called package.module:name, or path/to/file.py:name."""
     place, name = split_factory(text, option)
-    with told_as(f"{option} {text}: importing {place}"):
+    with told_as(Text(f"{option} {text}: importing {place}", f"{option} {text}：导入 {place} ")):
         module = _from_file(place) if is_file(place) else importlib.import_module(place)
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, dir(found), 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"{option} {text}: {place} has no {name}{hint}")
+            absent = Text(
+                f"{option} {text}: {place} has no {name}", f"{option} {text}：{place} 中没有 {name}"
+            )
+            raise InputError(then(absent, did_you_mean(near)))
         found = getattr(found, part)
     return found
 
@@ -280,14 +295,15 @@ def _from_file(place: str) -> ModuleType:
     return module
 
 
-def _how_to_call(function: Any, option: str) -> str:
+def _how_to_call(function: Any, option: str) -> Text:
     try:
-        return f"{option} is for {getattr(function, '__name__', '')}{inspect.signature(function)}"
+        signature = f"{getattr(function, '__name__', '')}{inspect.signature(function)}"
     except (TypeError, ValueError):
-        return ""
+        return NOTHING
+    return Text(f"{option} is for {signature}", f"{option} 对应 {signature}")
 
 
-def how_to_call_model(model: torch.nn.Module) -> str:
+def how_to_call_model(model: torch.nn.Module) -> Text:
     """What a model's forward pass takes, for a user whose inputs did not fit."""
     return _how_to_call(model.forward, "--input")
 
@@ -398,7 +414,7 @@ class _ModelStep:
         """Make the step; answers how many the optimizer made."""
         request, model = self.request, self.model
         with (
-            told_as("the forward pass", how_to_call_model(model), request.fake),
+            told_as(_FORWARD, how_to_call_model(model), request.fake),
             self._autocast(),
             torch.set_grad_enabled(request.backward),
         ):
@@ -406,9 +422,11 @@ class _ModelStep:
         if self.optimizer is None:
             return 0
         loss = self._loss(output)
-        with told_as("the backward pass", fake=request.fake):
+        with told_as(Text("the backward pass", "反向计算"), fake=request.fake):
             self._backward(loss, output)
-        with told_as(f"the step of {request.optimizer}", fake=request.fake):
+        with told_as(
+            Text(f"the step of {request.optimizer}", f"{request.optimizer} 的 step "), fake=request.fake
+        ):
             return self._step(self.optimizer)
 
     def _autocast(self) -> Any:
@@ -473,13 +491,13 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
         args = [built(value, device) for value in inputs.args]
         kwargs = {name: built(value, device) for name, value in inputs.kwargs.items()}
     if request.device:
-        with told_as(f"moving the model to {device}"):
+        with told_as(Text(f"moving the model to {device}", f"将模型移动到 {device} ")):
             model.to(device)
     if fake is not None:
         fake.empty(model)
         args, kwargs = fake.fake(args), fake.fake(kwargs)
     if any(map(torch.nn.parameter.is_lazy, model.parameters())):
-        with told_as("the forward pass", how_to_call_model(model), request.fake), torch.no_grad():
+        with told_as(_FORWARD, how_to_call_model(model), request.fake), torch.no_grad():
             model(*args, **kwargs)
         if fake is not None:
             fake.empty(model)  # what has just been made

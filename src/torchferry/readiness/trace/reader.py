@@ -33,7 +33,7 @@ from torchferry.readiness.trace.events import (
     shapes_of,
 )
 from torchferry.text import Text
-from torchferry.traces.chunks import Chunks, no_trace
+from torchferry.traces.chunks import OTHER_TEXT, Chunks, no_trace
 from torchferry.traces.decoding import Decoder
 from torchferry.traces.names import (
     CUDA,
@@ -267,7 +267,7 @@ class _TraceReader:
                     ),
                 )
             )
-        raise no_trace(self._path, "a JSON list of other things")
+        raise no_trace(self._path, Text("a JSON list of something else", "其他内容的 JSON 列表"))
 
     def _device(self) -> str:
         has_kernels = any(event.role is EventRole.DEVICE for event in self._work)
@@ -313,7 +313,7 @@ def read_table(path: Path, pieces: Iterable[str]) -> Capture:
     """The operators of all tables in the file; other lines, such as a program's own output, are passed over."""
     rows = list(table_rows(table_lines(pieces)))
     if not rows:
-        raise no_trace(path, "some other text")
+        raise no_trace(path, OTHER_TEXT)
     return _TableReader(path).capture(rows)
 
 
@@ -333,7 +333,7 @@ class _TableReader:
             self._add(row, device)
         uses = self._folding.uses()
         if not uses:
-            raise no_trace(self._path, "a table without PyTorch's operators")
+            raise no_trace(self._path, Text("a table without PyTorch operators", "没有 PyTorch 算子的表格"))
         if not self._steps:
             self._notes["no_step"] = True
         if not self._signatures.has_shapes:
