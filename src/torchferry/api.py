@@ -826,14 +826,10 @@ def _reports_of(result: object) -> Reports[Any]:
     if kind not in _REPORTS:
         raise ReportError(
             Text(
-                (
-                    f"no report for {kind}; reports exist for the results of scan, convert, prove, ops, compare, "
-                    "analyze, explain, doctor, checkpoint_info, export and zoo_check"
-                ),
-                (
-                    f"{kind} 没有报告；有报告的是 scan、convert、prove、ops、compare、analyze、explain、doctor、"
-                    "checkpoint_info、export 和 zoo_check 的结果"
-                ),
+                f"no report for {kind}; reports exist for the results of scan, convert, prove, ops, compare, "
+                "analyze, explain, doctor, checkpoint_info, export and zoo_check",
+                f"{kind} 没有报告；有报告的是 scan、convert、prove、ops、compare、analyze、explain、doctor、"
+                "checkpoint_info、export 和 zoo_check 的结果",
             )
         )
     found: Reports[Any] = import_module(_REPORTS[kind]).REPORTS

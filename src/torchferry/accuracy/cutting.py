@@ -103,14 +103,10 @@ def chosen_calls(record: Record, request: CutRequest) -> list[int]:
         steps = sorted({call.step for call in calls})
         raise InputError(
             Text(
-                (
-                    f"{record.path}: no call matches {request.describe()}; it holds calls {first} to {last} of "
-                    f"{_ranges_of(steps)}; `ferry record info {record.path}` lists its operators"
-                ),
-                (
-                    f"{record.path}：没有符合 {request.describe()} 的调用；其中有 {_ranges_of(steps)} 的第 {first} "
-                    f"到第 {last} 次调用；`ferry record info {record.path}` 可列出其算子"
-                ),
+                f"{record.path}: no call matches {request.describe()}; it holds calls {first} to {last} of "
+                f"{_ranges_of(steps)}; `ferry record info {record.path}` lists its operators",
+                f"{record.path}：没有符合 {request.describe()} 的调用；其中有 {_ranges_of(steps)} 的第 {first} "
+                f"到第 {last} 次调用；`ferry record info {record.path}` 可列出其算子",
             )
         )
     return found
@@ -129,14 +125,10 @@ def _numbered(record: Record, wanted: NumberRange, first: int, last: int) -> ran
     if start == end:
         raise InputError(
             Text(
-                (
-                    f"{record.path}: no call {wanted}; only some of {first} to {last} were kept, the next one is "
-                    f"{record.calls[start].number}"
-                ),
-                (
-                    f"{record.path}：没有第 {wanted} 次调用；{first} 到 {last} 中只保留了一部分，下一个是 "
-                    f"{record.calls[start].number}"
-                ),
+                f"{record.path}: no call {wanted}; only some of {first} to {last} were kept, the next one is "
+                f"{record.calls[start].number}",
+                f"{record.path}：没有第 {wanted} 次调用；{first} 到 {last} 中只保留了一部分，下一个是 "
+                f"{record.calls[start].number}",
             )
         )
     return range(start, end)

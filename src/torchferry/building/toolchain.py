@@ -133,15 +133,11 @@ def find_compiler() -> tuple[str, ...]:
             return (name,)
     raise BuildError(
         Text(
-            (
-                "no C++ compiler found, and the device must be compiled once; install g++ (apt-get install g++, "
-                "dnf install gcc-c++, conda install gxx), or for the simulated device a TorchFerry wheel with "
-                "binaries for your torch"
-            ),
-            (
-                "找不到 C++ 编译器，而设备需要先编译一次；请安装 g++（apt-get install g++、dnf install gcc-c++、"
-                "conda install gxx），若使用模拟设备也可安装含有对应 torch 版本二进制的 TorchFerry wheel"
-            ),
+            "no C++ compiler found, and the device must be compiled once; install g++ (apt-get install g++, "
+            "dnf install gcc-c++, conda install gxx), or for the simulated device a TorchFerry wheel with "
+            "binaries for your torch",
+            "找不到 C++ 编译器，而设备需要先编译一次；请安装 g++（apt-get install g++、dnf install gcc-c++、"
+            "conda install gxx），若使用模拟设备也可安装含有对应 torch 版本二进制的 TorchFerry wheel",
         )
     )
 

@@ -80,10 +80,8 @@ def _is_case(path: Path) -> bool:
     if "sys.path.insert(" in text:
         raise InputError(
             Text(
-                (
-                    f"{path}: tests your own code, which the archive would not include; make a test of the operator "
-                    "inside it"
-                ),
+                f"{path}: tests your own code, which the archive would not include; make a test of the operator "
+                "inside it",
                 f"{path}：测试的是您自己的代码，归档中不会包含；请为其中的算子生成测试",
             )
         )

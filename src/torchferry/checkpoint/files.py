@@ -49,10 +49,8 @@ def read_safetensors(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     if length > min(_LONGEST_HEADER, size - 8):
         raise InputError(
             Text(
-                (
-                    f"{path}: truncated, or not a safetensors file: its header claims {length} bytes; download it "
-                    "again"
-                ),
+                f"{path}: truncated, or not a safetensors file: its header claims {length} bytes; download it "
+                "again",
                 f"{path}：文件被截断，或不是 safetensors 文件：文件头声称有 {length} 字节；请重新下载",
             )
         )
@@ -75,10 +73,8 @@ def _safetensor(
     if dtype is None:
         raise InputError(
             Text(
-                (
-                    f"{path}: {name} has the unknown dtype {entry['dtype']}; update TorchFerry, or save it with "
-                    "another dtype"
-                ),
+                f"{path}: {name} has the unknown dtype {entry['dtype']}; update TorchFerry, or save it with "
+                "another dtype",
                 f"{path}：{name} 的数据类型 {entry['dtype']} 未知；请升级 TorchFerry，或换用其他数据类型保存",
             )
         )

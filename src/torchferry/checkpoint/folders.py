@@ -238,15 +238,11 @@ def _followed(folder: Path, inside: list[str]) -> Checkpoint | None:
 def _split_model(folder: Path, ranks: list[str]) -> InputError:
     return InputError(
         Text(
-            (
-                f"{folder}: a model split over {len(ranks)} ranks ({ranks[0]} ... {ranks[-1]}), in a layout that "
-                "only its framework knows; convert it with that framework to a checkpoint of one rank, or give "
-                "one of the files"
-            ),
-            (
-                f"{folder}：模型切分到 {len(ranks)} 个 rank（{ranks[0]} ... {ranks[-1]}），"
-                "切分方式只有保存它的框架知道；请用该框架合并为单 rank 的 checkpoint，或给出其中一个文件"
-            ),
+            f"{folder}: a model split over {len(ranks)} ranks ({ranks[0]} ... {ranks[-1]}), in a layout that "
+            "only its framework knows; convert it with that framework to a checkpoint of one rank, or give "
+            "one of the files",
+            f"{folder}：模型切分到 {len(ranks)} 个 rank（{ranks[0]} ... {ranks[-1]}），"
+            "切分方式只有保存它的框架知道；请用该框架合并为单 rank 的 checkpoint，或给出其中一个文件",
         )
     )
 
@@ -256,14 +252,10 @@ def _single(folder: Path, inside: list[str]) -> Checkpoint:
     if any(_PARTITION.fullmatch(name) for name in inside):
         raise InputError(
             Text(
-                (
-                    f"{folder}: weights split over ranks by DeepSpeed ZeRO; merge them with zero_to_fp32.py from the "
-                    "checkpoint's folder, then give the merged file"
-                ),
-                (
-                    f"{folder}：权重由 DeepSpeed ZeRO 切分到各 rank；请用 checkpoint 文件夹中的 zero_to_fp32.py 合并，"
-                    "再给出合并后的文件"
-                ),
+                f"{folder}: weights split over ranks by DeepSpeed ZeRO; merge them with zero_to_fp32.py from the "
+                "checkpoint's folder, then give the merged file",
+                f"{folder}：权重由 DeepSpeed ZeRO 切分到各 rank；请用 checkpoint 文件夹中的 zero_to_fp32.py 合并，"
+                "再给出合并后的文件",
             )
         )
     ranks = [name for name in inside if _RANK_STATES.fullmatch(name)]

@@ -153,14 +153,10 @@ class Loaded:
         if described.nbytes > max(_SMALL, _MOST_REPEATED * storage.nbytes()):
             raise InputError(
                 Text(
-                    (
-                        f"{self.contents.path}: {name} expands {storage.nbytes():,} bytes to {described.nbytes:,} by "
-                        "repetition; save it as it was before expand()"
-                    ),
-                    (
-                        f"{self.contents.path}：{name} 将 {storage.nbytes():,} 字节重复扩展为 {described.nbytes:,} 字节；"
-                        "请保存 expand() 之前的张量"
-                    ),
+                    f"{self.contents.path}: {name} expands {storage.nbytes():,} bytes to {described.nbytes:,} by "
+                    "repetition; save it as it was before expand()",
+                    f"{self.contents.path}：{name} 将 {storage.nbytes():,} 字节重复扩展为 {described.nbytes:,} 字节；"
+                    "请保存 expand() 之前的张量",
                 )
             )
         made = torch.empty((0,), dtype=dtype).set_(storage, offset, described.shape, described.strides)
@@ -233,10 +229,8 @@ class Loaded:
                 if self._unpacked + len(data) > allowed:
                     raise InputError(
                         Text(
-                            (
-                                f"{path}: {name} and what precedes it would unpack to more than {allowed:,} bytes of memory; "
-                                "unpack the archive and save it without compression"
-                            ),
+                            f"{path}: {name} and what precedes it would unpack to more than {allowed:,} bytes of memory; "
+                            "unpack the archive and save it without compression",
                             f"{path}：{name} 及其之前的内容解压后将超过 {allowed:,} 字节内存；请解压该归档并以不压缩方式保存",
                         )
                     )

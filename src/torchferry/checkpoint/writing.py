@@ -65,10 +65,8 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
     if position > max(_SMALL, _MOST_REPEATED * data):
         raise InputError(
             Text(
-                (
-                    f"{path}: tensors that share {data:,} bytes would take {position:,} bytes; write a .pth, which "
-                    "keeps the sharing"
-                ),
+                f"{path}: tensors that share {data:,} bytes would take {position:,} bytes; write a .pth, which "
+                "keeps the sharing",
                 f"{path}：共享 {data:,} 字节的张量将占用 {position:,} 字节；请写成可保留共享关系的 .pth",
             )
         )

@@ -123,10 +123,8 @@ def activate_settings(settings: EmulationSettings) -> None:
     if not (plugin / vendor.plugin / "__init__.py").is_file():
         raise RunError(
             Text(
-                (
-                    f"{plugin}: {vendor.plugin} no longer exists; `ferry emulate setup --to {vendor.name}` downloads "
-                    "it"
-                ),
+                f"{plugin}: {vendor.plugin} no longer exists; `ferry emulate setup --to {vendor.name}` downloads "
+                "it",
                 f"{plugin}：{vendor.plugin} 已不存在；`ferry emulate setup --to {vendor.name}` 可下载",
             )
         )
@@ -157,14 +155,10 @@ def _refuse_taken_place() -> None:
     if name != "privateuseone":
         raise RunError(
             Text(
-                (
-                    f"another package already uses PyTorch's slot for extra devices (named `{name}`), probably the "
-                    "vendor's plugin, loaded automatically; use ferry run --emulate, which prevents that"
-                ),
-                (
-                    f"PyTorch 的扩展设备位置已被另一个包占用（名为 `{name}`），很可能是自动加载的厂商插件；请使用 "
-                    "ferry run --emulate，它会阻止自动加载"
-                ),
+                f"another package already uses PyTorch's slot for extra devices (named `{name}`), probably the "
+                "vendor's plugin, loaded automatically; use ferry run --emulate, which prevents that",
+                f"PyTorch 的扩展设备位置已被另一个包占用（名为 `{name}`），很可能是自动加载的厂商插件；请使用 "
+                "ferry run --emulate，它会阻止自动加载",
             )
         )
 

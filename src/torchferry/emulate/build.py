@@ -74,7 +74,9 @@ def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]
     torch = find_torch()
     headers = _Headers(toolkit, plugin, vendor.plugin)
     libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.libraries)
-    product = Product(libraries, f"the emulated {toolkit.name}", finish=toolkit.make_home)
+    product = Product(
+        libraries, Text(f"the emulated {toolkit.name}", f"仿真的 {toolkit.name}"), finish=toolkit.make_home
+    )
     return product, building.NativeBuild(torch, product)
 
 

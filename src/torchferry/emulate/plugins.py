@@ -105,10 +105,8 @@ def _check(wheel: Path, archive: zipfile.ZipFile, names: list[str], wanted: Want
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise InputError(
                 Text(
-                    (
-                        f"{wheel}: holds a file with the path {name!r}, which is not allowed in a wheel; give "
-                        f"{wanted.pattern}"
-                    ),
+                    f"{wheel}: holds a file with the path {name!r}, which is not allowed in a wheel; give "
+                    f"{wanted.pattern}",
                     f"{wheel}：其中有路径为 {name!r} 的文件，wheel 不允许这样的路径；请给出 {wanted.pattern}",
                 )
             )
@@ -125,28 +123,20 @@ def _check(wheel: Path, archive: zipfile.ZipFile, names: list[str], wanted: Want
     if not re.match(rf"{re.escape(wanted.torch)}(?!\d|\.\d)", version):
         raise InputError(
             Text(
-                (
-                    f"{wheel}: {wanted.package} {version} was made for another PyTorch than the installed torch "
-                    f"{wanted.torch}; give {wanted.pattern}"
-                ),
-                (
-                    f"{wheel}：{wanted.package} {version} 对应的 PyTorch 与已安装的 torch {wanted.torch} 不同；请给出 "
-                    f"{wanted.pattern}"
-                ),
+                f"{wheel}: {wanted.package} {version} was made for another PyTorch than the installed torch "
+                f"{wanted.torch}; give {wanted.pattern}",
+                f"{wheel}：{wanted.package} {version} 对应的 PyTorch 与已安装的 torch {wanted.torch} 不同；请给出 "
+                f"{wanted.pattern}",
             )
         )
     tags = HeaderParser().parsestr(info).get_all("Tag") or []
     if not any(map(_is_for_here, tags)):
         raise InputError(
             Text(
-                (
-                    f"{wheel}: made for {', '.join(tags) or 'an unknown platform'}, but this is {python_tag()} on "
-                    f"{platform.machine()}; give {wanted.pattern}"
-                ),
-                (
-                    f"{wheel}：对应平台为 {', '.join(tags) or 'an unknown platform'}，而当前为 {platform.machine()} "
-                    f"上的 {python_tag()}；请给出 {wanted.pattern}"
-                ),
+                f"{wheel}: made for {', '.join(tags) or 'an unknown platform'}, but this is {python_tag()} on "
+                f"{platform.machine()}; give {wanted.pattern}",
+                f"{wheel}：对应平台为 {', '.join(tags) or 'an unknown platform'}，而当前为 {platform.machine()} "
+                f"上的 {python_tag()}；请给出 {wanted.pattern}",
             )
         )
 
@@ -178,10 +168,8 @@ def _check_size(wheel: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     if size + _SPARE_BYTES > shutil.disk_usage(folder).free:
         raise OutputError(
             Text(
-                (
-                    f"{folder}: no room for the {size >> 20} MiB of {wheel.name}; set $TORCHFERRY_CACHE to another "
-                    "place"
-                ),
+                f"{folder}: no room for the {size >> 20} MiB of {wheel.name}; set $TORCHFERRY_CACHE to another "
+                "place",
                 f"{folder}：空间不足，放不下 {wheel.name} 的 {size >> 20} MiB；请将 $TORCHFERRY_CACHE 设为其他位置",
             )
         )
@@ -264,27 +252,19 @@ def refuse_without_emulation(vendor: Vendor) -> None:
     if not toolkit or not vendor.plugin:
         raise RunError(
             Text(
-                (
-                    f"{vendor.name}: no emulation of this vendor's toolkit exists; use --sim, or a vendor whose "
-                    "vendor.toml has an [emulation]: ferry vendors"
-                ),
-                (
-                    f"{vendor.name}：没有该厂商工具包的仿真；请使用 --sim，或选择 vendor.toml 中有 [emulation] "
-                    "的厂商：ferry vendors"
-                ),
+                f"{vendor.name}: no emulation of this vendor's toolkit exists; use --sim, or a vendor whose "
+                "vendor.toml has an [emulation]: ferry vendors",
+                f"{vendor.name}：没有该厂商工具包的仿真；请使用 --sim，或选择 vendor.toml 中有 [emulation] "
+                "的厂商：ferry vendors",
             )
         )
     if toolkit not in toolkits.names():
         raise RunError(
             Text(
-                (
-                    f"{vendor.name}: its [emulation] names the toolkit {toolkit!r}; only these can be emulated: "
-                    f"{', '.join(toolkits.names())}"
-                ),
-                (
-                    f"{vendor.name}：其 [emulation] 指定的工具包为 {toolkit!r}；可仿真的只有："
-                    f"{', '.join(toolkits.names())}"
-                ),
+                f"{vendor.name}: its [emulation] names the toolkit {toolkit!r}; only these can be emulated: "
+                f"{', '.join(toolkits.names())}",
+                f"{vendor.name}：其 [emulation] 指定的工具包为 {toolkit!r}；可仿真的只有："
+                f"{', '.join(toolkits.names())}",
             )
         )
     if sys.platform != "linux":
@@ -311,14 +291,10 @@ def needed(vendor: Vendor) -> Plugin:
     if plugin is None:
         raise RunError(
             Text(
-                (
-                    f"{vendor.plugin} is not set up for this PyTorch; `ferry emulate setup --to {vendor.name}` "
-                    "downloads it once into a folder of its own"
-                ),
-                (
-                    f"尚未为当前 PyTorch 安装 {vendor.plugin}；`ferry emulate setup --to {vendor.name}` "
-                    "会将其下载到单独的文件夹"
-                ),
+                f"{vendor.plugin} is not set up for this PyTorch; `ferry emulate setup --to {vendor.name}` "
+                "downloads it once into a folder of its own",
+                f"尚未为当前 PyTorch 安装 {vendor.plugin}；`ferry emulate setup --to {vendor.name}` "
+                "会将其下载到单独的文件夹",
             )
         )
     return plugin
@@ -335,10 +311,8 @@ def _named(folder: Path, vendor: Vendor) -> Plugin:
     if plugin is None:
         raise RunError(
             Text(
-                (
-                    f"${VARIABLE} is {str(folder)!r}, which holds no {vendor.plugin}; set it to the folder of an "
-                    "unpacked wheel, or unset it"
-                ),
+                f"${VARIABLE} is {str(folder)!r}, which holds no {vendor.plugin}; set it to the folder of an "
+                "unpacked wheel, or unset it",
                 f"${VARIABLE} 的值 {str(folder)!r} 中没有 {vendor.plugin}；请设为解压 wheel 的文件夹，或取消设置",
             )
         )
@@ -346,14 +320,10 @@ def _named(folder: Path, vendor: Vendor) -> Plugin:
     if not plugin.fits(torch):
         raise RunError(
             Text(
-                (
-                    f"${VARIABLE} names {vendor.plugin} {plugin.version}, made for torch {release_of(plugin.version)}"
-                    f", but torch {torch} is installed"
-                ),
-                (
-                    f"${VARIABLE} 指定的 {vendor.plugin} {plugin.version} 对应 torch {release_of(plugin.version)}，"
-                    f"而已安装的是 torch {torch}"
-                ),
+                f"${VARIABLE} names {vendor.plugin} {plugin.version}, made for torch {release_of(plugin.version)}"
+                f", but torch {torch} is installed",
+                f"${VARIABLE} 指定的 {vendor.plugin} {plugin.version} 对应 torch {release_of(plugin.version)}，"
+                f"而已安装的是 torch {torch}",
             )
         )
     return plugin

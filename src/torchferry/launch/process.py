@@ -66,10 +66,8 @@ def role_in(environment: Mapping[str, str]) -> Role:
         if environment.get(variable) == _ON:
             raise RunError(
                 Text(
-                    (
-                        f"{variable}=1 does not name a device; set {variables.TO}=VENDOR as well, or use ferry run "
-                        f"{option}"
-                    ),
+                    f"{variable}=1 does not name a device; set {variables.TO}=VENDOR as well, or use ferry run "
+                    f"{option}",
                     f"{variable}=1 没有指定设备；请同时设置 {variables.TO}=VENDOR，或使用 ferry run {option}",
                 )
             )
@@ -111,14 +109,10 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
             option = "sim" if emulate in _OFF else "emulate"
             raise RunError(
                 Text(
-                    (
-                        f"PyTorch loads {vendor.plugin} automatically, which excludes a simulated or emulated device; use "
-                        f"ferry run --{option} --to {vendor.name}"
-                    ),
-                    (
-                        f"PyTorch 会自动加载 {vendor.plugin}，因此无法再使用模拟或仿真设备；请使用 ferry run --{option} "
-                        f"--to {vendor.name}"
-                    ),
+                    f"PyTorch loads {vendor.plugin} automatically, which excludes a simulated or emulated device; use "
+                    f"ferry run --{option} --to {vendor.name}",
+                    f"PyTorch 会自动加载 {vendor.plugin}，因此无法再使用模拟或仿真设备；请使用 ferry run --{option} "
+                    f"--to {vendor.name}",
                 )
             )
         if _ON in (simulate, emulate):
@@ -196,6 +190,16 @@ def _compute_as_cuda(role: Role) -> Placement | None:
     return None if any(part.places_tensors for part in role.parts) else placement()
 
 
+_SEVERAL = Text(
+    "found several accelerators ({found}), so nothing was changed; set {variable} to one of {known}",
+    "发现多种加速器（{found}），因此未做任何更改；请将 {variable} 设为其中之一：{known}",
+)
+_NO_DEVICE = Text(
+    "found neither CUDA nor a vendor's plugin, so nothing was changed; set {variable} to one of {known}",
+    "既没有 CUDA，也没有厂商插件，因此未做任何更改；请将 {variable} 设为其中之一：{known}",
+)
+
+
 def take_part_unlaunched() -> None:
     """What `import torchferry.auto` does in a program that nothing else has started on a vendor's device: what the
     environment asks for; where it asks for nothing, look for a device. Doing it again does nothing."""
@@ -206,13 +210,11 @@ def take_part_unlaunched() -> None:
             return
         found = [vendor.name for vendor in map(get_vendor, vendor_names()) if _is_here(vendor)]
         if len(found) != 1:
-            several = f"several accelerators are here ({', '.join(found)})"
             if multiprocessing.parent_process() is None:  # else that one has said so already
-                print(
-                    f"torchferry.auto: {several if found else 'neither CUDA nor a plugin is here'}, so nothing was "
-                    f"changed; set {variables.TO} to one of {', '.join(found or vendor_names())}",
-                    file=sys.stderr,
+                said = (_SEVERAL if found else _NO_DEVICE).format(
+                    found=", ".join(found), variable=variables.TO, known=", ".join(found or vendor_names())
                 )
+                print(f"torchferry.auto: {said.in_language(user_language())}", file=sys.stderr)
             return
         os.environ[variables.TO] = found[0]
     autoload()

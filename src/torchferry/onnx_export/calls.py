@@ -177,14 +177,10 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
     else:
         raise RunError(
             Text(
-                (
-                    f"the model returns a {type(value).__name__}, which ONNX does not support; wrap the model so that "
-                    "it returns tensors, or turn that output off, as with --input use_cache=False"
-                ),
-                (
-                    f"模型返回 {type(value).__name__}，ONNX 不支持；请包装模型使其返回张量，或关闭该输出，例如 "
-                    "--input use_cache=False"
-                ),
+                f"the model returns a {type(value).__name__}, which ONNX does not support; wrap the model so that "
+                "it returns tensors, or turn that output off, as with --input use_cache=False",
+                f"模型返回 {type(value).__name__}，ONNX 不支持；请包装模型使其返回张量，或关闭该输出，例如 "
+                "--input use_cache=False",
             )
         )
     for key, part in inside.items():

@@ -93,10 +93,8 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     if request.output_names and len(request.output_names) != len(outputs):
         raise RunError(
             Text(
-                (
-                    f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs; give one name for "
-                    "each"
-                ),
+                f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs; give one name for "
+                "each",
                 f"--output-names：{len(outputs)} 个输出对应了 {len(request.output_names)} 个名称；请一一对应",
             )
         )
@@ -105,10 +103,8 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     if twice:  # in ONNX inputs and outputs share their names' space
         raise RunError(
             Text(
-                (
-                    f"{', '.join(twice)}: used for two inputs or outputs; choose other names with --input-names or "
-                    "--output-names"
-                ),
+                f"{', '.join(twice)}: used for two inputs or outputs; choose other names with --input-names or "
+                "--output-names",
                 f"{', '.join(twice)}：被两个输入或输出同时使用；请用 --input-names 或 --output-names 另选名称",
             )
         )

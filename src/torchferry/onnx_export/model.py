@@ -154,14 +154,10 @@ def parse_dynamic(texts: Sequence[str]) -> tuple[DynamicAxis, ...]:
         else:
             raise InputError(
                 Text(
-                    (
-                        f"--dynamic {text}: write a name, such as `batch` for the first axis of every input, or "
-                        "INPUT:AXIS=NAME, such as ids:1=length"
-                    ),
-                    (
-                        f"--dynamic {text}：请写名称（如 `batch`，表示每个输入的第一个轴），或 INPUT:AXIS=NAME（如 "
-                        "ids:1=length）"
-                    ),
+                    f"--dynamic {text}: write a name, such as `batch` for the first axis of every input, or "
+                    "INPUT:AXIS=NAME, such as ids:1=length",
+                    f"--dynamic {text}：请写名称（如 `batch`，表示每个输入的第一个轴），或 INPUT:AXIS=NAME（如 "
+                    "ids:1=length）",
                 )
             )
     return tuple(axes)

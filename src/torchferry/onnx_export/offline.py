@@ -81,14 +81,10 @@ def check_tool(table: OfflineTable, chip: str) -> None:
     if find_tool(table) is None:
         raise RunError(
             Text(
-                (
-                    f"--run: {table.tool} is not installed here; install the vendor's toolkit, or leave out --run and "
-                    "run the printed command where it is installed"
-                ),
-                (
-                    f"--run：此处没有安装 {table.tool}；请安装厂商工具包，或去掉 --run "
-                    "并在安装了它的机器上执行打印出的命令"
-                ),
+                f"--run: {table.tool} is not installed here; install the vendor's toolkit, or leave out --run and "
+                "run the printed command where it is installed",
+                f"--run：此处没有安装 {table.tool}；请安装厂商工具包，或去掉 --run "
+                "并在安装了它的机器上执行打印出的命令",
             )
         )
     if not chip and any("{chip}" in word for word in table.command):

@@ -114,14 +114,10 @@ class JsonNode:
         if version > newest:
             raise InputError(
                 Text(
-                    (
-                        f"{self.name}: written by a newer TorchFerry (format {version}, this one reads up to {newest}); "
-                        "upgrade TorchFerry"
-                    ),
-                    (
-                        f"{self.name}：由更新版本的 TorchFerry 写入（格式 {version}，当前版本最高支持 {newest}）；请升级 "
-                        "TorchFerry"
-                    ),
+                    f"{self.name}: written by a newer TorchFerry (format {version}, this one reads up to {newest}); "
+                    "upgrade TorchFerry",
+                    f"{self.name}：由更新版本的 TorchFerry 写入（格式 {version}，当前版本最高支持 {newest}）；请升级 "
+                    "TorchFerry",
                 )
             )
 

@@ -108,10 +108,8 @@ def _check_layout(owner: type) -> None:
     if not (flags_are_there and constructor_is_there):
         raise RunError(
             Text(
-                (
-                    "this Python interpreter lays out its types in an unknown way; run the program with CPython 3.10 "
-                    "to 3.14, or convert its source"
-                ),
+                "this Python interpreter lays out its types in an unknown way; run the program with CPython 3.10 "
+                "to 3.14, or convert its source",
                 "当前 Python 解释器的类型布局未知；请用 CPython 3.10 至 3.14 运行程序，或转换其源代码",
             )
         )

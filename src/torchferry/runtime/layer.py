@@ -87,10 +87,8 @@ def activate_layer(
             if now.settings.vendor != settings.vendor:
                 raise RunError(
                     Text(
-                        (
-                            f"CUDA already means {now.settings.vendor} in this process; call torchferry.runtime.deactivate() "
-                            "first"
-                        ),
+                        f"CUDA already means {now.settings.vendor} in this process; call torchferry.runtime.deactivate() "
+                        "first",
                         f"当前进程中 CUDA 已对应 {now.settings.vendor}；请先调用 torchferry.runtime.deactivate()",
                     )
                 )
@@ -166,7 +164,7 @@ def _told_to_children(settings: LayerSettings) -> Change:
     before = {name: os.environ.get(name) for name in told}
     return Action(
         LayerSettings.variable,
-        "child processes do the same",
+        "inherited by child processes",
         lambda: os.environ.update(told),
         lambda: set_variables(before),
     )

@@ -142,14 +142,10 @@ def device_module(vendor: Vendor) -> Any:
         except Exception as error:  # a plugin without its driver raises what it likes
             raise RunError(
                 Text(
-                    (
-                        f"{vendor.plugin} can't be imported ({error}); install {vendor.company}'s plugin for PyTorch, or "
-                        "activate the simulated device first (torchferry.sim.activate, ferry run --sim)"
-                    ),
-                    (
-                        f"无法导入 {vendor.plugin}（{error}）；请安装 {vendor.company} 的 PyTorch 插件，"
-                        "或先启用模拟设备（torchferry.sim.activate、ferry run --sim）"
-                    ),
+                    f"{vendor.plugin} can't be imported ({error}); install {vendor.company}'s plugin for PyTorch, or "
+                    "activate the simulated device first (torchferry.sim.activate, ferry run --sim)",
+                    f"无法导入 {vendor.plugin}（{error}）；请安装 {vendor.company} 的 PyTorch 插件，"
+                    "或先启用模拟设备（torchferry.sim.activate、ferry run --sim）",
                 )
             ) from error
     module = getattr(torch, name, None)
@@ -171,7 +167,9 @@ def migration_changes(target: LayerTarget) -> Iterator[Change]:
 
 
 def _stand_in(name: str) -> Change:
-    module = ModuleType(name, "Does nothing: the layer has made CUDA's names mean this device already.")
+    module = ModuleType(
+        name, "Does nothing: the runtime layer has already redirected CUDA's names to this device."
+    )
     parent, _, leaf = name.rpartition(".")
 
     def put() -> None:

@@ -80,7 +80,7 @@ class DeviceBuild:
         )
         product = building.Product(
             (library,),
-            "the simulated device",
+            Text("the simulated device", "模拟设备"),
             extra_files=(Path(native_functions.__file__),),
             finish=self._write_table,
             finished=(native_functions.TABLE,),

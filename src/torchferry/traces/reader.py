@@ -268,10 +268,8 @@ def read_trace(path: Path, on_bytes: Callable[[int], None] | None = None) -> Tra
     if not collector.parts:
         raise InputError(
             Text(
-                (
-                    f"{str(path)!r} holds no profiler events; record with activities=[ProfilerActivity.CPU, ...] "
-                    "while the program computes"
-                ),
+                f"{str(path)!r} holds no profiler events; record with activities=[ProfilerActivity.CPU, ...] "
+                "while the program computes",
                 f"{str(path)!r} 没有 profiler 事件；请在程序计算时以 activities=[ProfilerActivity.CPU, ...] 采集",
             )
         )
@@ -299,10 +297,8 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     if not len(events):
         raise InputError(
             Text(
-                (
-                    f"{str(path)!r} is a trace without PyTorch operators and without device activity; profile again "
-                    "with both"
-                ),
+                f"{str(path)!r} is a trace without PyTorch operators and without device activity; profile again "
+                "with both",
                 f"{str(path)!r} 中既没有 PyTorch 算子，也没有设备活动；请重新采集并包含二者",
             )
         )

@@ -69,14 +69,10 @@ def load_ops(vendor_folder: Path) -> Ops:
             if match is None:
                 raise VendorError(
                     Text(
-                        (
-                            f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]', found "
-                            f"{line[:60]!r}; correct that line"
-                        ),
-                        (
-                            f"{file}：第 {number} 行应为 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]'，实际为 "
-                            f"{line[:60]!r}；请改正该行"
-                        ),
+                        f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]', found "
+                        f"{line[:60]!r}; correct that line",
+                        f"{file}：第 {number} 行应为 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]'，实际为 "
+                        f"{line[:60]!r}；请改正该行",
                     )
                 )
             name = match["name"]

@@ -451,16 +451,12 @@ def read_evidence(path: Path, *, of_original: bool = False) -> RunEvidence:
     if found.is_empty:
         raise InputError(
             Text(
-                (
-                    f"{path}: no loss, accuracy or throughput found; give a log that prints them, a CSV with a "
-                    'header, JSON as {"curves": {"loss": [...]}, "metrics": {"acc1": 76.1}}, or a file '
-                    "of `ferry prove`, `watch`, `analyze`"
-                ),
-                (
-                    f'{path}：没有找到损失、精度或吞吐量；请给出打印这些值的日志、带表头的 CSV、形如 {{"curves": '
-                    '{"loss": [...]}, "metrics": {"acc1": 76.1}} 的 JSON，或 `ferry prove`、`watch`、'
-                    "`analyze` 的文件"
-                ),
+                f"{path}: no loss, accuracy or throughput found; give a log that prints them, a CSV with a "
+                'header, JSON as {"curves": {"loss": [...]}, "metrics": {"acc1": 76.1}}, or a file '
+                "of `ferry prove`, `watch`, `analyze`",
+                f'{path}：没有找到损失、精度或吞吐量；请给出打印这些值的日志、带表头的 CSV、形如 {{"curves": '
+                '{"loss": [...]}, "metrics": {"acc1": 76.1}} 的 JSON，或 `ferry prove`、`watch`、'
+                "`analyze` 的文件",
             )
         )
     return found

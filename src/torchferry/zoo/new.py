@@ -137,14 +137,10 @@ def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, pla
     if place.framework != FRAMEWORK:
         raise InputError(
             Text(
-                (
-                    f"{request.path}: programs for {place.framework} can't be converted yet, only {FRAMEWORK}; create "
-                    "the folder by hand, then `ferry zoo check` looks at its path and files"
-                ),
-                (
-                    f"{request.path}：目前只能转换 {FRAMEWORK} 程序，不支持 {place.framework}；请手动创建该文件夹，"
-                    "`ferry zoo check` 会检查其路径和文件"
-                ),
+                f"{request.path}: programs for {place.framework} can't be converted yet, only {FRAMEWORK}; create "
+                "the folder by hand, then `ferry zoo check` looks at its path and files",
+                f"{request.path}：目前只能转换 {FRAMEWORK} 程序，不支持 {place.framework}；请手动创建该文件夹，"
+                "`ferry zoo check` 会检查其路径和文件",
             )
         )
     request = replace(request, arguments=_one_line_of_shell(request.arguments))

@@ -110,14 +110,10 @@ def compare_ranks_alike(
     if not common:
         raise InputError(
             Text(
-                (
-                    f"{names[0]} and {names[1]} have no rank in common (ranks {_listed(ours)} and ranks "
-                    f"{_listed(theirs)}); give two recordings of the same ranks"
-                ),
-                (
-                    f"{names[0]} 与 {names[1]} 没有共同的 rank（分别为 rank {_listed(ours)} 和 rank {_listed(theirs)}"
-                    "）；请给出相同 rank 的两份记录"
-                ),
+                f"{names[0]} and {names[1]} have no rank in common (ranks {_listed(ours)} and ranks "
+                f"{_listed(theirs)}); give two recordings of the same ranks",
+                f"{names[0]} 与 {names[1]} 没有共同的 rank（分别为 rank {_listed(ours)} 和 rank {_listed(theirs)}"
+                "）；请给出相同 rank 的两份记录",
             )
         )
     comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
@@ -148,10 +144,8 @@ def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | N
     if golden is None and mine.of_apis:
         raise InputError(
             Text(
-                (
-                    f"{mine.path}: an msprobe dump, whose calls can't be recomputed; give a second dump to compare "
-                    "with"
-                ),
+                f"{mine.path}: an msprobe dump, whose calls can't be recomputed; give a second dump to compare "
+                "with",
                 f"{mine.path}：这是 msprobe 的 dump，其中的调用无法重新计算；请给出第二份 dump 用于比较",
             )
         )
@@ -259,14 +253,10 @@ def _matches(seen: Sequence[tuple[Gathering, Record]], total: _Total) -> Sequenc
     if not any(match.mine is not None and match.golden is not None for match in matches):
         raise InputError(
             Text(
-                (
-                    f"{mine.path} and {golden.path} have no operator in common ({len(sites[0])} and {len(sites[1])} "
-                    "calls); are they recordings of the same program?"
-                ),
-                (
-                    f"{mine.path} 与 {golden.path} 没有共同的算子（分别有 {len(sites[0])} 和 {len(sites[1])} 次调用）"
-                    "；请确认是同一程序的记录"
-                ),
+                f"{mine.path} and {golden.path} have no operator in common ({len(sites[0])} and {len(sites[1])} "
+                "calls); are they recordings of the same program?",
+                f"{mine.path} 与 {golden.path} 没有共同的算子（分别有 {len(sites[0])} 和 {len(sites[1])} 次调用）"
+                "；请确认是同一程序的记录",
             )
         )
     return matches

@@ -82,10 +82,8 @@ def compare_ranks(
         if record.header.kept is not Kept.TENSORS:
             raise InputError(
                 Text(
-                    (
-                        f"{record.path}: holds no tensor elements, which are needed to combine ranks; record it with "
-                        "--tensors"
-                    ),
+                    f"{record.path}: holds no tensor elements, which are needed to combine ranks; record it with "
+                    "--tensors",
                     f"{record.path}：没有记录结果的元素，无法合并各 rank；请加 --tensors 重新记录",
                 )
             )

@@ -105,14 +105,14 @@ _begun: list[DumpingMode | None] = []  # at most one: the mode, once it is confi
 def init_dump() -> None:
     """Begin a dump, which is configured by `set_dump`."""
     if _begun:
-        raise RuntimeError("a dump has begun already; finalize_dump() ends it")
+        raise RuntimeError("a dump is already in progress; end it with finalize_dump()")
     _begun.append(None)
 
 
 def set_dump(cfg_file: str) -> None:
     """Dump what the simulated device computes as the file says, from now on."""
     if not _begun:
-        raise RuntimeError("no dump has begun; call init_dump() first")
+        raise RuntimeError("no dump is in progress; call init_dump() first")
     configuration = read_configuration(cfg_file)
     _switch_off()
     if not configuration.is_on:
@@ -127,7 +127,7 @@ def set_dump(cfg_file: str) -> None:
 def finalize_dump() -> None:
     """End the dump."""
     if not _begun:
-        raise RuntimeError("no dump has begun; call init_dump() first")
+        raise RuntimeError("no dump is in progress; call init_dump() first")
     _switch_off()
     _begun.clear()
 
@@ -180,14 +180,10 @@ def read_configuration(file: str) -> Configuration:
     except json.JSONDecodeError as error:
         raise InputError(
             Text(
-                (
-                    f"{file}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}; JSON allows no "
-                    "comments and needs a comma between two fields"
-                ),
-                (
-                    f"{file}：不是合法的 JSON：第 {error.lineno} 行第 {error.colno} 列：{error.msg}；JSON 不允许注释，"
-                    "字段之间要有逗号"
-                ),
+                f"{file}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}; JSON allows no "
+                "comments and needs a comma between two fields",
+                f"{file}：不是合法的 JSON：第 {error.lineno} 行第 {error.colno} 列：{error.msg}；JSON 不允许注释，"
+                "字段之间要有逗号",
             )
         ) from None
     dump = given.get("dump") if isinstance(given, dict) else None

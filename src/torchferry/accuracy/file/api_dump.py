@@ -209,10 +209,8 @@ class ApiDumpRecord(Record):
     def state(self, random: RandomState) -> bytes:
         raise InputError(
             Text(
-                (
-                    f"{self.path}: an msprobe dump, which holds no generator states; record with ferry record to have "
-                    "them"
-                ),
+                f"{self.path}: an msprobe dump, which holds no generator states; record with ferry record to have "
+                "them",
                 f"{self.path}：这是 msprobe 的 dump，不含随机数生成器的状态；如需要请用 ferry record 记录",
             )
         )

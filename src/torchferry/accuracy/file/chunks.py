@@ -24,7 +24,7 @@ from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
 from torchferry.accuracy.file.room import Room
 from torchferry.errors import InputError, OutputError, not_writable, system_reason
 from torchferry.files.aside import file_aside
-from torchferry.text import Text
+from torchferry.text import Text, user_language
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OURS = b"FERRYREC"  # behind the superblock: the file is in chunks
@@ -75,6 +75,12 @@ def superblock(root: int, end: int, index: int = 0, index_length: int = 0) -> by
     versions = (0, 0, 0, 0, 0, 8, 8, 0)
     addresses = (0, UNDEFINED, end, UNDEFINED)
     return _SUPERBLOCK.pack(SIGNATURE, *versions, LEAF_K, INTERNAL_K, 0, *addresses, 0, root, 0, 0) + ours
+
+
+_ENDS_HERE = Text(
+    "{path}: {reason}; recording stops here, the program continues",
+    "{path}：{reason}；记录到此为止，程序继续运行",
+)
 
 
 class ChunkFile:
@@ -252,16 +258,13 @@ class ChunkFile:
         """Give up: leave the chunks that are whole, and say so once."""
         self._stop_background()
         self._drop_rest()
-        reason = error.strerror or str(error)
         if not self._has_failed:
             self.is_ending = self._has_failed = True
-            print(
-                f"torchferry: {self.path}: {reason}; the record ends here, the program goes on",
-                file=sys.stderr,
-            )
+            said = _ENDS_HERE.format(path=self.path, reason=system_reason(error))
+            print(f"torchferry: {said.in_language(user_language())}", file=sys.stderr)
             if self.rescue is not None:
-                self.rescue(reason)
-        self.failed = reason
+                self.rescue(error.strerror or str(error))
+        self.failed = error.strerror or str(error)
 
     def _stop_background(self) -> None:
         """Let the thread write what it can, and end; what is written afterwards is written at once."""

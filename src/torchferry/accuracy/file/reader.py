@@ -264,10 +264,8 @@ def open_record(path: Path) -> Record:
     if dump is None and path.is_dir():
         raise InputError(
             Text(
-                (
-                    f"{path}: a folder without a runtime's dump files and without msprobe's dump.json; name a "
-                    "recording"
-                ),
+                f"{path}: a folder without a runtime's dump files and without msprobe's dump.json; name a "
+                "recording",
                 f"{path}：文件夹中既没有运行时的 dump 文件，也没有 msprobe 的 dump.json；请给出一份记录",
             )
         )

@@ -48,14 +48,10 @@ def build_for(place: Place, quiet: bool, kept: Kept | None = None) -> str:
     if find_spec("torch") is None:
         raise RunError(
             Text(
-                (
-                    f"PyTorch is not installed for {sys.executable}, which runs the program; pip install torch, or "
-                    "call ferry from the program's own environment"
-                ),
-                (
-                    f"运行程序的 {sys.executable} 没有安装 PyTorch；请执行 pip install torch，"
-                    "或在程序自己的环境中调用 ferry"
-                ),
+                f"PyTorch is not installed for {sys.executable}, which runs the program; pip install torch, or "
+                "call ferry from the program's own environment",
+                f"运行程序的 {sys.executable} 没有安装 PyTorch；请执行 pip install torch，"
+                "或在程序自己的环境中调用 ferry",
             )
         )
     from torchferry.building.build import silent

@@ -62,7 +62,7 @@ def _described() -> tuple[str, NativeBuild]:
         torch_libraries=("torch_cpu", "c10"),
         is_for_python=True,
     )
-    return name, NativeBuild(torch, Product((library,), "what records calls"))
+    return name, NativeBuild(torch, Product((library,), Text("the call recorder", "调用记录器")))
 
 
 def _found(name: str, made: NativeBuild) -> Path | None:

@@ -120,10 +120,8 @@ def check_replayable(record: Record) -> None:
     if record.of_apis:
         raise InputError(
             Text(
-                (
-                    f"{record.path}: holds msprobe's calls of functions and modules, but a replay needs operators; "
-                    "record with ferry record"
-                ),
+                f"{record.path}: holds msprobe's calls of functions and modules, but a replay needs operators; "
+                "record with ferry record",
                 f"{record.path}：内容是 msprobe dump 的函数和模块调用，而重放需要算子；请用 ferry record 记录",
             )
         )

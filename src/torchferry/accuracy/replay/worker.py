@@ -167,10 +167,8 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
         said = str(error).strip().splitlines()
         raise RunError(
             Text(
-                (
-                    f"{name}: not a device that can be used here ({said[0] if said else error!r}); choose another "
-                    "device"
-                ),
+                f"{name}: not a device that can be used here ({said[0] if said else error!r}); choose another "
+                "device",
                 f"{name}：该设备在此不可用（{said[0] if said else error!r}）；请选择其他设备",
             )
         ) from None

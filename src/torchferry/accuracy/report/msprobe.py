@@ -66,14 +66,10 @@ def table_of(comparison: RankComparison, *, is_old: bool = False) -> ResultTable
     if comparison.golden is None or not (comparison.mine.apis and comparison.golden.apis):
         raise ReportError(
             Text(
-                (
-                    "msprobe's columns compare two msprobe dumps; `ferry record convert RECORD --msprobe DIR` makes "
-                    "one from a recording"
-                ),
-                (
-                    "msprobe 格式的列用于比较两份 msprobe dump；`ferry record convert RECORD --msprobe DIR` "
-                    "可由记录生成 dump"
-                ),
+                "msprobe's columns compare two msprobe dumps; `ferry record convert RECORD --msprobe DIR` makes "
+                "one from a recording",
+                "msprobe 格式的列用于比较两份 msprobe dump；`ferry record convert RECORD --msprobe DIR` "
+                "可由记录生成 dump",
             )
         )
     rows = _Rows(comparison, is_old)

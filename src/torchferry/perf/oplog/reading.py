@@ -586,14 +586,10 @@ def _nothing_found(
     where = ", ".join(map(str, paths))
     return InputError(
         Text(
-            (
-                f"{where}: no line about operators in {len(read)} files; the runtime logs them only on request: "
-                f"export {settings}, run a few steps of the program, then unset them because logging is slow"
-            ),
-            (
-                f"{where}：{len(read)} 个文件中没有关于算子的行；运行时默认不记录：请 export {settings}，"
-                "运行若干步，之后取消设置，因为写日志会变慢"
-            ),
+            f"{where}: no line about operators in {len(read)} files; the runtime logs them only on request: "
+            f"export {settings}, run a few steps of the program, then unset them because logging is slow",
+            f"{where}：{len(read)} 个文件中没有关于算子的行；运行时默认不记录：请 export {settings}，"
+            "运行若干步，之后取消设置，因为写日志会变慢",
         )
     )
 

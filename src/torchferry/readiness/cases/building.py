@@ -203,14 +203,10 @@ def _chosen(calls: dict[int, Any], request: CaseRequest, known: list[str]) -> An
     if request.call not in calls:
         raise InputError(
             Text(
-                (
-                    f"{request.source}: has {len(calls)} calls of {request.operator}, none with the number "
-                    f"{request.call}; --list shows them"
-                ),
-                (
-                    f"{request.source}：有 {len(calls)} 次 {request.operator} 调用，没有编号 {request.call}；--list "
-                    "可列出"
-                ),
+                f"{request.source}: has {len(calls)} calls of {request.operator}, none with the number "
+                f"{request.call}; --list shows them",
+                f"{request.source}：有 {len(calls)} 次 {request.operator} 调用，没有编号 {request.call}；--list "
+                "可列出",
             )
         )
     return calls[request.call]

@@ -101,14 +101,10 @@ def check_fits(tensors: Sequence[TensorInput], memory: int | None = None) -> Non
         size, largest = max(sizes)
         raise InputError(
             Text(
-                (
-                    f"{largest}: takes {units.size(size)}; with the copies for comparison the case needs at least "
-                    f"{units.size(needed)}, and this machine has {units.size(memory)}; give smaller sizes"
-                ),
-                (
-                    f"{largest}：占用 {units.size(size)}；加上用于比较的副本，该用例至少需要 {units.size(needed)}，"
-                    f"而本机只有 {units.size(memory)}；请减小尺寸"
-                ),
+                f"{largest}: takes {units.size(size)}; with the copies for comparison the case needs at least "
+                f"{units.size(needed)}, and this machine has {units.size(memory)}; give smaller sizes",
+                f"{largest}：占用 {units.size(size)}；加上用于比较的副本，该用例至少需要 {units.size(needed)}，"
+                f"而本机只有 {units.size(memory)}；请减小尺寸",
             )
         )
 

@@ -192,14 +192,10 @@ def read_times(path: Path) -> dict[str, Mapping[str, list[float]]]:
     """What `ferry case --save-times` has written, on this machine or another: seconds by pass and type of the device."""
     wrong = InputError(
         Text(
-            (
-                f"{path}: not a file of times; write one with ferry case OPERATOR --time --save-times FILE, or "
-                "give a profiler's trace"
-            ),
-            (
-                f"{path}：不是耗时文件；可用 ferry case OPERATOR --time --save-times FILE 生成，也可以给出 "
-                "profiler 的 trace"
-            ),
+            f"{path}: not a file of times; write one with ferry case OPERATOR --time --save-times FILE, or "
+            "give a profiler's trace",
+            f"{path}：不是耗时文件；可用 ferry case OPERATOR --time --save-times FILE 生成，也可以给出 "
+            "profiler 的 trace",
         )
     )
     try:

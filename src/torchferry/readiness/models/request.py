@@ -160,14 +160,10 @@ def split_factory(text: str, option: str) -> tuple[str, str]:
     if not place or not all(part.isidentifier() for part in name.split(".")):
         raise InputError(
             Text(
-                (
-                    f"{option} {text}: write package.module:name or path/to/file.py:name, such as "
-                    "torchvision.models:resnet50"
-                ),
-                (
-                    f"{option} {text}：请写成 package.module:name 或 path/to/file.py:name，例如 "
-                    "torchvision.models:resnet50"
-                ),
+                f"{option} {text}: write package.module:name or path/to/file.py:name, such as "
+                "torchvision.models:resnet50",
+                f"{option} {text}：请写成 package.module:name 或 path/to/file.py:name，例如 "
+                "torchvision.models:resnet50",
             )
         )
     if not is_file(place) and not all(part.isidentifier() for part in place.split(".")):
@@ -198,10 +194,8 @@ def parse_init(text: str) -> dict[str, object]:
     except (SyntaxError, ValueError, AssertionError, MemoryError, RecursionError):
         raise InputError(
             Text(
-                (
-                    f"--init {text}: write keyword arguments with plain values, such as num_classes=10, "
-                    "pretrained=False"
-                ),
+                f"--init {text}: write keyword arguments with plain values, such as num_classes=10, "
+                "pretrained=False",
                 f"--init {text}：请写带普通值的关键字参数，例如 num_classes=10, pretrained=False",
             )
         ) from None

@@ -230,10 +230,8 @@ def make_model(request: ModelRequest) -> torch.nn.Module:
     if not callable(found):
         raise InputError(
             Text(
-                (
-                    f"--model {request.factory}: a {type(found).__name__}, which can't create a model; name a "
-                    "function or a class"
-                ),
+                f"--model {request.factory}: a {type(found).__name__}, which can't create a model; name a "
+                "function or a class",
                 f"--model {request.factory}：类型为 {type(found).__name__}，无法创建模型；请给出函数或类",
             )
         )
@@ -242,14 +240,10 @@ def make_model(request: ModelRequest) -> torch.nn.Module:
     if not isinstance(model, torch.nn.Module):
         raise RunError(
             Text(
-                (
-                    f"--model {request.factory}: returns a {type(model).__name__}, not a torch.nn.Module; name a "
-                    "function that returns only the model"
-                ),
-                (
-                    f"--model {request.factory}：返回 {type(model).__name__}，而不是 torch.nn.Module；"
-                    "请给出只返回模型的函数"
-                ),
+                f"--model {request.factory}: returns a {type(model).__name__}, not a torch.nn.Module; name a "
+                "function that returns only the model",
+                f"--model {request.factory}：返回 {type(model).__name__}，而不是 torch.nn.Module；"
+                "请给出只返回模型的函数",
             )
         )
     return model

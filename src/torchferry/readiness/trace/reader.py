@@ -171,14 +171,10 @@ def read_launches(path: Path) -> Launches:
     if next(text_pieces(path), "").lstrip()[:1] not in ("{", "["):
         raise InputError(
             Text(
-                (
-                    f"{str(path)!r} is a table or other text, but only a trace tells which kernels an operator "
-                    "launched; give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
-                ),
-                (
-                    f"{str(path)!r} 是表格或其他文本，而只有 trace 才说明算子下发了哪些 kernel；请给出 profiler 的 "
-                    "export_chrome_trace() 写入的文件（.json、.json.gz）"
-                ),
+                f"{str(path)!r} is a table or other text, but only a trace tells which kernels an operator "
+                "launched; give what the profiler's export_chrome_trace() wrote (.json, .json.gz)",
+                f"{str(path)!r} 是表格或其他文本，而只有 trace 才说明算子下发了哪些 kernel；请给出 profiler 的 "
+                "export_chrome_trace() 写入的文件（.json、.json.gz）",
             )
         )
     return _TraceReader(path).launches()
@@ -257,14 +253,10 @@ class _TraceReader:
         if self._is_trace or self._chunks.is_object:
             raise InputError(
                 Text(
-                    (
-                        f"{str(self._path)!r} is a trace without PyTorch operators; record with "
-                        "activities=[ProfilerActivity.CPU, ...] while the program computes"
-                    ),
-                    (
-                        f"{str(self._path)!r} 中没有 PyTorch 算子；请在程序计算时以 activities=[ProfilerActivity.CPU, "
-                        "...] 采集"
-                    ),
+                    f"{str(self._path)!r} is a trace without PyTorch operators; record with "
+                    "activities=[ProfilerActivity.CPU, ...] while the program computes",
+                    f"{str(self._path)!r} 中没有 PyTorch 算子；请在程序计算时以 activities=[ProfilerActivity.CPU, "
+                    "...] 采集",
                 )
             )
         raise no_trace(self._path, Text("a JSON list of something else", "其他内容的 JSON 列表"))

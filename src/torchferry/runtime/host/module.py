@@ -205,7 +205,7 @@ class Event(device_parts.TimedEvent):
         external: bool = False,
     ) -> None:
         if interprocess:
-            raise NotImplementedError("the CPU has no events that are shared between processes")
+            raise NotImplementedError("events shared between processes are not available on the CPU")
         self.device = _HOST
         self._timed = enable_timing
         self._recorded: int | None = None
@@ -441,7 +441,7 @@ class HostModule(ModuleType):
         vars(self).update(names)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self.__name__} has no '{name}': the CPU has no counterpart of it")
+        raise AttributeError(f"{self.__name__} has no '{name}': the CPU has no equivalent")
 
 
 def host_module(device_count: int, placement: Placement | None = None) -> ModuleType:
