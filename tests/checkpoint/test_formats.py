@@ -37,7 +37,7 @@ def test_arrays_in_a_file_become_tensors(save: object, tmp_path: Path) -> None:
 
 def test_an_array_of_objects_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{}], dtype=object))
-    with pytest.raises(InputError, match=r"holds \|O, which no tensor does"):
+    with pytest.raises(InputError, match=r"holds \|O, which no tensor can hold"):
         read(tmp_path / "a.npy")
 
 

@@ -55,7 +55,7 @@ def test_every_way_to_call_is_only_named(data: bytes, tmp_path: Path) -> None:
 )
 def test_what_would_take_for_ever_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.pkl").write_bytes(START + data)
-    with pytest.raises(InputError, match="damaged, or no checkpoint"):
+    with pytest.raises(InputError, match="damaged, or not a checkpoint"):
         read(tmp_path / "a.pkl")
 
 

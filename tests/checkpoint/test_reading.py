@@ -184,7 +184,7 @@ def test_numbers_in_a_file_claim_no_memory(tmp_path: Path) -> None:
         (b"\x1f\x8b\x08\x00", "gzip"),
         (b"PK\x03\x04 nothing", "damaged"),
         (b"\x80\x02}q", "damaged"),
-        (struct.pack("<Q", 10**12) + b"{", "cut short"),
+        (struct.pack("<Q", 10**12) + b"{", "truncated"),
     ],
 )
 def test_what_is_no_checkpoint(data: bytes, said: str, tmp_path: Path) -> None:

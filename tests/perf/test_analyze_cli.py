@@ -190,7 +190,7 @@ def test_every_detector_is_explained(language: str) -> None:
     ("words", "said"),
     [
         ([], "nothing to analyze"),
-        (["missing.json"], "there is no 'missing.json'"),
+        (["missing.json"], "no such file or folder: 'missing.json'"),
         (["trace.json", "--only", "data_loade"], "did you mean 'data_loader'?"),
         (["trace.json", "--ignore", "zzz"], "--list-detectors"),
         (["trace.json", "-o", "report.pdf"], "unknown kind of report"),

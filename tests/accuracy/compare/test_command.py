@@ -107,9 +107,9 @@ def test_one_record_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["gpu.h5", "none.h5"], "none.h5: no such file"),
+        (["gpu.h5", "none.h5"], "no such file: none.h5"),
         (["text.h5", "gpu.h5"], "text.h5: "),
-        (["gpu.h5", "."], "is a folder"),
+        (["gpu.h5", "."], "a folder without"),
         (["gpu.h5", "gpu.h5", "-o", "a.doc"], "a.doc: unknown kind of report"),
         (["gpu.h5", "gpu.h5", "-o", "nowhere/a.json"], "nowhere/a.json: can't be written there"),
     ],

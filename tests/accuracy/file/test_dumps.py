@@ -92,7 +92,7 @@ def test_the_vendors_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_what_is_no_dump_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="is a folder without dump files"):
+    with pytest.raises(InputError, match="a folder without a runtime's dump files"):
         open_record(tmp_path / "empty")
     (tmp_path / "text").write_text("no dump, and no HDF5 either, but long enough")
     with pytest.raises(InputError, match="HDF5"):

@@ -294,7 +294,7 @@ def test_what_may_be_replaced(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("print()\n")
     for path, said in (
-        (program, "is no record"),
+        (program, "is not a recording"),
         (tmp_path, "is a folder"),
         (Path("/dev/null"), "no ordinary file"),
     ):

@@ -67,7 +67,7 @@ def test_a_record_of_modules_is_not_replayed(
     recorded(THREE_STEPS, tmp_path, modules_only=True)
     monkeypatch.chdir(tmp_path)
     assert main(["replay", "out.h5", "--device", "cpu"]) == 2
-    assert "holds modules alone, no operators to replay" in capsys.readouterr().err
+    assert "holds only modules, no operators to replay" in capsys.readouterr().err
 
 
 def test_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

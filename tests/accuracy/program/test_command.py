@@ -142,17 +142,17 @@ def test_bad_input_is_said_before_the_program_runs(
     ok = tmp_path / "new.h5"
     cases: list[tuple[tuple[object, ...], str]] = [
         ((), "which program?"),
-        (("gone.py",), "gone.py: no such script; -m runs a module by name"),
+        (("gone.py",), "no such script: gone.py; use -m to run a module by name"),
         (("-o", tmp_path / "none" / "a.h5", script), "name a file in a folder that exists"),
         (("-o", tmp_path, script), "name a file in a folder that exists"),
-        (("-o", mine, script), "no record of ferry's; choose another name"),
+        (("-o", mine, script), "not a recording of TorchFerry; choose another name"),
         (("--sim", "-o", ok, script), "--sim: which device"),
         (("--converted", "-o", ok, script), "--converted: for which device"),
         (("--to", "ascend", "--as-is", "cpu", "-o", ok, script), "only one of them at a time"),
         (("--to", "intel", "--sim", "-o", ok, script), "it can't be simulated"),
         (("--to", "nobody", "-o", ok, script), "nobody"),
         (("--whole", "--from", 2, "-o", ok, script), "--whole and --from"),
-        (("--replay", tmp_path / "none.h5", "-o", ok, script), "none.h5: no such file"),
+        (("--replay", tmp_path / "none.h5", "-o", ok, script), "no such file: none.h5"),
         (("--replay", mine, "-o", ok, script), "notes.h5"),
         (("--replay", statistics, "-o", ok, script), "holds statistics alone"),
         (("--replay", example, "-o", example, script), "is to be replayed and overwritten at once"),
@@ -250,7 +250,7 @@ def test_a_selection_that_nothing_fits_is_said(tmp_path: Path, capsys: pytest.Ca
     script.write_text(f"{TRAINING}step()\n")
     output = tmp_path / "none.h5"
     assert main(["record", "--op", "no_such_operator", "-o", str(output), str(script)]) == 2
-    assert "none.h5: an empty recording, without a single call; record again: no operator of these steps fits" in capsys.readouterr().err
+    assert "none.h5: holds no call: no operator of these steps fits" in capsys.readouterr().err
 
 
 def test_a_file_of_a_strange_name_is_told_of_in_one_line(example: Path, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "prof").mkdir()
     launching.check_output(tmp_path / "prof")  # an empty folder may be filled
     (tmp_path / "prof" / "mine.txt").write_text("precious")
-    with pytest.raises(OutputError, match="is not empty, and no profile"):
+    with pytest.raises(OutputError, match="not empty, and not a profile"):
         launching.check_output(tmp_path / "prof")
     with pytest.raises(OutputError, match="no folder"):
         launching.check_output(tmp_path / "prof" / "mine.txt")

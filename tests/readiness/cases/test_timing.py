@@ -120,7 +120,7 @@ def test_files_of_times(tmp_path: Path) -> None:
     assert read_other(file).saved == {"forward": {"cuda": [0.5]}, "backward": {"cuda": [0.1]}}
     for wrong in ("", "[]", '{"seconds": {}}', '{"seconds": {"cuda": []}}', '{"seconds": {"cuda": [0]}}'):
         file.write_text(wrong)
-        with pytest.raises(InputError, match="is no file of times"):
+        with pytest.raises(InputError, match="not a file of times"):
             read_times(file)
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_time_of_a_gpu(tmp_path: Path) -> None:
     for file, said in (
         (without_kernels, "no operator launched a kernel"),
         (without_shapes, "has no shapes; record the trace with record_shapes=True"),
-        (text, "is no file of times"),
+        (text, "not a file of times"),
         (tmp_path / "none.json", "can't be read"),
     ):
         with pytest.raises(InputError, match=said):

@@ -207,7 +207,7 @@ def test_other_files_are_named_for_what_they_are(content: bytes, what: str, tmp_
 
 @pytest.mark.parametrize("events", [[], [{"ph": "M", "name": "process_name"}]])
 def test_a_trace_of_nothing(events: Events, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="without operators"):
+    with pytest.raises(InputError, match="without PyTorch operators"):
         read_trace(write(tmp_path, events))
 
 

@@ -32,7 +32,7 @@ from torch.utils._pytree import tree_flatten
 
 import torchferry
 from torchferry import variables
-from torchferry.errors import InputError, RunError
+from torchferry.errors import FerryError, InputError, RunError
 from torchferry.readiness.capture.choices import as_on_device
 from torchferry.readiness.capture.mode import CapturingMode
 from torchferry.readiness.capture.program import warm_up
@@ -174,7 +174,7 @@ def told_as(what: str | Text, advice: Text = NOTHING, fake: bool = False) -> Ite
     """Whatever is raised becomes one line that begins with what was being done."""
     try:
         yield
-    except (RunError, KeyboardInterrupt):
+    except (FerryError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a SystemExit of a user's file included
         place = _place(error)
