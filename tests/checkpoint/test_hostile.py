@@ -82,7 +82,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         archive.writestr("a/data.pkl", START + b"}.")
         archive.writestr("a/data.pkl", START + b"cos\nsystem\n.")
-    with pytest.raises(InputError, match="two members of one name"):
+    with pytest.raises(InputError, match="two members of the same name"):
         read(tmp_path / "a.pth")
 
 

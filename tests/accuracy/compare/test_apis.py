@@ -62,7 +62,7 @@ def test_statistics_of_other_versions_name_it_too(version: str, capsys: pytest.C
     mine, golden = REAL / "statistics_26.2", REAL / f"statistics_{version}"
     assert main(["compare", str(mine), str(golden), "-q"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("the runs part at step 1, head.0: Functional::linear, the values differ")
+    assert out.startswith("the runs diverge at step 1, head.0: Functional::linear, the values differ")
     assert '"step": [0], "tensor": {"list": ["Functional.linear.0.forward"]}' in out
 
 

@@ -72,7 +72,7 @@ def test_what_is_right(tmp_path: Path) -> None:
         Verdict.EQUAL,
         Verdict.NORMAL,
     }
-    assert found.notes[0].en == "mine: kept in part: 4 slices of tensors over 4.0 KiB"
+    assert found.notes[0].en == "mine: recorded in part: 4 slices of tensors over 4.0 KiB"
     pair = pair_of(found, "aten::gelu")
     assert pair.outputs[0].metrics is not None and pair.outputs[0].metrics.count == 4 * 3 * 8 * 8
     assert pair.judgement.why is not None and "4 slices were judged" in pair.judgement.why.en

@@ -107,7 +107,7 @@ def test_how_a_batch_is_divided() -> None:
     )
     assert said(WHOLE[:4], random(4, 12))[0].startswith("rank 1 has 4 of 4 samples that are not in")
     assert said(WHOLE[:3], WHOLE[3:6])[0].startswith(
-        "the ranks have 6 samples together, the other side has 8"
+        "the ranks have 6 samples in total, the other side has 8"
     )
     assert divided([np.zeros((4, 1))] * 2, [np.zeros((8, 1))], (0, 1)) is None  # labels tell nothing
 

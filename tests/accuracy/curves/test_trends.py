@@ -159,7 +159,7 @@ def test_other_steps_and_other_lengths_meet_where_both_have_a_step(tmp_path: Pat
     found = trends.differences
     assert found is not None and found.steps == 3  # 6, 12, 18
     assert trends.steps.tolist() == sorted({*range(3, 31, 3), *range(2, 21, 2)})
-    assert "Loss: beyond rounding from step 12 on, at most 18 apart" in said(trends)
+    assert "Loss: more than rounding from step 12 on, at most 18 apart" in said(trends)
     at = next(at for at, number in enumerate(found.mine) if trends.runs[0].series[number].row == rows.LOSS)
     assert found.first[at] == 12 and found.farthest[at] == pytest.approx(18)
     assert np.isnan(found.whole[trends.steps.tolist().index(9)]).all()
@@ -167,7 +167,7 @@ def test_other_steps_and_other_lengths_meet_where_both_have_a_step(tmp_path: Pat
 
 def test_runs_without_a_common_step_say_so(tmp_path: Path) -> None:
     paths = [watched(tmp_path / "a.h5", range(1, 10, 2)), watched(tmp_path / "b.h5", range(2, 10, 2))]
-    assert "the two have no step in common: watch both with the same --every" in said(trends_of(paths))
+    assert "no step in common: watch both runs with the same --every" in said(trends_of(paths))
     REPORTS.render(trends_of(paths), "html")
 
 

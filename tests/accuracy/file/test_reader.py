@@ -35,7 +35,7 @@ def test_what_is_no_record(tmp_path: Path) -> None:
     write_calls(tmp_path / "whole.h5")
     whole = (tmp_path / "whole.h5").read_bytes()
     files = {
-        "empty.h5": (b"", "is empty"),
+        "empty.h5": (b"", "empty, nothing was recorded"),
         "text.h5": (b"hello", "can't be read as an HDF5 record"),
         "start.h5": (whole[:START], "cut off before anything was recorded"),
         "less.h5": (whole[: START - 1], "can't be read as an HDF5 record"),

@@ -78,7 +78,7 @@ def test_the_verdict_comes_first_in_both_languages() -> None:
 
 def test_no_overflow() -> None:
     text = to_text(checked(process(end=End.STEPS)), "en", "")
-    assert text == "no overflow: 10 calls of operators were checked on npu, steps: 1\n"
+    assert text == "no overflow: 10 operator calls were checked on npu, steps: 1\n"
     assert "ended: 10 calls of operators" in to_text(checked(process(end=End.PROGRAM), code=9), "en", "")
 
 
@@ -106,7 +106,7 @@ def test_notes() -> None:
     for part in (
         "1 steps overflowed",
         "scale 65536 in aten::mm",
-        "taken for intended: aten::log at train.py:9",
+        "considered intended: aten::log at train.py:9",
     ):
         assert part in text
     for part in ("60000, aten::bmm", "25.0% of the values of aten::mul", "torch.compile"):

@@ -57,7 +57,7 @@ def test_the_first_module_that_differs_is_named_and_how_to_record_it(
     monkeypatch.chdir(tmp_path)
     assert main(["compare", "mine.h5", "golden.h5", "-q"]) == 1
     printed = capsys.readouterr().out
-    assert "the runs part at step 1, Net: norm: its output" in printed
+    assert "the runs diverge at step 1, Net: norm: its output" in printed
     assert "--from 1 --steps 1 --module norm -o mine.step1.h5 train.py" in printed
 
 

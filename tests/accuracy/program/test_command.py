@@ -70,7 +70,7 @@ def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     _, printed = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "ferry record: record.h5: step 1, " in printed
-    assert "interrupted; what was recorded until then is kept" in printed
+    assert "interrupted; everything recorded before is kept" in printed
     with open_record(tmp_path / "record.h5") as record:
         assert record.header.complete and {call.step for call in record.calls} == {1}
 
@@ -93,7 +93,7 @@ def test_two_ranks_recorded_and_replayed_on_a_simulated_device(tmp_path: Path) -
         with open_record(tmp_path / f"npu.rank{rank}.h5") as record:
             assert (record.header.rank, record.header.device) == (rank, "npu")
             assert record.header.replayed == str(tmp_path / f"gpu.rank{rank}.h5")
-    assert second.stderr.count("recorded calls gave their inputs to operators here") == 2
+    assert second.stderr.count("recorded calls supplied inputs to operators here") == 2
 
 
 def test_what_is_in_a_record(example: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -475,11 +475,11 @@ def _differs(difference: PairDifference) -> bool:
 
 
 _IN_PART = Text(
-    "its large tensors were kept in part: {slices} slices were judged",
+    "its large tensors were recorded in part: {slices} slices were judged",
     "其大张量只保留了一部分：判定了 {slices} 个切片",
 )
 _ONLY_IN_PART = Text(
-    "its large tensors were kept in part, from which it can't be computed again",
+    "its large tensors were recorded in part, so it can't be recomputed",
     "其大张量只保留了一部分，无法据此重新计算",
 )
 
