@@ -141,7 +141,7 @@ def test_ranks_that_a_record_names_belong_together_whatever_their_clocks_say(tmp
 
 def test_a_rank_without_a_trace_is_named(tmp_path: Path) -> None:
     (run,) = open_runs([profile_folder(tmp_path / "prof", 2, lost=1)])
-    assert [note.en for note in run.notes] == ["prof: rank 1 left no trace; it is not looked at."]
+    assert [note.en for note in run.notes] == ["prof: rank 1 left no trace and was not analyzed."]
     with pytest.raises(InputError, match="all of its traces are missing"):
         open_runs([profile_folder(tmp_path / "empty", 1, lost=1)])
 

@@ -307,11 +307,11 @@ def _table_spans(run: Run) -> list[tuple[str, int, int]]:
 
 
 _WITHOUT_TRACE = Text(
-    "{folder}: rank {rank} left no trace; it is not looked at.",
-    "{folder}：进程 {rank} 没有留下跟踪文件，未予分析。",
+    "{folder}: rank {rank} left no trace and was not analyzed.",
+    "{folder}：rank {rank} 没有留下 trace，未予分析。",
 )
 _LOGS_WITH_FIRST = Text(
-    "The host logs are of all processes; they are shown with the first one.",
+    "The host logs cover all processes; they are shown with the first one.",
     "主机日志属于所有进程，与第一个进程一起显示。",
 )
 _NO_VENDORS = ("", "cpu", CUDA)

@@ -90,7 +90,7 @@ _UNREPEATABLE = Text(
     "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, "
     "or the order of its data; or does it read what the first run wrote, a checkpoint?",
     "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同：请固定其随机种子或数据顺序；或者它读取了第一次运行写出的文件"
-    "（如检查点）？",
+    "（如 checkpoint）？",
 )
 _CRASHED_AGAIN = Text(
     "the original ended with exit code {code} when it ran a second time on the CPU",
@@ -105,7 +105,7 @@ _WHAT_IN_CHINESE = {
 _UNREPEATABLE_STEPS = Text(
     "the original itself took other steps when it ran a second time on the CPU; does it read what the first run "
     "wrote, a checkpoint?",
-    "原程序在 CPU 上第二次运行时执行的步骤就已不同；它是否读取了第一次运行写出的文件（如检查点）？",
+    "原程序在 CPU 上第二次运行时执行的步骤就已不同；它是否读取了第一次运行写出的文件（如 checkpoint）？",
 )
 
 

@@ -289,7 +289,7 @@ NOTES: Mapping[str, Text] = {
     ),
     "no_overloads": Text(
         "a trace does not tell overloads; they were chosen by the arguments where these leave no doubt",
-        "性能数据不区分算子重载；仅在参数足以确定时选定重载",
+        "profile 不区分算子重载；仅在参数足以确定时选定重载",
     ),
     "truncated": Text(
         "the file is cut short or damaged: what could be read is counted, the rest is missing",
@@ -322,11 +322,11 @@ NOTES: Mapping[str, Text] = {
     ),
     "function_lines": Text(
         "the profiler records functions, not lines: places are the lines where the calling functions begin",
-        "性能数据只记录函数而非行：给出的位置是调用处所在函数的起始行",
+        "profile 只记录函数而非行：给出的位置是调用处所在函数的起始行",
     ),
     "module_types": Text(
         "the profiler knows modules by their types, numbered, not by their names in the model",
-        "性能数据以编号的类型标识模块，而非模型中的名称",
+        "profile 以编号的类型标识模块，而非模型中的名称",
     ),
     "no_places": Text(
         "source lines are not known: record with with_stack=True",

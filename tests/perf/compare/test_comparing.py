@@ -228,7 +228,7 @@ def test_work_that_was_queued_before_is_not_counted(tmp_path: Path) -> None:
     found = compared(tmp_path, *runs)
     assert found.work_ratio == pytest.approx(1)
     (note,) = [note.en for note in found.notes if "queued before" in note.en]
-    assert note.startswith("The run that is compared: 0.5 ms")
+    assert note.startswith("The compared run: 0.5 ms")
 
 
 def test_runs_without_shapes_are_compared_by_name(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_cut_lines_are_said_to_be(tmp_path: Path) -> None:
     log.lines[-1] = log.lines[-1][:1023]
     found = read(log.write(tmp_path / "a.log"))
     assert found.operators[0].signatures[0].cut
-    assert "1 signatures were longer than a line of the log (1024 characters)" in found.notes[0].en
+    assert "1 signatures were longer than a log line (1024 characters)" in found.notes[0].en
 
 
 def test_too_many_signatures_are_counted_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

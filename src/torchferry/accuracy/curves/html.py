@@ -46,7 +46,7 @@ _DIGITS_OF_MODULES = np.uint32(
 _TRAINING, _MODULES = Text("Training", "训练过程"), Text("Modules", "模块")
 _SEARCH = Text("Search modules and types", "搜索模块和类型")
 _SHOWN = Text("% of {count} modules", "% / {count} 个模块")
-_SCALE, _FIGURE = Text("Scale", "坐标"), Text("Figure", "统计量")
+_SCALE, _FIGURE = Text("Scale", "坐标"), Text("Figure", "统计值")
 _SCALES = {
     "automatic": Text("automatic", "自动"),
     "linear": Text("linear", "线性"),

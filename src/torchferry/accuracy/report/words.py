@@ -124,7 +124,7 @@ BASIS = {
     "float32": Text("against single precision", "相对单精度"),
     "float64": Text("against double precision", "相对双精度"),
     "golden": Text("against golden", "相对标杆"),
-    "statistics": Text("from statistics", "来自统计量"),
+    "statistics": Text("from statistics", "来自统计值"),
 }
 CURVE = {
     "loss": Text("loss", "损失"),

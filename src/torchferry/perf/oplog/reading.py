@@ -190,16 +190,18 @@ _TEXTS = {
         "compiles more than {value} s after a process's first operator", "进程第一个算子 {value} 秒之后的编译"
     ),
     Basis.SHAPES: Text(
-        "compiles of an operator from shape number {value} on (types, formats and attributes being equal)",
+        "compiles of an operator from its shape number {value} on (for equal types, formats and attributes)",
         "算子从第 {value} 种形状起的编译（类型、格式与属性相同）",
     ),
     Basis.HALF: Text(
-        "compiles in the second half of the operators that a process called: an estimate, --after or --warmup is exact",
+        "compiles in the second half of the operators that a process called: an estimate; --after or "
+        "--warmup is exact",
         "进程所调用算子后一半中的编译：仅为估计，--after 或 --warmup 更准确",
     ),
     Basis.UNKNOWN: Text(
-        "the log has no calls of operators, so nothing tells the first step from the others: give --after or --warmup",
-        "日志中没有算子调用，无法区分第一个 step 与其余 step：请给出 --after 或 --warmup",
+        "the log has no operator calls, so the first step can't be told from the others; give --after or "
+        "--warmup",
+        "日志中没有算子调用，无法区分第一步与其余步；请给出 --after 或 --warmup",
     ),
 }
 
@@ -477,16 +479,16 @@ class OperatorCounts:
 
 
 _CUT = Text(
-    "{count} signatures were longer than a line of the log ({limit} characters): calls that differ only behind that "
-    "are counted as the same",
+    "{count} signatures were longer than a log line ({limit} characters): calls that differ only "
+    "after that are counted as equal",
     "{count} 种签名超过日志行长（{limit} 个字符）：之后部分才有差别的调用被视为相同",
 )
 _NO_SECONDS = Text(
-    "no line says how long a compile took; newer releases of the runtime log that with {setting}",
+    "the log has no compile times; newer runtimes log them with {setting}",
     "日志没有编译用时；较新的运行时在 {setting} 下记录",
 )
 _MANY = Text(
-    "there were too many different signatures; {count} calls were counted without looking at theirs",
+    "too many different signatures; {count} calls were counted without their signatures",
     "签名种类过多；{count} 次调用只计数而未区分签名",
 )
 Show = Callable[[int, int], None]  # is told how many bytes of how many were read

@@ -19,7 +19,7 @@ from torchferry.traces.chunks import GZIP
 from torchferry.traces.columns import INVALID, LARGEST_EXACT, Ints, nanoseconds
 
 ABSENT = -1
-DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
+DAMAGED = Text("{file}: {count} damaged rows were skipped.", "{file}：略去了 {count} 个损坏的行。")
 _ROWS = 1 << 9  # that are held as text at a time: few, as Python walks over all that it holds again and again
 _UNIT = re.compile(r"\s*\((\w+)\)\s*$")
 _WHOLE = re.compile(r"\s*(-?[0-9]{1,18})(?:\.[0-9]*)?\s*$")

@@ -34,8 +34,8 @@ _SHAPES = (
 )
 _NOT_KNOWN = ("N/A", "NA", "nan", "")
 _CUT_SHORT = Text(
-    "{file} ends in the middle: it was read up to its last whole row.",
-    "{file} 在中途结束：已读到最后一个完整的行。",
+    "{file} is truncated: it was read up to its last complete row.",
+    "{file} 被截断：已读到最后一个完整的行。",
 )
 
 

@@ -185,7 +185,7 @@ _SAID = {
     ),
     CaseVerdict.FALLS_BACK: Text(
         "falls back to the CPU: {device} has no kernel for {operators}; results are equal",
-        "回退到 CPU：{device}没有 {operators} 的内核；结果一致",
+        "回退到 CPU：{device}没有 {operators} 的 kernel；结果一致",
     ),
     CaseVerdict.DIFFERS: Text(
         "differs on {device}, {check}: {message}", "不一致（{device}，{check}）：{message}"
@@ -202,7 +202,7 @@ _SAID = {
 }
 WROTE = Text("wrote {file}", "已写入 {file}")
 WROTE_WITH_DATA = Text(
-    "wrote {file}, and its recorded tensors to {data}", "已写入 {file}，录制的张量写入 {data}"
+    "wrote {file}, and its recorded tensors to {data}", "已写入 {file}，记录的张量写入 {data}"
 )
 SHRUNK = Text(
     "the smallest that fails alike ({trials} tried): {call}",

@@ -40,7 +40,7 @@ _ELSEWHERE = Text(
 _KERNELS = Text(
     "{which}: {one} takes {ratio} times as long as the kernels of {other} in {file}, {time} in {calls} calls of {operators} "
     "({low} to {high})",
-    "{which}：{one} 的用时是 {file} 中 {other} 内核的 {ratio} 倍，后者为 {time}（{operators} 的 {calls} 次调用；{low} 到 {high}）",
+    "{which}：{one} 的用时是 {file} 中 {other} kernel 的 {ratio} 倍，后者为 {time}（{operators} 的 {calls} 次调用；{low} 到 {high}）",
 )
 _MISSING = Text(
     "{which}: {file} has no {operators} on tensors of these shapes and dtypes; it has {known}",
