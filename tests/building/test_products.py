@@ -62,7 +62,9 @@ def product(sources: Path) -> Product:
         ),
         Library("libempty.so", links=("libhigh.so",), soname=True),
     )
-    return Product(parts, Text("the thing", "此物"), finish=lambda folder: (folder / "more").touch(), finished=("more",))
+    return Product(
+        parts, Text("the thing", "此物"), finish=lambda folder: (folder / "more").touch(), finished=("more",)
+    )
 
 
 def build(made: Product, cache: Path) -> Path:

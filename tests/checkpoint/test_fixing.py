@@ -96,7 +96,7 @@ def test_shared_weights_stay_shared_and_versions_follow_the_names(tmp_path: Path
         ),
         (Repair(devices=(("mlu", "cpu"),)), "nothing was saved on mlu; devices in the file: npu:0"),
         (Repair(only="state"), "there is no such part; there are epoch, state_dict, optimizer, args"),
-        (Repair(), "args is a tests.checkpoint.samples.Settings, and making it would run code"),
+        (Repair(), "args is a tests.checkpoint.samples.Settings, and loading it would run code"),
     ],
 )
 def test_what_can_not_be_done_writes_nothing(asked: Repair, said: str, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_what_frameworks_leave(tmp_path: Path) -> None:
     ("files", "said"),
     [
         (["a.pth", "b.pth"], r"a folder with 2 checkpoints: a\.pth, b\.pth; give one of them"),
-        (["notes.txt"], "a folder without a checkpoint"),
+        (["notes.txt"], "no checkpoint in this folder"),
         (["mp_rank_00_model_states.pt", "mp_rank_01_model_states.pt"], "split over 2 ranks"),
         (["zero_pp_rank_0_mp_rank_00_model_states.pt"], r"zero_to_fp32\.py"),
     ],

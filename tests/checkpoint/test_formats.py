@@ -84,7 +84,7 @@ def test_the_tar_layout_is_what_torch_loads(tmp_path: Path) -> None:
         (b"\n<!doctype html>", "a web page"),
         (b'{"error": "not found"}', "JSON"),
         (b"BZh9", "compressed with bzip2"),
-        (bytes(600), "nothing but zeros"),
+        (bytes(600), "starts with zeros only"),
         (b"GGUF\x03", "a GGUF file"),
     ],
 )

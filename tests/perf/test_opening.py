@@ -220,10 +220,10 @@ def test_logs_alone_and_beside_a_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("others", "problem"),
     [
-        ({"device": "cuda", "process": 2}, r"of different devices \(npu, cuda\)"),
+        ({"device": "cuda", "process": 2}, r"from different devices \(npu, cuda\)"),
         ({"rank": 0, "process": 2}, "both of rank 0"),
-        ({"rank": 1, "process": 2, "start": START + 3_600_000_000}, "3,600.0 seconds lie between them"),
-        ({"process": 2, "start": START - 3_600_000_000}, "3,600.0 seconds lie between them"),
+        ({"rank": 1, "process": 2, "start": START + 3_600_000_000}, "they are 3,600.0 seconds apart"),
+        ({"process": 2, "start": START - 3_600_000_000}, "they are 3,600.0 seconds apart"),
         ({"process": 100}, "both of process 100"),
         ({"process": 100, "trace_id": "x"}, "the same trace"),
     ],
@@ -246,7 +246,7 @@ def test_traces_of_different_runs_are_refused(tmp_path: Path, others: dict[str, 
             MEMORY.format(start=START - 9_000_000, device="NPU:0"),
             "9.0 seconds lie between",
         ),
-        ("operator_memory.csv", MEMORY.format(start=START + 5, device="GCU:0"), "of the device 'npu'"),
+        ("operator_memory.csv", MEMORY.format(start=START + 5, device="GCU:0"), "from the device 'npu'"),
     ],
 )
 def test_tables_of_another_run_are_refused(tmp_path: Path, name: str, text: str, problem: str) -> None:
@@ -288,7 +288,7 @@ def test_unknown_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("hello")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     for name in ("notes.md", "table.csv"):
-        with pytest.raises(InputError, match=f"{name}' is nothing that can be analyzed: give a trace"):
+        with pytest.raises(InputError, match=f"{name}' can't be analyzed; give a trace"):
             open_runs([tmp_path / name])
     with pytest.raises(InputError, match="holds no trace, table or log"):
         open_runs([tmp_path])

@@ -54,7 +54,7 @@ _VERDICTS = {
     ),
     OutputVerdict.EMPTY: Text(
         "{output} is 0 or NaN everywhere, so that comparing it says nothing; give a checkpoint, or inputs like real ones",
-        "{output} 全为 0 或 NaN，对比没有意义；请提供检查点或接近真实的输入",
+        "{output} 全为 0 或 NaN，对比没有意义；请提供 checkpoint 或接近真实的输入",
     ),
 }  # fmt: skip
 _OFF = Text(

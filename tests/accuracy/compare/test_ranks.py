@@ -56,7 +56,10 @@ def test_right_processes_are_quiet(one: Path, two: Path) -> None:
 def test_gradients_that_are_not_divided(one: Path, summed: Path) -> None:
     stage, why = first(held(summed, one))
     assert stage == "reduction"
-    assert why == "gradients are 2 times too large: summed over the ranks instead of averaged (14 of 14 gradients)"
+    assert (
+        why
+        == "gradients are 2 times too large: summed over the ranks instead of averaged (14 of 14 gradients)"
+    )
 
 
 def test_a_parameter_that_is_left_out(one: Path, tmp_path: Path) -> None:
@@ -178,7 +181,9 @@ def test_the_command_takes_all_files_of_a_run(
         ["-m", str(two), "-g", str(one)],
     ):
         assert main(["compare", *words, "-q"]) == 0
-        assert capsys.readouterr().out.startswith("no difference except rounding: together, the 2 processes of ")
+        assert capsys.readouterr().out.startswith(
+            "no difference except rounding: together, the 2 processes of "
+        )
     assert main(["compare", str(two), str(one), files[0], files[1], str(tmp_path / "a.h5")]) == 2
     assert "one record too many" in capsys.readouterr().err
 

@@ -136,7 +136,7 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
 
 BAD = {
     '{"dump": {"dump_list":[] "dump_path":"./out"}}': "line 1, column 26",
-    '{"dump": {"dump_path": "out" # where\n}}': "JSON has no comments",
+    '{"dump": {"dump_path": "out" # where\n}}': "JSON allows no comments",
     '{"dump": {"dump_path": "out", "dump_mode": "everything"}}': "one of input, output, all",
     '{"dump": {"dump_path": "out", "dump_op_switch": true}}': "one of on, off",
     '{"dump": {"dump_mode": "all"}}': "dump_path must name a folder",

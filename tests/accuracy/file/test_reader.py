@@ -91,7 +91,7 @@ def test_contents_that_were_not_kept(tmp_path: Path) -> None:
     with open_record(path) as record:
         with pytest.raises(InputError, match="were not recorded"):
             record.raw(TensorRecord("input/x", "float32", (2,), (1,), "cpu"))
-        with pytest.raises(InputError, match="is not in the file; dump it again"):
+        with pytest.raises(InputError, match="is not in the file; record it again"):
             record.raw(TensorRecord("input/x", "float32", (2,), (1,), "cpu", offset=1 << 50))
 
 

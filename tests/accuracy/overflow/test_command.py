@@ -173,4 +173,6 @@ def test_a_file_of_somebody_else_is_not_replaced(
     (tmp_path / "notes.h5").write_text("mine")
     monkeypatch.chdir(tmp_path)
     assert main(["overflow", "-o", "notes.h5", "good.py"]) == 2
-    assert "not a recording of TorchFerry" in capsys.readouterr().err and Path("notes.h5").read_text() == "mine"
+    assert (
+        "not a recording of TorchFerry" in capsys.readouterr().err and Path("notes.h5").read_text() == "mine"
+    )

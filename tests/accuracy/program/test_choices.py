@@ -19,7 +19,7 @@ def test_a_limit_ends_the_record_and_not_the_program(tmp_path: Path) -> None:
     run = recorded(THREE_STEPS, tmp_path, limit=120_000, steps=3, keep_going=True)
     assert run.ended.returncode == 0 and run.ended.stdout == "went on\n"
     assert "so 3 steps take" in run.ended.stderr or "ends within this step" in run.ended.stderr
-    assert run.ended.stderr.count("the record ends here, the program goes on") == 1
+    assert run.ended.stderr.count("recording stops here, the program continues") == 1
     (outcome,) = run.outcomes
     assert outcome.is_over and outcome.problem == "limit reached: 117.2 KiB"
     assert run.paths[0].stat().st_size <= 120_000

@@ -146,7 +146,7 @@ def test_bad_input_is_said_before_the_program_runs(
         (("-o", tmp_path / "none" / "a.h5", script), "name a file in a folder that exists"),
         (("-o", tmp_path, script), "name a file in a folder that exists"),
         (("-o", mine, script), "not a recording of TorchFerry; choose another name"),
-        (("--sim", "-o", ok, script), "--sim: which device"),
+        (("--sim", "-o", ok, script), "--sim needs a device"),
         (("--converted", "-o", ok, script), "--converted: for which device"),
         (("--to", "ascend", "--as-is", "cpu", "-o", ok, script), "only one of them at a time"),
         (("--to", "intel", "--sim", "-o", ok, script), "it can't be simulated"),

@@ -112,7 +112,10 @@ def test_a_record_that_is_damaged_or_empty(
         assert main(["replay", str(record), "--device", "cpu", "-o", str(output)]) == 2
         said.append(capfd.readouterr().err)
     assert [each.count("\n") for each in said] == [1, 1]
-    assert "damaged.h5: damaged: call 5" in said[0] and "empty.h5: an empty recording, nothing to replay" in said[1]
+    assert (
+        "damaged.h5: damaged: call 5" in said[0]
+        and "empty.h5: an empty recording, nothing to replay" in said[1]
+    )
     assert not output.exists()
 
 

@@ -100,7 +100,7 @@ def test_some_files_fail(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "cambricon"], "the format of the host logs of cambricon look like is not known"),
+        (["--to", "cambricon"], "the format of the host logs of cambricon is unknown"),
         (["--after", "noon"], "--after noon: not a time"),
         (["--after", "2024-99-06-10:00:00"], "not a time"),
     ],

@@ -200,7 +200,7 @@ def test_the_roofline_of_a_known_device() -> None:
     least = max(flops / 67e12, nbytes / 4800e9, 5e-6)
     assert (
         line.en
-        == f"forward: NVIDIA H200 could do it in {least * 1e6:.2f} µs at best; {least / 1e-3:.1%} of that speed is reached"
+        == f"forward: NVIDIA H200 needs at least {least * 1e6:.2f} µs at best; {least / 1e-3:.1%} of that speed"
     )
     unknown = Times({"cpu": [1.0], "npu": [1.0]}, operators=calls, names={"npu": "Nobody's"})
     assert list(roofline_sentences(unknown, _least_seconds)) == []

@@ -187,11 +187,11 @@ FOREIGN = {
     "binary": (b"\x01\x02\x00\x03", "a binary file"),
     "source": (b"import torch\n", "some other text"),
     "csv": (b"Name,Duration(us)\nMatMul,3\n", "some other text"),
-    "settings": (b'{"name": "x", "version": 1}', "JSON of another kind"),
+    "settings": (b'{"name": "x", "version": 1}', "another kind of JSON"),
     "execution trace": (b'{"schema": "1.1", "nodes": [{"id": 1}]}', "an execution trace"),
-    "list": (b"[1, 2, 3]", "a JSON list of other things"),
+    "list": (b"[1, 2, 3]", "a JSON list of something else"),
     "broken": (b'{"name": ', "damaged JSON"),
-    "events that are no list": (b'{"traceEvents": 5}', "JSON of another kind"),
+    "events that are no list": (b'{"traceEvents": 5}', "another kind of JSON"),
 }
 
 

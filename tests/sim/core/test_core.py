@@ -45,7 +45,10 @@ def test_activating_twice(second: str, expected: str) -> None:
     ("call", "expected"),
     [
         ("s.activate('intel')", "PyTorch itself has the device `xpu`"),
-        ("s.activate('ascend', devices=0)", "the number of simulated devices must be 1 to 64 simulated devices"),
+        (
+            "s.activate('ascend', devices=0)",
+            "the number of simulated devices must be 1 to 64 simulated devices",
+        ),
         ("s.activate('ascend', memory='lots')", "'lots' is no size of memory"),
         ("s.activate('ascent')", "did you mean 'ascend'?"),
     ],

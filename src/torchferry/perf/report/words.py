@@ -19,7 +19,7 @@ PART = {
 PART_OF_HOST = {
     **PART,
     TimePart.COMPUTE: Text("operators", "算子"),
-    TimePart.OTHER: Text("outside of operators (Python)", "算子之外（Python）"),
+    TimePart.OTHER: Text("outside operators (Python)", "算子之外（Python）"),
 }  # where the operators are the work
 SEVERITY = {
     Severity.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),

@@ -47,15 +47,15 @@ _MISSING = Text(
     "{which}：{file} 中没有使用这些形状与类型的 {operators}；其中有 {known}",
 )
 _ROOFLINE = Text(
-    "{which}: {device} could do it in {least} at best; {share} of that speed is reached",
+    "{which}: {device} needs at least {least}; it reaches {share} of that speed",
     "{which}：{device} 最快可在 {least} 内完成；达到该速度的 {share}",
 )
 _OF_CPU = Text(
-    "the device is simulated by the CPU: its time is the CPU's, and says nothing of the real one's",
+    "the device is simulated by the CPU: its time is the CPU's and tells nothing about the real device",
     "该设备由 CPU 模拟：其用时即 CPU 的用时，不代表真实设备",
 )
 _EVENTS = Text(
-    "measured between events of {devices}, which has what the host adds where it can't keep up",
+    "measured between events of {devices}, which includes host time where the host can't keep up",
     "以 {devices} 的事件计时；主机跟不上时，其中含主机的开销",
 )
 _NOT_TIMED = Text("not timed: {reason}", "未能计时：{reason}")
