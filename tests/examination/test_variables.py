@@ -70,7 +70,7 @@ def test_values(vendor: str, name: str, value: str, status: Status, command: str
 
 def test_what_is_not_known_is_said_so() -> None:
     found = results("ascend", HCCL_EXEC_TIMEOUT="60")
-    assert found["PTCOPY_ENABLE"].found.en == "not set; its default is not known"
+    assert found["PTCOPY_ENABLE"].found.en == "not set; its default is unknown"
     assert found["PTCOPY_ENABLE"].status is Status.INFO
     assert found["TASK_QUEUE_ENABLE"].found.en == "not set, so 1"
     assert "what it does to speed is not known" in found["HCCL_EXEC_TIMEOUT"].why.en
