@@ -209,7 +209,7 @@ def test_only_logs_and_a_dry_run(here: Path, capsys: pytest.CaptureFixture[str])
     (here / "logs" / "link.log").symlink_to(here / "keys.txt")
     assert ferry("bundle", "logs", "--to", "ascend", "--dry-run", "-q") == 3
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("nothing was written: the archive would have 5 files")
+    assert said.startswith("nothing was written; the archive would have 5 files")
     assert "link.log was left out: a link" in said and "rank1.log was left out: binary data" in said
     assert not (here / "issue.zip").exists()
 

@@ -121,7 +121,7 @@ def test_models_side_by_side_stay_several(tmp_path: Path, tree: dict[str, Any], 
 def test_several_parts_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = saved(tmp_path, {"model0": {"w": torch.ones(2)}, "model1": {"v": torch.ones(2)}})
     assert main(["checkpoint", "info", str(file)]) == 0
-    assert "weights are in 2 parts; the command takes model0" in capsys.readouterr().out
+    assert "weights are in 2 parts; the command uses model0" in capsys.readouterr().out
 
 
 _SHARDS = """

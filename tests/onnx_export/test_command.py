@@ -17,7 +17,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["export", *_MODEL, "--to", "ascend", "-o", str(output)]) == 0
     text = capsys.readouterr().out
     assert (
-        "opset 11" in text and "atc --model=" in text and "operators are in the list of atc of ascend" in text
+        "opset 11" in text and "atc --model=" in text and "operators are supported by atc of ascend" in text
     )
     assert output.exists()
     assert main(["export", *_MODEL, "-o", str(output)]) == 2

@@ -153,7 +153,7 @@ def test_a_size_that_the_model_itself_rejects_is_named(tmp_path: Path) -> None:
     assert {check.sizes["batch"] for check in exported.checks} == {1, 2}
     (note,) = exported.notes
     assert (
-        "not compared with batch=4: the model itself takes no such size (ValueError: two at most" in note.en
+        "not compared for batch=4: the model itself does not accept this size (ValueError: two at most" in note.en
     )
 
 

@@ -135,15 +135,15 @@ def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: OfflineT
         (
             "ascend",
             ("Conv", "Relu"),
-            "all its 2 operators are in the list of atc of ascend; attributes and dtypes were not compared",
+            "all its 2 operators are supported by atc of ascend; attributes and dtypes were not compared",
         ),
         (
             "ascend",
             ("Conv", "GridSample"),
             "not in the list of operators that atc of ascend takes: GridSample",
         ),
-        ("tecorigin", ("Conv",), "how tecorigin turns ONNX into its own format is unknown here"),
-        ("cambricon", ("Conv",), "which operators of ONNX cambricon takes is unknown here"),
+        ("tecorigin", ("Conv",), "how tecorigin converts ONNX to its own format is unknown"),
+        ("cambricon", ("Conv",), "the ONNX operators that cambricon supports are unknown"),
     ],
 )
 def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], said: str) -> None:

@@ -40,25 +40,26 @@ from torchferry.text import Text
 from torchferry.units import size
 
 _WITHOUT_RECORD = Text(
-    "the record was left out, to stay below {most}; the test has the inputs",
+    "the recording was left out to stay below {most}; the test contains its inputs",
     "为不超过 {most}，未包含记录；测试中有其输入",
 )
 _WITH_DRAWN = Text(
-    "the recorded inputs were left out, to stay below {most}: the test draws others of the same shape, layout, dtype and "
-    "range from a seed",
-    "为不超过 {most}，未包含录制的输入：测试以固定种子生成形状、布局、类型与取值范围相同的输入",
+    "the recorded inputs were left out to stay below {most}; the test generates others with the same "
+    "shape, layout, dtype and range from a seed",
+    "为不超过 {most}，未包含记录的输入；测试以固定种子生成形状、布局、数据类型与取值范围相同的输入",
 )
 _FAILS_NO_MORE = Text(
-    "the test is equal on the device here: with drawn inputs it may not show what the recorded ones show",
-    "该测试在此处的设备上一致：使用生成的输入可能无法重现录制输入的问题",
+    "the test passes on the device here; with generated inputs it may not reproduce the problem of "
+    "the recorded ones",
+    "该测试在此处的设备上通过；使用生成的输入可能无法重现所记录输入的问题",
 )
 _STILL = Text(
-    "{name} still holds the {kind} `{word}` as a part of other words: take it out with --hide if that says something",
-    "{name} 中仍有{kind} `{word}`（作为其他词的一部分）：如涉及隐私，请用 --hide 去除",
+    "{name} still contains the {kind} `{word}` inside other words; if that is private, remove it with --hide",
+    "{name} 中仍有{kind} `{word}`（作为其他词的一部分）；如涉及隐私，请用 --hide 去除",
 )
 _SHOWS_NOTHING = Text(
-    "neither the test nor the record shows anything wrong: add a log, or run this where the device is",
-    "测试与记录均未显示异常：请加上日志，或在有该设备的机器上执行本命令",
+    "neither the test nor the recording shows a problem; add a log, or run this on a machine with the device",
+    "测试与记录均未显示异常；请加上日志，或在有该设备的机器上执行本命令",
 )
 _CHUNK = 1 << 20
 

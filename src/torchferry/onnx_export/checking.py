@@ -122,7 +122,7 @@ def _widened(tensor: torch.Tensor) -> torch.Tensor:
 
 _FIRST_SEED = 1
 _NOT_TAKEN = Text(
-    "not compared with {sizes}: the model itself takes no such size ({error})",
+    "not compared for {sizes}: the model itself does not accept this size ({error})",
     "未对比 {sizes}：模型本身不支持该尺寸（{error}）",
 )
 

@@ -38,7 +38,8 @@ _DONE = Text(
     "simplified by {tool}: {before} nodes became {after}", "已由 {tool} 简化：{before} 个节点变为 {after} 个"
 )
 _KEPT = Text(
-    "{tool} made operators of its own of it, so it was left as it was", "{tool} 引入了自有算子，因此保留原图"
+    "{tool} introduced its own operators, so the graph was left unchanged",
+    "{tool} 引入了自有算子，因此保留原图",
 )
 
 
@@ -179,16 +180,16 @@ def _port(value: onnx.ValueInfoProto) -> Port:
 
 _TOOK = Text("weights: {name} of {path}, {count} tensors", "权重：{path} 的 {name}，{count} 个张量")
 _WHOLE = Text("all", "全部内容")
-_ALSO = Text("the file also has {names}; choose with --only", "文件中还有 {names}；可用 --only 选择")
-_STRIPPED = Text("every name began with {prefix}, which was taken off", "所有名称均以 {prefix} 开头，已去掉")
-_UNWRAPPED = Text("wrappers within {count} names were taken out", "已去掉 {count} 个名称中的包装层")
+_ALSO = Text("the file also contains {names}; choose with --only", "文件中还有 {names}；可用 --only 选择")
+_STRIPPED = Text("the prefix {prefix} of all names was removed", "所有名称均以 {prefix} 开头，已去掉")
+_UNWRAPPED = Text("wrappers inside {count} names were removed", "已去掉 {count} 个名称中的包装层")
 _LENIENT = Text(
-    "{missing} weights are not in the file and are as the factory made them; {unexpected} of the file were not used; "
-    "{misshapen} had another shape",
+    "{missing} weights are not in the file and keep their initial values; {unexpected} weights of "
+    "the file were not used; {misshapen} had another shape",
     "文件中缺少 {missing} 个权重，保持模型初始值；文件中有 {unexpected} 个未使用；{misshapen} 个形状不符",
 )
 _RAN = Text(
-    "code that the file names has run, as --allow-pickle says", "已按 --allow-pickle 执行了文件引用的代码"
+    "code named in the file was run, as allowed by --allow-pickle", "已按 --allow-pickle 执行了文件引用的代码"
 )
 
 _MISMATCH = Text(
