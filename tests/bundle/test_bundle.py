@@ -78,7 +78,7 @@ def test_the_whole_way(record: Path, here: Path, capsys: pytest.CaptureFixture[s
     words = ("npu.h5", "train.log", "--call", 4, "--to", "ascend", "-o", "issue.zip", "-q")
     assert ferry("bundle", *words, "--hide", "moonshot") == 0
     said = capsys.readouterr().out
-    assert "issue.zip: 8 files" in said and "--hide WORD takes a word out" in said
+    assert "issue.zip: 8 files" in said and "--hide WORD removes a word" in said
     assert "gpu-node-17" in said and "s3cr" not in said.replace("s3c…", "")
     record.unlink()
     (here / "train.log").unlink()
@@ -171,7 +171,7 @@ def test_what_is_too_large_is_left_out_step_by_step(here: Path, capsys: pytest.C
 
     assert files("10MB") == ["record.h5", "test_exp.pt", "test_exp.py"]
     assert files("200k") == ["test_exp.pt", "test_exp.py"]
-    assert "the record was left out" in (here / "said.json").read_text()
+    assert "the recording was left out" in (here / "said.json").read_text()
     assert files("30k") == ["statistics.json", "test_exp.py"]
     assert "draws others" in (here / "said.json").read_text()
     root = unpacked(here / "issue.zip", here / "fresh")
@@ -255,7 +255,7 @@ def _pipe(folder: Path) -> Path:
     [
         (write_wrong, [], "which of its 5 calls? Name one with --call N"),
         (write_wrong, ["--call", "9"], "has no call 9; choose one of 1 to 5"),
-        (write_wrong, ["--call", "4", "-o", "issue.rar"], "what kind of archive? End the name in .zip or .tar.gz"),
+        (write_wrong, ["--call", "4", "-o", "issue.rar"], "unknown archive format; end the name in .zip or .tar.gz"),
         (write_wrong, ["--call", "4", "-o", "none/issue.zip"], "can't be written there"),
         (write_wrong, ["--call", "4", "--most", "lots"], "'lots' is no size"),
         (write_wrong, ["--call", "4", "--to", "asend"], "asend"),

@@ -92,10 +92,10 @@ def test_shared_weights_stay_shared_and_versions_follow_the_names(tmp_path: Path
     [
         (
             Repair(strip=("model.",)),
-            "--strip model.: no name of a weight begins with that; all begin with module.",
+            "--strip model.: no weight's name starts with that; all begin with module.",
         ),
         (Repair(devices=(("mlu", "cpu"),)), "nothing was saved on mlu; devices in the file: npu:0"),
-        (Repair(only="state"), "there is no such part; there are epoch, state_dict, optimizer, args"),
+        (Repair(only="state"), "no such part; choose one of epoch, state_dict, optimizer, args"),
         (Repair(), "args is a tests.checkpoint.samples.Settings, and loading it would run code"),
     ],
 )

@@ -150,7 +150,7 @@ def test_distributed_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert state_dicts(contents.tree) == []
     assert list(tensors_of(contents.tree)) == ["model.part._local_tensor", "model.term._local_tensor"]
     assert main(["checkpoint", "info", str(tmp_path / "parts.pth")]) == 0
-    assert "2 tensors are parts of distributed ones" in capsys.readouterr().out
+    assert "2 tensors are parts of distributed tensors" in capsys.readouterr().out
     repair(tmp_path / "parts.pth", tmp_path / "rescued.pth", Repair(plain=True))
     rescued = torch.load(tmp_path / "rescued.pth", weights_only=True)
     assert rescued["model"]["part"]["_local_tensor"].shape == (2, 4)

@@ -95,7 +95,7 @@ def test_a_pickle_does_not_decide_how_much_memory_is_claimed(
 ) -> None:
     make(tmp_path / "a.pth")
     result = within(700 * _MIB, "checkpoint", "info", tmp_path / "a.pth")
-    refused(result, "a.pth: damaged, or no checkpoint")
+    refused(result, "a.pth: damaged, or not a checkpoint")
     assert "MemoryError" not in result.stderr  # it was not even tried
 
 

@@ -331,7 +331,7 @@ def test_sizes_of_memory(text: str | int, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "0", "1.2.3G", "5 parsecs", "1e3", "8388608T"])
 def test_what_is_no_size_of_memory(text: str) -> None:
-    with pytest.raises(RunError, match="no size of memory"):
+    with pytest.raises(RunError, match="not a memory size"):
         parse_memory(text)
 
 

@@ -91,7 +91,7 @@ def test_the_vendor_whose_things_are_here(capfd: pytest.CaptureFixture[str]) -> 
 def test_not_ready_because(ascend: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (ascend / "dev/hisi_hdc").unlink()
     code, out, _ = run(capfd, "--to", "ascend", "--check", "--lang", "en")
-    assert (code, out.splitlines()[0]) == (1, "not ready for ascend, in the way: control files")
+    assert (code, out.splitlines()[0]) == (1, "not ready for ascend, blocked by: control files")
     assert "ferry run --sim --to ascend SCRIPT" in out.splitlines()[-1]
     assert "ferry run --sim --to ascend SCRIPT" in run(capfd, "--to", "ascend", "--lang", "zh")[1]
     found = json.loads(run(capfd, "--to", "ascend", "--json")[1])
@@ -147,7 +147,7 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
 def test_markdown_explains_everything(capfd: pytest.CaptureFixture[str]) -> None:
     out = run(capfd, "host", "--format", "md", "--lang", "en")[1]
     assert "| `CPU governor` | costs speed | performance (7), ondemand (1)<br>only" in out
-    assert "name one with --to" in out
+    assert "name a vendor with --to" in out
 
 
 def test_bad_usage(capfd: pytest.CaptureFixture[str]) -> None:
@@ -181,8 +181,8 @@ def test_a_vendor_of_the_users_own(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert run(capfd, *options, "--check")[0] == 1  # of what nobody knows, nobody says that it is ready
     table = '[plugin]\npackage = "torch-acme"\n[toolkit]\nname = "SDK"\nfolders = ["/nowhere/acme"]\n'
     (acme / "machine.toml").write_text(table)
-    assert run(capfd, *options)[1].startswith("not ready for acme, in the way: SDK, torch-acme")
+    assert run(capfd, *options)[1].startswith("not ready for acme, blocked by: SDK, torch-acme")
     (acme / "machine.toml").write_text(table + "version = '('\n")
     assert "key 'toolkit.version' must be" in run(capfd, *options)[2]
     (acme / "machine.toml").write_text(table + "version = '([)'\n")
-    assert "key 'toolkit.version' is no regular expression" in run(capfd, *options)[2]
+    assert "key 'toolkit.version' is not a valid regular expression" in run(capfd, *options)[2]

@@ -66,7 +66,7 @@ def test_governor_of_a_driver_that_chooses_the_clock(tmp_path: Path) -> None:
     }
     result = first("governor", machine(tmp_path, files))
     assert result.status is Status.COSTS
-    assert "powersave` is not the lowest one" in result.why.en
+    assert "powersave` is not the lowest clock" in result.why.en
     assert lines([result], Reach.ROOT)[0].startswith("apt-get install")
 
 

@@ -44,7 +44,7 @@ def test_the_output_is_no_file_or_the_checkpoint_itself(
     checkpoint = tmp_path / "a.pth"
     checkpoint.write_bytes(b"weights")
     assert main(["export", str(checkpoint), *_MODEL, "-o", str(checkpoint), "--force"]) == 2
-    assert "that is the checkpoint itself" in capsys.readouterr().err
+    assert "this is the checkpoint itself" in capsys.readouterr().err
     assert main(["export", *_MODEL, "-o", "/dev/null", "--force"]) == 2
     assert "/dev/null: not a file" in capsys.readouterr().err
     assert main(["export", *_MODEL, "-o", str(checkpoint / "a.onnx")]) == 2

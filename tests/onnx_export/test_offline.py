@@ -88,7 +88,7 @@ def test_a_converter_is_asked_for_before_the_export(
     atc: OfflineTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_tool(atc, "Ascend310P3")
-    with pytest.raises(RunError, match="must know the chip"):
+    with pytest.raises(RunError, match="needs the chip's name"):
         check_tool(atc, "")
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     with pytest.raises(RunError, match="atc is not here"):
@@ -153,7 +153,7 @@ def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], 
 
 def test_a_difference_is_the_verdict() -> None:
     report = ExportReport(exported(("x", ("1",)), is_good=False), None, OfflineTable(), [], False)
-    assert "does not compute what PyTorch does: output differs by 0.5" in said_of(report)
+    assert "does not compute the same as PyTorch: output differs by 0.5" in said_of(report)
     assert "结果不一致" in said_of(report, "zh")
     assert '"is_good": false' in to_json(report, Options("en"))
 

@@ -195,7 +195,7 @@ def test_every_detector_is_explained(language: str) -> None:
         (["trace.json", "--ignore", "zzz"], "--list-detectors"),
         (["trace.json", "-o", "report.pdf"], "unknown kind of report"),
         (["trace.json", "-o", "nowhere/report.html"], "can't be written there"),
-        (["notes.txt"], "'notes.txt' is nothing that can be analyzed"),
+        (["notes.txt"], "'notes.txt' can't be analyzed"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -221,10 +221,10 @@ def test_logs_alone_and_beside_a_trace(tmp_path: Path) -> None:
     ("others", "problem"),
     [
         ({"device": "cuda", "process": 2}, r"from different devices \(npu, cuda\)"),
-        ({"rank": 0, "process": 2}, "both of rank 0"),
+        ({"rank": 0, "process": 2}, "both from rank 0"),
         ({"rank": 1, "process": 2, "start": START + 3_600_000_000}, "they are 3,600.0 seconds apart"),
         ({"process": 2, "start": START - 3_600_000_000}, "they are 3,600.0 seconds apart"),
-        ({"process": 100}, "both of process 100"),
+        ({"process": 100}, "both from process 100"),
         ({"process": 100, "trace_id": "x"}, "the same trace"),
     ],
 )
@@ -240,11 +240,11 @@ def test_traces_of_different_runs_are_refused(tmp_path: Path, others: dict[str, 
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("kernel_details.csv", KERNELS.format(start=START + 9_000_000), "9.0 seconds lie between"),
+        ("kernel_details.csv", KERNELS.format(start=START + 9_000_000), "9.0 seconds apart"),
         (
             "operator_memory.csv",
             MEMORY.format(start=START - 9_000_000, device="NPU:0"),
-            "9.0 seconds lie between",
+            "9.0 seconds apart",
         ),
         ("operator_memory.csv", MEMORY.format(start=START + 5, device="GCU:0"), "from the device 'npu'"),
     ],
@@ -315,7 +315,7 @@ def test_a_trace_that_was_cut_says_so_in_the_run(tmp_path: Path) -> None:
 
 
 def test_real_traces_of_different_runs_are_refused() -> None:
-    with pytest.raises(InputError, match="seconds lie between them"):
+    with pytest.raises(InputError, match="seconds apart"):
         open_runs([real_trace(SLOW_LOADER), real_trace(FAST_LOADER)])
-    with pytest.raises(InputError, match="seconds lie between them"):
+    with pytest.raises(InputError, match="seconds apart"):
         open_runs([real_trace(VENDORS_TIMELINE), real_trace(KERNEL_TABLE)])

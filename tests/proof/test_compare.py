@@ -148,7 +148,7 @@ def test_whole_numbers_must_be_equal(tmp_path: Path) -> None:
             [step(1, optimizer=1)],
             "step 1 is a step of optimizer 0 (SGD) in the original, of optimizer 1 (SGD)",
         ),
-        ([step(1, losses=THREE[0].losses * 2, skipped=1)], "(steps that GradScaler left out: 0 and 1)"),
+        ([step(1, losses=THREE[0].losses * 2, skipped=1)], "(steps skipped by GradScaler: 0 and 1)"),
         (
             [step(1, parameters=(), gradients=())],
             "the original's optimizer has 2 parameters, the migrated run's 0",

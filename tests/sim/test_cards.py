@@ -54,7 +54,7 @@ def test_numbers_of_cards(size: int, is_taken: bool, tmp_path: Path) -> None:
     if is_taken:
         assert ended.stdout == "joined\n", ended.stderr
     else:
-        assert "HCCL takes 1, 2, 4, 8 devices of a server with Ascend910A, not 3" in ended.stderr
+        assert "HCCL supports groups of 1, 2, 4, 8 devices on a server with Ascend910A, not 3" in ended.stderr
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capfd: pytest.CaptureFixture[str
     [
         ("PyTorch/Classification/Line", "wants {framework}/contrib/{domain}/{model}"),
         ("Torch/contrib/Classification/Line", "'Torch' is not a framework of Tecorigin ModelZoo"),
-        ("PyTorch/contrib/Classification/my model", "is no name for a model"),
+        ("PyTorch/contrib/Classification/my model", "is not a valid model name"),
         ("PaddlePaddle/contrib/Classification/Line", "only PyTorch"),
         ("PyTorch/contrib/Clasification/Line", "did you mean Classification?"),
         ("pytorch/contrib/Classification/Line", "did you mean PyTorch?"),
@@ -224,7 +224,7 @@ def test_leftovers_of_cuda(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     delivery = deliver(tmp_path)
     (delivery / "more.py").write_text("import torch\nx = torch.zeros(1).cuda()\n")
     status, text = check(capfd, delivery)[1]["CUDA"]
-    assert status == "missing" and text.startswith("still written for CUDA: 1, the first: ")
+    assert status == "missing" and text.startswith("still written for CUDA: 1 places, first: ")
 
 
 def test_files_that_do_not_belong_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ def test_what_is_wrong_in_slices_that_were_not_kept_is_seen_in_the_statistics(tm
     culprit = found.pairs[found.culprit]
     assert culprit.mine is not None and culprit.mine.operator == "aten::gelu"
     assert culprit.judgement.verdict is Verdict.SUSPICIOUS
-    assert culprit.judgement.why is not None and "that were not kept differ" in culprit.judgement.why.en
+    assert culprit.judgement.why is not None and "that were not recorded differ" in culprit.judgement.why.en
     assert pair_of(found, "aten::sum").judgement.verdict is Verdict.INHERITED
 
 

@@ -190,7 +190,7 @@ def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
     assert other.judgement == late  # nothing was copied for it
     ((position, blamed),) = programs.later.items()
     assert (position, blamed.verdict, blamed.sort) == (0, Verdict.FAULT, ErrorKind.LATE)
-    assert blamed.why is not None and "aten::exp (call 2) has read input/self" in blamed.why.en
+    assert blamed.why is not None and "aten::exp (call 2) read input/self" in blamed.why.en
 
 
 def call(**arguments: Any) -> Call:

@@ -73,8 +73,8 @@ MISTAKES = {
         "reduction",
         "the reduced gradients do not include those of rank 1  (14 of 14 gradients)",
     ),
-    ("by hand", "weights"): ("parameters", "the ranks start with other weights"),
-    ("ddp", "twice"): ("batch", "sample 0 of the batch is on several ranks (0, 1); sample 1 is on none"),
+    ("by hand", "weights"): ("parameters", "the ranks start with different weights"),
+    ("ddp", "twice"): ("batch", "sample 0 of the batch is on several ranks (0, 1); sample 1 is on no rank"),
     ("ddp", "same batch"): ("batch", "sample 0, 1, 2, 3 of the batch is on several ranks"),
     ("ddp", "wrong kernel"): ("forward", "aten::gelu itself computes wrong results on rank 1 of 2.h5: "),
     ("ddp", "one more call"): ("forward", "input/self of aten::_log_softmax is another one on the ranks"),
@@ -84,13 +84,13 @@ MISTAKES = {
     ),
     ("ddp", "loss times two"): (
         "reduction",
-        "gradients are 2 times the correct value: their mean is right",
+        "gradients are 2 times the correct value: averaging is correct",
     ),
-    ("ddp", "learning rate"): ("optimizer", "the optimizer's step has other arguments"),
+    ("ddp", "learning rate"): ("optimizer", "the optimizer's step has different arguments"),
 }
 OF_BOTH = {  # what makes the program in one process another one, too
-    "batch norm": ("forward", "BatchNorm is not synchronised"),
-    "ignored labels": ("loss", "each rank divides its loss by a count of its own"),
+    "batch norm": ("forward", "BatchNorm is not synchronized"),
+    "ignored labels": ("loss", "each rank divides its loss by its own count"),
     "sum of losses": ("reduction", "gradients are 0.5 times the correct value: averaged over the ranks"),
 }
 
@@ -219,7 +219,7 @@ def test_reports_of_ranks(
     assert main(["compare", str(summed), str(one), "-q", "--lang", "zh", *words]) == 1
     assert capsys.readouterr().out.startswith("第 1 步，梯度归约：梯度是应有值的 2 倍：各 rank 的梯度被求和")
     assert all(name.stat().st_size > 500 for name in names)
-    said = "gradients are 2 times as large: summed over the ranks"
+    said = "gradients are 2 times too large: summed over the ranks"
     assert said in (tmp_path / "a.html").read_text()
     document = json.loads((tmp_path / "a.json").read_text())
     stage = document["stages"][document["culprit"]]

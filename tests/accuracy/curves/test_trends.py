@@ -79,7 +79,7 @@ def test_calls_of_one_step_are_one_tensor(tmp_path: Path) -> None:
 def test_a_step_that_is_not_whole_is_left_out(tmp_path: Path) -> None:
     file = WatchedFile(tmp_path / "a.h5")
     file.put(1, rows.LOSS, None, "output_0", 1.0)
-    with pytest.raises(InputError, match="holds no whole step yet"):
+    with pytest.raises(InputError, match="holds no complete step yet"):
         WatchedRun(tmp_path / "a.h5")
     file.end_step(1)
     file.put(2, rows.LOSS, None, "output_0", 1.0)
@@ -175,8 +175,8 @@ def test_modules_of_one_side_are_named(tmp_path: Path) -> None:
     mine = watched(tmp_path / "mine.h5", modules=("body.first", "body.other"))
     golden = watched(tmp_path / "golden.h5")
     notes = [note.en for note in notes_of(trends_of([mine, golden]))]
-    assert "6 curves are in mine alone, of Net: body.other" in notes
-    assert "6 curves are in golden alone, of Net: body.second" in notes
+    assert "6 curves are only in mine, of Net: body.other" in notes
+    assert "6 curves are only in golden, of Net: body.second" in notes
 
 
 def test_differences_are_those_of_compare() -> None:

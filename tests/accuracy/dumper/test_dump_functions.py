@@ -122,9 +122,9 @@ for call in (torch.npu.finalize_dump, lambda: torch.npu.set_dump("dump.json"), t
 """
     printed = run_code(code, tmp_path, "ascend").stdout.splitlines()
     assert printed == [
-        "no dump has begun; call init_dump() first",
-        "no dump has begun; call init_dump() first",
-        "a dump has begun already; finalize_dump() ends it",
+        "no dump is in progress; call init_dump() first",
+        "no dump is in progress; call init_dump() first",
+        "a dump is already in progress; end it with finalize_dump()",
     ]
 
 

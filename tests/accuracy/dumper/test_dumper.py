@@ -124,7 +124,7 @@ def test_the_guides_dump_of_what_a_device_makes_of_single_operators(rewritten: b
 WRONG = {
     "use_dump='yes'": "use_dump must be True or False",
     "use_dump=True, use_load=True, load_file_path='a.h5'": "use_dump and use_load can't be used together",
-    "use_load=True": "use_load needs a record",
+    "use_load=True": "use_load needs a recording",
     "use_dump=True, dump_path='nowhere/a.h5'": "name a file in a folder that exists",
     "use_dump=True, dump_path='a.h5', load_file_path='a.h5'": "can't be read and written at once",
     "use_dump=True, dump_path='a.h5', load_file_path='none.h5'": "none.h5",

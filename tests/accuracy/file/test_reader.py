@@ -36,10 +36,10 @@ def test_what_is_no_record(tmp_path: Path) -> None:
     whole = (tmp_path / "whole.h5").read_bytes()
     files = {
         "empty.h5": (b"", "empty, nothing was recorded"),
-        "text.h5": (b"hello", "can't be read as an HDF5 record"),
+        "text.h5": (b"hello", "not a readable HDF5 recording"),
         "start.h5": (whole[:START], "cut off before anything was recorded"),
-        "less.h5": (whole[: START - 1], "can't be read as an HDF5 record"),
-        "zeros.h5": (bytes(1000), "can't be read as an HDF5 record"),
+        "less.h5": (whole[: START - 1], "not a readable HDF5 recording"),
+        "zeros.h5": (bytes(1000), "not a readable HDF5 recording"),
         "newer.h5": (whole[: START - 24] + b"\x09" + whole[START - 23 :], "newer TorchFerry"),
     }
     for name, (data, said) in files.items():

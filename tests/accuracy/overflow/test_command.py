@@ -79,7 +79,7 @@ def test_the_verdict_comes_first_in_both_languages() -> None:
 def test_no_overflow() -> None:
     text = to_text(checked(process(end=End.STEPS)), "en", "")
     assert text == "no overflow: 10 operator calls were checked on npu, steps: 1\n"
-    assert "ended: 10 calls of operators" in to_text(checked(process(end=End.PROGRAM), code=9), "en", "")
+    assert "stopped: 10 operator calls" in to_text(checked(process(end=End.PROGRAM), code=9), "en", "")
 
 
 def test_the_rank_that_made_it_comes_before_those_that_got_it() -> None:

@@ -46,7 +46,7 @@ def test_a_fault() -> None:
         "ferry compare npu.h5 gpu.h5 --all",
         "whole network, step 1: mean absolute difference of the output of the network 0.1, above the normal 1e-4",
         "whole network, step 1: mean absolute difference of the loss 3.0e-05, normal (<= 1e-4)",
-        "note: mine: the run was cut off",
+        "note: mine: the run was interrupted",
     ]
 
 

@@ -122,7 +122,7 @@ def test_an_old_runtime_does_not_say_how_long(tmp_path: Path) -> None:
     log.lines.append(log.header() + "CompileOp: To compile op: Add")
     found = read(log.write(tmp_path / "a.log"))
     assert (found.compiles, found.compile_seconds) == (1, None)
-    assert "no line says how long" in found.notes[0].en
+    assert "no compile times" in found.notes[0].en
 
 
 def test_processes_do_not_mix(tmp_path: Path) -> None:

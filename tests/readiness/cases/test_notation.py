@@ -108,7 +108,7 @@ def test_mistakes(text: str, said: str) -> None:
         ("3, kernel_size=3, 4", "--init 3, kernel_size=3, 4: a positional value comes before"),
         ("bias=True, bias=False", "--init: `bias` is given twice; leave one out"),
         ("weight=3x4", "`weight` is a tensor"),
-        ("Linear(3,4)", "--init Linear(3,4): is neither"),
+        ("Linear(3,4)", "--init Linear(3,4): neither"),
     ],
 )
 def test_mistakes_in_a_module_s_arguments(text: str, said: str) -> None:

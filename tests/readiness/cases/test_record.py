@@ -202,7 +202,7 @@ def test_attributes_as_texts_and_arrays(tmp_path: Path, dtype: object, stride: o
             {"Stride": "a,b"},
             "the attribute Stride of `self` is ['a', 'b'], not a number",
         ),
-        (np.ones((2, 2)), {"Stride": 3}, "the strides (3,) of `self` do not fit its shape (2, 2)"),
+        (np.ones((2, 2)), {"Stride": 3}, "the strides (3,) of `self` do not match its shape (2, 2)"),
         (np.ones((2, 2)), {"Stride": [10**14, 1]}, "give smaller sizes"),
         (np.ones(2), {"Type": "tensor"}, "the attribute Type of `self`"),
         (np.ones(2), {"DataType": "floot"}, "the attribute DataType of `self`"),

@@ -106,7 +106,7 @@ def test_ratios_are_of_the_same_round_with_their_spread() -> None:
 
 def test_a_simulated_device_is_said_to_be_one() -> None:
     said = [text.en for text in time_sentences(Times({"cpu": [1.0], "npu": [1.0]}, simulated=True))]
-    assert "its time is the CPU's, and says nothing of the real one's" in said[-1]
+    assert "its time is the CPU's and tells nothing about the real device" in said[-1]
     assert [text.en for text in time_sentences(Times(error="no device"))] == ["not timed: no device"]
 
 

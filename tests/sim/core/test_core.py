@@ -49,7 +49,7 @@ def test_activating_twice(second: str, expected: str) -> None:
             "s.activate('ascend', devices=0)",
             "the number of simulated devices must be 1 to 64 simulated devices",
         ),
-        ("s.activate('ascend', memory='lots')", "'lots' is no size of memory"),
+        ("s.activate('ascend', memory='lots')", "'lots' is not a memory size"),
         ("s.activate('ascent')", "did you mean 'ascend'?"),
     ],
 )
