@@ -22,7 +22,9 @@ def main():
     print("bfloat16:", refused(lambda: torch.ones(2, dtype=torch.bfloat16).npu() * 2))
     if args.group:
         dist.init_process_group("hccl")
-        print("float64 over HCCL:", refused(lambda: dist.all_reduce(torch.ones(2, dtype=torch.float64).npu())))
+        print(
+            "float64 over HCCL:", refused(lambda: dist.all_reduce(torch.ones(2, dtype=torch.float64).npu()))
+        )
         dist.destroy_process_group()
 
 
