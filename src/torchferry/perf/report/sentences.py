@@ -162,6 +162,12 @@ def grade(analysis: Analysis) -> Grade:
     return words.SEVERITY[Impact.HIGH if first.is_bottleneck else Impact.MEDIUM]
 
 
+def grade_of_all(report: RunsReport) -> Grade:
+    """The verdict on the slowest process in one line."""
+    shown = report.analyses[slowest(report.analyses)]
+    return Grade(verdict(shown)[0], grade(shown).tone)
+
+
 def parts(analysis: Analysis) -> list[tuple[TimePart, Text, float, float]]:
     """Each part with its name, seconds per step and share; without those that are empty."""
     names = words.PART_OF_HOST if analysis.is_host_only else words.PART

@@ -12,6 +12,7 @@ from torchferry.finding import Finding, Severity
 from torchferry.outcome import Report
 from torchferry.report.findings import words
 from torchferry.report.findings.summary import automatic_sites, in_order
+from torchferry.report.records import Grade
 from torchferry.text import Text
 
 OPEN = (Severity.BLOCKER, Severity.DECISION, Severity.CHECK)  # what a person has to look at
@@ -111,6 +112,13 @@ def headline(work: WorkList, command: str) -> Text:
     if work.minutes:
         parts.append(words.about_time(work.minutes))
     return Text("; ".join(each.en for each in parts), "；".join(each.zh for each in parts))
+
+
+def grade(report: Report) -> Grade:
+    """The headline, in the tone of the worst that is left to do."""
+    work = work_list(report)
+    left = next((severity for severity in OPEN if work.places[severity]), Severity.DONE)
+    return Grade(headline(work, report.command), words.SEVERITY[left].tone)
 
 
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
