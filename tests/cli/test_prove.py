@@ -399,7 +399,10 @@ def test_a_program_with_habits(tmp_path: Path) -> None:
             "made no step with an optimizer",
         ),
         ("torch.optim.SGD(nn.Linear(2, 2).cuda().parameters()).step()", "made steps without a gradient"),
-        (TRAIN.replace("cuda(", "to('cpu', ").replace('"cuda"', '"cpu"'), "trained on the CPU and never on npu"),
+        (
+            TRAIN.replace("cuda(", "to('cpu', ").replace('"cuda"', '"cpu"'),
+            "trained on the CPU and never on npu",
+        ),
     ],
 )
 def test_a_program_that_does_not_train(tmp_path: Path, program: str, says: str) -> None:

@@ -136,7 +136,10 @@ def test_opencv(tmp_path: Path) -> None:
 def test_a_quota_below_the_processors(tmp_path: Path, files: dict[str, str]) -> None:
     host = machine(tmp_path, files)
     processors, workers = check("processors", host)
-    assert (processors.status, processors.found.en) == (Status.COSTS, "8 allowed by affinity, but a quota of 2")
+    assert (processors.status, processors.found.en) == (
+        Status.COSTS,
+        "8 allowed by affinity, but a quota of 2",
+    )
     assert workers.found.en.startswith("1 for each process")
     threads = first("threads", host)
     assert (threads.status, threads.commands[0].line) == (Status.COSTS, "export OMP_NUM_THREADS=2")

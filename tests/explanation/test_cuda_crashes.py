@@ -69,7 +69,10 @@ def test_the_order_of_lines_of_several_processes_proves_nothing() -> None:
 
 def test_an_error_of_the_device_surfaces_later() -> None:
     said = verdict(ASSERTED)
-    assert "surfaced at: label.py:5, in <module>; the error may have occurred earlier" in said and "CUDA_LAUNCH_BLOCKING=1" in said
+    assert (
+        "surfaced at: label.py:5, in <module>; the error may have occurred earlier" in said
+        and "CUDA_LAUNCH_BLOCKING=1" in said
+    )
     assert "any.cuda-error" not in ids(ASSERTED), "the message's further line says no more than its first"
     assert "in the program: train.py:6" in verdict(raised("torch.OutOfMemoryError: CUDA out of memory.", 0))
 

@@ -153,7 +153,8 @@ def test_a_size_that_the_model_itself_rejects_is_named(tmp_path: Path) -> None:
     assert {check.sizes["batch"] for check in exported.checks} == {1, 2}
     (note,) = exported.notes
     assert (
-        "not compared for batch=4: the model itself does not accept this size (ValueError: two at most" in note.en
+        "not compared for batch=4: the model itself does not accept this size (ValueError: two at most"
+        in note.en
     )
 
 

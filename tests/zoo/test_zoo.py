@@ -68,9 +68,9 @@ def test_what_is_made(tmp_path: Path) -> None:
     assert "run_Line.py --nproc_per_node" in script and "--steps 3" in script
     launcher = (delivery / "run_scripts/run_Line.py").read_text()
     assert "SCRIPT = 'train.py'" in launcher and "OPTIONS = {'step': '--steps'}" in launcher
-    assert "| `--step` | number of steps | `--steps` |" in (
-        delivery / "run_scripts/README.md"
-    ).read_text("utf-8")
+    assert "| `--step` | number of steps | `--steps` |" in (delivery / "run_scripts/README.md").read_text(
+        "utf-8"
+    )
     assert subprocess.run(["bash", "-n", str(delivery / TEST_SCRIPT)]).returncode == 0
     assert (delivery / "run_scripts/sdaa.log").read_text() == (tmp_path / "port.log").read_text()
     assert "<polyline" in (delivery / "run_scripts/loss.svg").read_text()
@@ -370,7 +370,10 @@ def test_torch_is_not_needed(tmp_path: Path) -> None:
 def test_the_short_training_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     delivery = deliver(tmp_path)
     before = sorted(delivery.rglob("*"))
-    assert check(capfd, delivery, "--run")[1][TEST_SCRIPT] == ("fine", "ran to completion on a simulated device")
+    assert check(capfd, delivery, "--run")[1][TEST_SCRIPT] == (
+        "fine",
+        "ran to completion on a simulated device",
+    )
     assert sorted(delivery.rglob("*")) == before
     (delivery / TEST_SCRIPT).write_text("echo it is broken; exit 3\n")
     status, text = check(capfd, delivery, "--run")[1][TEST_SCRIPT]

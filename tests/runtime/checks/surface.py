@@ -105,7 +105,9 @@ def check_what_the_vendor_has_is_the_vendors_own_function(target: Target) -> Non
 
 
 def check_what_the_vendor_does_not_have_says_so(target: Target) -> None:
-    absent = [change for change in runtime.changes() if change.means == "not available on this device: raises"]
+    absent = [
+        change for change in runtime.changes() if change.means == "not available on this device: raises"
+    ]
     assert len(absent) > 20
     for change in absent:
         assert isinstance(change, Patch)
