@@ -82,7 +82,9 @@ def test_a_migration_with_a_blocker(project: Path, browser: Any) -> None:
 
     ended = migrate(project, "--resume")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "equal within the tolerance for 3 steps, seed 0, on a simulated device; not covered:" in ended.stdout
+    assert (
+        "equal within the tolerance for 3 steps, seed 0, on a simulated device; not covered:" in ended.stdout
+    )
     assert states(project) == {
         **dict.fromkeys(("doctor", "scan", "ops", "convert", "run"), "unchanged"),
         "prove": "done",
