@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, NamedTuple
+import sys
+from typing import Literal, NamedTuple, TextIO
 
 Language = Literal["en", "zh"]
 
@@ -26,9 +27,22 @@ class Text(NamedTuple):
 
 
 def user_language() -> Language:
-    """The language of this user: TORCHFERRY_LANG, else the locale, else English."""
+    """The language of this user: TORCHFERRY_LANG, else the locale, else English; English where nothing else can be
+    shown."""
     for variable in ("TORCHFERRY_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         value = os.environ.get(variable)
         if value:
-            return "zh" if value.lower().startswith("zh") else "en"
+            wanted: Language = "zh" if value.lower().startswith("zh") else "en"
+            return wanted if can_show(wanted, sys.stdout, sys.stderr) else "en"
     return "en"
+
+
+def can_show(language: Language, *streams: TextIO | None) -> bool:
+    """Whether streams have the characters of a language in their encodings."""
+    if language == "zh":
+        for stream in streams:
+            try:
+                "中文，。".encode(getattr(stream, "encoding", None) or "utf-8")
+            except (LookupError, UnicodeError):
+                return False
+    return True

@@ -16,7 +16,7 @@ from torchferry.cli import options
 from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Unit, long_task
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 
@@ -305,13 +305,16 @@ def _described(record: Record) -> Iterator[str]:
     yield from (f"  {count:>8,}  {one_line(name)}" for name, count in operators.most_common())
 
 
+_CONVERTING = Text("converting the recording", "正在转换记录")
+
+
 def _convert(args: argparse.Namespace) -> int:
     if args.output is not None:
         return _rewrite(args)
     if args.msprobe is not None:
         from torchferry.accuracy.file.convert import convert_to_api_dump
 
-        with progress_bar(args.quiet) as show:
+        with long_task(_CONVERTING, args.quiet, Unit.CALLS) as show:
             count = convert_to_api_dump(args.file, args.msprobe, show)
         _tell(args, f"{args.msprobe}: {count:,} tensors")
         return 0
@@ -326,9 +329,14 @@ def _convert(args: argparse.Namespace) -> int:
     for record in records:
         with record:
             place = folder / f"rank{record.header.rank}" if len(records) > 1 else folder
-        count += convert(record.path, place, form)
+        with long_task(_CONVERTING, args.quiet, Unit.CALLS) as show:
+            count += convert(record.path, place, form, show or _silent)
     _tell(args, f"{folder}: {count:,} tensors")
     return 0
+
+
+def _silent(done: int, count: int) -> None:
+    pass
 
 
 def _tell(args: argparse.Namespace, said: str) -> None:
@@ -352,7 +360,7 @@ def _rewrite(args: argparse.Namespace) -> int:
                 f"{output.stem}.rank{record.header.rank}{output.suffix}" if len(records) > 1 else output.name
             )
             file = output.with_name(name)
-            with progress_bar(args.quiet) as show:
+            with long_task(_CONVERTING, args.quiet, Unit.CALLS) as show:
                 count = rewrite(record, file, show)
             _tell(args, f"{args.output.with_name(name)}: {count:,} calls")
     return 0

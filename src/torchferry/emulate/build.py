@@ -16,6 +16,7 @@ from torchferry.building.toolchain import TorchInstallation, common_flags, find_
 from torchferry.emulate import plugins, toolkits
 from torchferry.emulate.toolkits import Toolkit, ToolkitLibrary
 from torchferry.errors import BuildError, FerryError
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
 CACHE = "emulate"
@@ -73,7 +74,9 @@ def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]
     torch = find_torch()
     headers = _Headers(toolkit, plugin, vendor.plugin)
     libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.libraries)
-    product = Product(libraries, f"the emulated {toolkit.name}", finish=toolkit.make_home)
+    product = Product(
+        libraries, Text(f"the emulated {toolkit.name}", f"仿真的 {toolkit.name}"), finish=toolkit.make_home
+    )
     return product, building.NativeBuild(torch, product)
 
 

@@ -20,6 +20,7 @@ from torchferry.building.toolchain import (
 )
 from torchferry.errors import BuildError
 from torchferry.operators import native_functions
+from torchferry.text import Text
 
 LIBRARY = "libtorchferry_sim.so"
 SOURCES = Path(__file__).parent / "csrc"
@@ -74,7 +75,7 @@ class DeviceBuild:
         )
         product = building.Product(
             (library,),
-            "the simulated device",
+            Text("the simulated device", "模拟设备"),
             extra_files=(Path(native_functions.__file__),),
             finish=self._write_table,
             finished=(native_functions.TABLE,),

@@ -17,6 +17,7 @@ from torchferry.building import cache as build_cache
 from torchferry.building.build import Library, NativeBuild, Product, Progress, ProgressLine, silent
 from torchferry.building.toolchain import compile_flags, find_torch, path_flags
 from torchferry.errors import BuildError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +57,7 @@ def _described() -> tuple[str, NativeBuild]:
         torch_libraries=("torch_cpu", "c10"),
         is_for_python=True,
     )
-    return name, NativeBuild(torch, Product((library,), "what records calls"))
+    return name, NativeBuild(torch, Product((library,), Text("what records calls", "调用记录器")))
 
 
 def _found(name: str, made: NativeBuild) -> Path | None:

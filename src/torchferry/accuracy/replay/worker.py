@@ -31,9 +31,10 @@ from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, ReplayOutcome, ReplayRequest
 from torchferry.errors import FerryError, OutputError, RunError
 from torchferry.files.aside import folder_aside
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Unit, long_task
 from torchferry.settings import decode, encode
 from torchferry.sim import fallback_calls
+from torchferry.text import Text
 
 # Makes every call of a record once more, alone, on a device: from the recorded inputs, so that no
 # error is handed on.
@@ -157,6 +158,9 @@ def main() -> None:
     Path(sys.argv[2]).write_text(encode(outcome), "utf-8")
 
 
+_REPLAYING = Text("replaying", "正在重放")
+
+
 def _replayed(request: ReplayRequest) -> ReplayOutcome:
     name = request.device
     try:
@@ -176,7 +180,7 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
             record.header.rank, record.header.world, request.vendor, request.simulated, request.record,
             selection.describe(),
         )  # fmt: skip
-        with progress_bar(is_quiet=not request.shows_progress) as show:
+        with long_task(_REPLAYING, not request.shows_progress, Unit.CALLS) as show:
 
             def progress(done: int, count: int, operator: str) -> None:
                 os.pwrite(last.fileno(), operator.encode()[:LAST_LENGTH].ljust(LAST_LENGTH), 0)

@@ -30,12 +30,11 @@ MAX_CODE = 200
 MAX_REPEATED = 60  # characters of a message that is told again; a longer one is told once, then referred to
 MAX_RULE = 16
 BAR_WIDTH = 24
-PLAIN_WIDTH = 80
 
 
 def render(report: Report, options: Options) -> str:
-    """For a terminal; elsewhere without colours, 80 columns wide."""
-    screen = Screen(options, PLAIN_WIDTH)
+    """For a terminal; elsewhere without colours."""
+    screen = Screen(options)
     screen.part(build(report, options))
     return screen.text()
 
