@@ -179,6 +179,10 @@ def run_parsed(
     from torchferry.cli.ending import stoppable
 
     args = parser.parse_args(arguments)
+    if getattr(args, "lang", None):
+        os.environ["TORCHFERRY_LANG"] = (
+            args.lang
+        )  # errors and other processes speak it too; `guarded` takes it back
     with stoppable():
         return run(args)
 
@@ -202,6 +206,17 @@ def guarded(name: str, work: Callable[[], int]) -> int:
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:
             setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (stays open until the end)
+    language = os.environ.get("TORCHFERRY_LANG")
+    try:
+        return _answered(name, work)
+    finally:
+        if language is None:
+            os.environ.pop("TORCHFERRY_LANG", None)
+        else:
+            os.environ["TORCHFERRY_LANG"] = language
+
+
+def _answered(name: str, work: Callable[[], int]) -> int:
     try:
         return work()
     except KeyboardInterrupt as stop:

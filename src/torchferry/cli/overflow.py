@@ -130,6 +130,6 @@ def _written_case(args: argparse.Namespace, record: str, operator: str) -> str:
         with contextlib.redirect_stdout(sys.stderr):
             run_command("case", [operator, *words])
     except FerryError as error:
-        print(f"{_COMMAND}: no test was written: {error}", file=sys.stderr)
+        print(f"{_COMMAND}: no test was written: {error.shown}", file=sys.stderr)
         return ""
     return os.path.relpath(file)

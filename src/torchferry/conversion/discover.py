@@ -219,7 +219,7 @@ def check_input(path: Path) -> Path:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file or folder") from None
+        raise InputError(Text(f"{path}: no such file or folder", f"{path}：没有该文件或文件夹")) from None
     except OSError as error:
         raise InputError(f"{path}: can't be read ({error.strerror})") from None
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
