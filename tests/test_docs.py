@@ -334,6 +334,7 @@ def test_every_option_is_explained(command: str, language: str) -> None:
         "ferry checkpoint fix": ["how-to/checkpoint"],
     }
     names = pages.get(command, ["how-to/drop-ins"])
+    names = [*names, "commands/terminals"]  # options that all commands have
     text = "".join(read(f"docs/{language}/{name}.md") for name in names)
     usage = _run(f"{command} --help", ROOT, "en").stdout.partition("options:")[2]
     listed = re.findall(r"^  (?:-\w+(?: \S+)?, )?(--[\w-]+)", usage, re.MULTILINE)

@@ -12,6 +12,7 @@ from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import REPORTS
 from torchferry.report.findings.text import MAX_ITEMS
 from torchferry.report.formats import Options
+from torchferry.report.streams import Styles
 from torchferry.text import Text
 
 from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
@@ -30,10 +31,10 @@ def test_text_says_the_numbers_and_the_places() -> None:
     assert "\x1b" not in text
 
 
-def test_text_fits_80_columns() -> None:
+def test_text_fits_the_width() -> None:
     from rich.cells import cell_len
 
-    for options in (Options("en"), Options("zh")):
+    for options in (Options("en", width=80), Options("zh", width=80)):
         assert all(cell_len(line) <= 80 for line in shown(sample_report(), "text", options).splitlines())
 
 
@@ -52,10 +53,8 @@ def test_text_is_capped_unless_verbose() -> None:
     assert "more; --verbose" not in shown(report, "text", Options(everything=True))
 
 
-def test_text_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True))
+def test_text_has_colours_on_a_terminal_only() -> None:
+    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True, styles=Styles.COLORS))
 
 
 def test_text_of_hostile_code_is_shown_not_obeyed() -> None:

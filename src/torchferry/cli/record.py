@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from torchferry.cli import options
 from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Unit, beside_program, long_task
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 
@@ -179,7 +180,9 @@ def run(args: argparse.Namespace) -> int:
     )
     say_if_simulated(args, _COMMAND, place)
     note = build_for(place, args.quiet, settings.kept)
-    recorded = run_recorded(program, settings, place, args.timeout)
+    written = partial(_bytes_written, output)
+    with beside_program(_RECORDING, args.quiet, options.language_of(args), written):
+        recorded = run_recorded(program, settings, place, args.timeout)
     outcomes = [outcome for outcome, _ in recorded.files]
     for outcome, was_repaired in recorded.files:
         say(args, _COMMAND, *sentences(outcome, was_repaired, settings.steps))
@@ -199,6 +202,15 @@ def run(args: argparse.Namespace) -> int:
     # what the early end of a process does to the program is not its fault
     made_all = args.steps is not None and all(outcome.steps >= args.steps for outcome in outcomes)
     return 3 if ending.exit_code and (args.keep_going or not made_all) else 0
+
+
+_RECORDING = Text("recording", "正在记录")
+
+
+def _bytes_written(output: Path) -> tuple[int, int]:
+    from torchferry.accuracy.record.outputs import files_of
+
+    return sum(file.stat().st_size for file in files_of(output)), 0
 
 
 def _golden(replay: Path, output: Path) -> Path:

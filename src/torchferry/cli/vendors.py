@@ -30,10 +30,10 @@ COLUMNS = {
     "company": Text("Company", "厂商"),
     "device": Text("Device", "设备"),
     "plugin": Text("Plugin", "插件"),
+    "backend": Text("Backend", "通信后端"),
     "same": Text("Same", "同名"),
     "renamed": Text("Renamed", "改名"),
-    "unsupported": Text("Unsupported", "不支持"),
-    "unknown": Text("Unknown", "未知"),
+    "unsupported": Text("Lacking", "不支持"),
     "ops": Text("Operators", "算子"),
 }
 TITLE = Text(
@@ -168,14 +168,15 @@ def summary(vendor: Vendor, ops: Ops) -> dict[str, Any]:
 def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
     from torchferry.report.terminal import empty_table, plain
 
-    supports = [support.value for support in Support]
+    supports = [support.value for support in Support if support.value in COLUMNS]
     table = empty_table()
     for column, text in COLUMNS.items():
         is_number = column in (*supports, "ops")
         table.add_column(
             plain(text.in_language(language)),
             justify="right" if is_number else "left",
-            no_wrap=is_number or column == "name",
+            no_wrap=is_number or column in ("name", "device", "plugin"),
+            overflow="fold",
         )
     for vendor, ops in zip(vendors, tables, strict=True):
         row = summary(vendor, ops)
@@ -184,10 +185,11 @@ def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], langu
             vendor.company_name.in_language(language),
             vendor.device_type,
             vendor.plugin or IN_TREE.in_language(language),
+            vendor.dist_backend,
             *(str(row["apis"][support]) for support in supports),
             _ops_count(ops).in_language(language),
         )
-    screen.part(plain(TITLE.in_language(language), "bold"), table)
+    screen.part(plain(TITLE.in_language(language), "bold"), "", table, "")
     screen.line(plain(MORE.in_language(language)))
 
 

@@ -6,6 +6,7 @@ notes how far it is.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -181,6 +182,40 @@ class LongTask:
 
     def _say(self, text: Text) -> str:
         return text.in_language(self._language)
+
+
+class TaskBesideProgram(LongTask):
+    """Tells how far it is only when a user's program has printed nothing for ten seconds, and in whole lines: the program
+    has the streams."""
+
+    def _tell(self) -> None:
+        quiet_since = time.time()
+        with suppress(OSError, ValueError):
+            while not self._over.wait(min(1.0, SECONDS_BETWEEN_LINES)):
+                if time.time() - max(_last_written(), quiet_since) < SECONDS_BETWEEN_LINES:
+                    continue
+                if self._look is not None:
+                    self(*self._look())
+                before = "\n" if self._stream.isatty() else ""  # the program may have left a line open
+                self._write(f"{before}{self.sentence()}\n")
+                quiet_since = max(time.time(), _last_written())
+
+
+def _last_written() -> float:
+    """When anybody has written to standard output or error, as far as the system knows: of files always, of pipes and
+    terminals on most kernels, of terminals to the nearest eight seconds."""
+    times = [0.0]
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            times.append(os.fstat(descriptor).st_mtime)
+    return max(times)
+
+
+def beside_program(
+    name: Text, is_quiet: bool, language: Language | None = None, look: Look | None = None
+) -> AbstractContextManager[LongTask | None]:
+    """Around a user's program whose work takes longer than usual, as it is watched. `look` counts bytes."""
+    return nullcontext() if is_quiet else TaskBesideProgram(name, Unit.BYTES, None, language, look)
 
 
 # There is one terminal: the innermost work has it.
