@@ -353,8 +353,12 @@ def _log_of_failure(title: Text, path: Path) -> Iterator[None]:
         print("\n".join(lines[-_LOG_LINES:]), file=sys.stderr)
         reason = next((line for line in lines if _REASON.search(line)), lines[-1])
         raise BuildError(
-            f"{title.en} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: "
-            f"{reason.strip()}; the whole log is in {path}"
+            Text(
+                f"{title.en} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: {reason.strip()}"
+                f"; the full log is in {path}",
+                f"{title.zh} 构建失败：{failure.job.command[0]} 编译 {failure.job.shown} 时出错：{reason.strip()}；"
+                f"完整日志见 {path}",
+            )
         ) from None
     path.unlink(missing_ok=True)
 

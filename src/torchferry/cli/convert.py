@@ -10,7 +10,7 @@ import os
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.output import show
+from torchferry.cli.output import note_report, report_options, show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
@@ -109,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
         if args.lists:
             reports |= make_lists(report, options.language_of(args))
         done = write_project(outcome, out, reports, replace)
+        note_report(REPORTS, report, report_options(args, rule_docs=rule_docs()))
     conversion.note_written(done)
     try:
         _show(args, outcome, plan, diff, is_single)

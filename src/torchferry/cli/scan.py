@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.output import report_options
+from torchferry.cli.output import note_report, report_options
 from torchferry.conversion.discover import check_input
 from torchferry.conversion.project import examine_project
 from torchferry.conversion.rule import rule_docs
@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     report = outcome.report("scan")
     is_to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
     wanted = report_options(args, everything=args.verbose, rule_docs=rule_docs())
+    note_report(REPORTS, report, wanted)
     if args.output:
         REPORTS.write(report, args.output, wanted, args.format)
     elif not args.quiet:

@@ -85,7 +85,12 @@ class _Headers:
         self.folders = [plugin / name for name in toolkit.headers]
         missing = [folder for folder in self.folders if not folder.is_dir()]
         if missing:
-            raise BuildError(f"{missing[0]} is missing: {module} is damaged; set it up anew")
+            raise BuildError(
+                Text(
+                    f"{missing[0]} is missing, so {module} is damaged; set it up again",
+                    f"缺少 {missing[0]}，{module} 已损坏；请重新安装",
+                )
+            )
         # what the headers say: by the list of all its files that a wheel carries, else by their text
         lists = sorted(plugin.glob(f"{module}-*.dist-info/RECORD"))
         self.key = building.digest(

@@ -44,7 +44,12 @@ def build(progress: Progress | None = None) -> Path | None:
 def _described() -> tuple[str, NativeBuild]:
     headers = Path(sysconfig.get_path("include"))
     if sys.platform != "linux" or not (headers / "Python.h").is_file():
-        raise BuildError("the observer is built on Linux, with Python's headers")
+        raise BuildError(
+            Text(
+                "the compiled observer needs Linux and Python's headers",
+                "编译的观察器需要 Linux 和 Python 头文件",
+            )
+        )
     torch = find_torch()
     name = f"{_MODULE}{sysconfig.get_config_var('EXT_SUFFIX')}"
     library = Library(
@@ -57,7 +62,7 @@ def _described() -> tuple[str, NativeBuild]:
         torch_libraries=("torch_cpu", "c10"),
         is_for_python=True,
     )
-    return name, NativeBuild(torch, Product((library,), Text("what records calls", "调用记录器")))
+    return name, NativeBuild(torch, Product((library,), Text("the call recorder", "调用记录器")))
 
 
 def _found(name: str, made: NativeBuild) -> Path | None:
