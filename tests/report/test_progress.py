@@ -12,7 +12,7 @@ from typing import TextIO
 import pytest
 
 from torchferry.report import progress
-from torchferry.report.progress import LongTask, Unit, cut_to_width, long_task, print_line
+from torchferry.report.progress import Counted, LongTask, cut_to_width, long_task, print_line
 from torchferry.text import Text
 
 NAME = Text("comparing", "正在比较")
@@ -60,7 +60,7 @@ class Terminal:
 
 def test_a_pipe_gets_a_line_now_and_then() -> None:
     stream = io.StringIO()
-    with LongTask(NAME, Unit.CALLS, stream, "en") as task:
+    with LongTask(NAME, Counted.CALLS, stream, "en") as task:
         task(12, 102, "aten::mm")
         until(lambda: stream.getvalue().count("\n") >= 2)
     first = stream.getvalue().splitlines()[0]
@@ -71,27 +71,27 @@ def test_a_pipe_gets_a_line_now_and_then() -> None:
 
 def test_work_that_says_nothing_is_not_silent() -> None:
     stream = io.StringIO()
-    with LongTask(NAME, Unit.CALLS, stream, "zh"):
+    with LongTask(NAME, Counted.CALLS, stream, "zh"):
         until(lambda: stream.getvalue().count("\n") >= 1)
     assert stream.getvalue().splitlines()[0] == "ferry: 正在比较：已用 0 s"
 
 
 def test_sizes_are_written_as_sizes() -> None:
-    task = LongTask(NAME, Unit.BYTES, io.StringIO(), "en")
+    task = LongTask(NAME, Counted.BYTES, io.StringIO(), "en")
     task(3 << 20, 6 << 20)
     assert "3.0 MiB of 6.0 MiB (50%)" in task.sentence()
 
 
 def test_a_look_finds_out_how_far_it_is() -> None:
     stream = io.StringIO()
-    with LongTask(NAME, Unit.STEPS, stream, "en", look=lambda: (7, 0)):
+    with LongTask(NAME, Counted.STEPS, stream, "en", look=lambda: (7, 0)):
         until(lambda: "\n" in stream.getvalue())
     assert "comparing: 7 steps, " in stream.getvalue()
 
 
 def test_on_a_terminal_the_line_is_written_over_and_gone_at_the_end() -> None:
     terminal = Terminal()
-    with LongTask(NAME, Unit.CALLS, terminal.stream, "en") as task:
+    with LongTask(NAME, Counted.CALLS, terminal.stream, "en") as task:
         task(51, 102)
         until(lambda: terminal.read().count("\r") >= 3)
     shown = terminal.read()
@@ -103,7 +103,7 @@ def test_on_a_terminal_the_line_is_written_over_and_gone_at_the_end() -> None:
 
 def test_a_terminal_that_is_not_utf8_gets_ascii_and_english() -> None:
     terminal = Terminal("latin-1")
-    with LongTask(NAME, Unit.CALLS, terminal.stream, "zh") as task:
+    with LongTask(NAME, Counted.CALLS, terminal.stream, "zh") as task:
         task(51, 102)
         until(lambda: terminal.read().count("\r") >= 2)
     shown = terminal.read()
@@ -115,7 +115,7 @@ def test_a_terminal_that_is_not_utf8_gets_ascii_and_english() -> None:
 def test_a_line_is_never_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     terminal = Terminal()
-    with LongTask(NAME, Unit.CALLS, terminal.stream, "zh") as task:
+    with LongTask(NAME, Counted.CALLS, terminal.stream, "zh") as task:
         task(51, 102, "模块" * 80)
         until(lambda: terminal.read().count("\r") >= 2)
     lines = terminal.read().split("\r\x1b[K")
@@ -127,7 +127,7 @@ def test_a_line_is_never_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     terminal = Terminal()
-    with LongTask(NAME, Unit.CALLS, terminal.stream, "en"):
+    with LongTask(NAME, Counted.CALLS, terminal.stream, "en"):
         until(lambda: "\n" in terminal.read())
     assert "\x1b" not in terminal.read()
     terminal.close()
@@ -136,7 +136,7 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_remark_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal.stream)
-    with LongTask(NAME, Unit.CALLS, terminal.stream, "en") as task:
+    with LongTask(NAME, Counted.CALLS, terminal.stream, "en") as task:
         task(1, 2)
         until(lambda: "1 of 2" in terminal.read())
         print_line("found one")

@@ -21,7 +21,7 @@ from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import TorchInstallation, find_compiler, link_flags
 from torchferry.errors import BuildError
 from torchferry.files.aside import uninterrupted
-from torchferry.report.progress import LongTask, Unit
+from torchferry.report.progress import Counted, LongTask
 from torchferry.text import Text
 
 
@@ -79,7 +79,7 @@ class ProgressLine:
             self._task = None
         if state.stage is not Stage.ENDED:
             name = _NAMES[state.stage].format(product=state.product, torch=state.torch)
-            self._task = LongTask(name, Unit.SOURCES, self._stream, is_told_at_once=True)
+            self._task = LongTask(name, Counted.SOURCES, self._stream, is_told_at_once=True)
             self._task.start()
 
 

@@ -12,7 +12,7 @@ from torchferry import traces
 from torchferry.cli import options
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import InputError
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.perf.report import REPORTS
 
     check_reports(REPORTS, args.output)
-    with long_task(_READING, args.quiet, Unit.BYTES, options.language_of(args)) as on_progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as on_progress:
         report = analyze_paths(
             args.paths, args.baseline, args.rank, args.only, args.ignore, args.top, on_progress
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.cli.output import need, show
 from torchferry.errors import OutputError
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         _check_output(args)
     check_sources(request)
     need("a test calls operators of", "torch")
-    with long_task(_PACKING, args.quiet, Unit.BYTES, options.language_of(args)) as progress:
+    with long_task(_PACKING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         made = make_bundle(request, args.output, is_dry=args.dry_run, show=progress)
     show(REPORTS, made, args)
     return 3 if made.unread else 0

@@ -371,14 +371,14 @@ def _shrink(
     from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.shrinking import shrink
     from torchferry.readiness.cases.writing import write_case
-    from torchferry.report.progress import Unit, long_task
+    from torchferry.report.progress import Counted, long_task
     from torchferry.report.safe import shortened
 
     if not outcome.kind.is_failure:
         _say(args, NOTHING_TO_SHRINK)
         return
     trial_frame = replace(frame, forward_only=frame.forward_only or not outcome.check.endswith("backward"))
-    with long_task(_SHRINKING, args.quiet, Unit.TRIALS, options.language_of(args)) as task:
+    with long_task(_SHRINKING, args.quiet, Counted.TRIALS, options.language_of(args)) as task:
 
         def show(trials: int, each: Case) -> None:
             if task is not None:

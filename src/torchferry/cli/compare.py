@@ -12,7 +12,7 @@ from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
-from torchferry.report.progress import Unit, long_task, print_line
+from torchferry.report.progress import Counted, long_task, print_line
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         raise ReportError(f"{args.format} is not for a terminal; name a file: -o compare.{args.format}")
     check_reports(REPORTS, args.output)
     language = options.language_of(args)
-    with computing(), long_task(COMPARING, args.quiet, Unit.BYTES, language) as show:
+    with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, language) as show:
         first = None if args.quiet else partial(_tell_first, language)
         found = compare_sides(mine, golden, ComparingPlan(args.jobs, show, first, args.thorough))
     if isinstance(found, RanksComparison):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.output import show
 from torchferry.errors import InputError
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]
-    with long_task(_READING, args.quiet, Unit.BYTES, options.language_of(args)) as progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         return explain_logs(paths, book, progress)
 
 

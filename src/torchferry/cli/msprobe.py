@@ -15,7 +15,7 @@ from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Counted, long_task
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
@@ -114,7 +114,7 @@ def _compare(args: argparse.Namespace) -> int:
     from torchferry.report.formats import Options
 
     _folder(args.output_path)
-    with computing(), long_task(COMPARING, args.quiet, Unit.BYTES, options.language_of(args)) as show:
+    with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, options.language_of(args)) as show:
         comparisons = compare_files(mine, golden, ComparingPlan(progress=show))
     files = _write_tables(comparisons, args.output_path, is_workbook=args.xlsx or is_old, is_old=is_old)
     REPORTS.show(comparisons, "text", Options(language=options.language_of(args)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.output import show
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 _EPILOG = """LOG is a file, also packed (.gz), or a folder that is searched for logs; logs of the devices in it are left out.
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
-    with long_task(_READING, args.quiet, Unit.BYTES, options.language_of(args)) as progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         log = read_oplog(args.logs, vendor, forms, warm_up, progress)
     if args.summary is not None:
         write_file(args.summary, to_summary(log))

@@ -17,7 +17,7 @@ from torchferry.cli import options
 from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
-from torchferry.report.progress import Unit, beside_program, long_task
+from torchferry.report.progress import Counted, beside_program, long_task
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 
@@ -326,7 +326,7 @@ def _convert(args: argparse.Namespace) -> int:
     if args.msprobe is not None:
         from torchferry.accuracy.file.convert import convert_to_api_dump
 
-        with long_task(_CONVERTING, args.quiet, Unit.CALLS) as show:
+        with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
             count = convert_to_api_dump(args.file, args.msprobe, show)
         _tell(args, f"{args.msprobe}: {count:,} tensors")
         return 0
@@ -341,7 +341,7 @@ def _convert(args: argparse.Namespace) -> int:
     for record in records:
         with record:
             place = folder / f"rank{record.header.rank}" if len(records) > 1 else folder
-        with long_task(_CONVERTING, args.quiet, Unit.CALLS) as show:
+        with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
             count += convert(record.path, place, form, show or _silent)
     _tell(args, f"{folder}: {count:,} tensors")
     return 0
@@ -372,7 +372,7 @@ def _rewrite(args: argparse.Namespace) -> int:
                 f"{output.stem}.rank{record.header.rank}{output.suffix}" if len(records) > 1 else output.name
             )
             file = output.with_name(name)
-            with long_task(_CONVERTING, args.quiet, Unit.CALLS) as show:
+            with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
                 count = rewrite(record, file, show)
             _tell(args, f"{args.output.with_name(name)}: {count:,} calls")
     return 0

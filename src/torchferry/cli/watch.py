@@ -14,7 +14,7 @@ from torchferry.cli import options
 from torchferry.cli.output import check_reports, check_writable, deliver, need, report_options, say
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, RunError
-from torchferry.report.progress import Unit, long_task
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _trends(args: argparse.Namespace) -> Trends:
     from torchferry.accuracy.curves.trends import CurveChoice, trends_of
 
     choice = CurveChoice(tuple(args.modules), args.first_step, args.steps, args.rank)
-    with long_task(_READING, args.quiet, Unit.STEPS, options.language_of(args)) as show:
+    with long_task(_READING, args.quiet, Counted.STEPS, options.language_of(args)) as show:
         return trends_of(list(filter(None, (args.file, args.golden))), choice, show or _silent)
 
 
@@ -288,7 +288,7 @@ def run_convert(words: list[str]) -> int:
     for file, folder in zip(files, folders, strict=True):
         run = WatchedRun(file, args.modules)
         try:
-            with long_task(_CONVERTING, args.quiet, Unit.STEPS) as show:
+            with long_task(_CONVERTING, args.quiet, Counted.STEPS) as show:
                 count = export(run, folder, show or _silent)
         finally:
             run.close()

@@ -28,7 +28,7 @@ from torchferry.proof.settings import (
     moved_search_path,
     projects,
 )
-from torchferry.report.progress import LongTask, Unit
+from torchferry.report.progress import Counted, LongTask
 from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 
@@ -275,7 +275,7 @@ def shown(name: str, folder: Path, steps: int | None, language: Language) -> Lon
     """Tells how far a run is while the block goes on."""
     counter = RecordedSteps(folder)
     task = _RUNNING.format(name=_described(name))
-    return LongTask(task, Unit.STEPS, language=language, look=lambda: (counter.count(), steps or 0))
+    return LongTask(task, Counted.STEPS, language=language, look=lambda: (counter.count(), steps or 0))
 
 
 def _described(name: str) -> Text:
