@@ -37,7 +37,7 @@ class Show(Protocol):
     def __call__(self, done: int, count: int, what: str = "") -> None: ...
 
 
-class Unit(Enum):
+class Counted(Enum):
     """What is counted."""
 
     BYTES = Text("", "")
@@ -64,7 +64,7 @@ class LongTask:
     def __init__(
         self,
         name: Text,
-        unit: Unit = Unit.FILES,
+        unit: Counted = Counted.FILES,
         stream: TextIO | None = None,
         language: Language | None = None,
         look: Look | None = None,
@@ -161,7 +161,7 @@ class LongTask:
         done, count, _ = self._state
         if not done and not count:
             return ""
-        written = size if self._unit is Unit.BYTES else "{:,}".format
+        written = size if self._unit is Counted.BYTES else "{:,}".format
         word = self._say(self._unit.value)
         values = {"done": written(done), "count": written(count), "unit": word and f" {word}"}
         return self._say((_OF if count else _SO_FAR).format(**values))
@@ -215,7 +215,7 @@ def beside_program(
     name: Text, is_quiet: bool, language: Language | None = None, look: Look | None = None
 ) -> AbstractContextManager[LongTask | None]:
     """Around a user's program whose work takes longer than usual, as it is watched. `look` counts bytes."""
-    return nullcontext() if is_quiet else TaskBesideProgram(name, Unit.BYTES, None, language, look)
+    return nullcontext() if is_quiet else TaskBesideProgram(name, Counted.BYTES, None, language, look)
 
 
 # There is one terminal: the innermost work has it.
@@ -233,7 +233,7 @@ def print_line(line: str) -> None:
 def long_task(
     name: Text,
     is_quiet: bool = False,
-    unit: Unit = Unit.FILES,
+    unit: Counted = Counted.FILES,
     language: Language | None = None,
     look: Look | None = None,
 ) -> AbstractContextManager[LongTask | None]:
