@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 Language = Literal["en", "zh"]
@@ -23,6 +24,21 @@ class Text(NamedTuple):
 
     def in_language(self, language: Language) -> str:
         return self.zh if language == "zh" else self.en
+
+
+NOTHING = Text("", "")
+
+
+def did_you_mean(names: Sequence[str], fallback: Text = NOTHING) -> Text:
+    """A question about a name that was misspelled; the fallback where nothing is similar."""
+    if not names:
+        return fallback
+    return Text(f"did you mean {' or '.join(names)}?", f"是否要输入 {' 或 '.join(names)}？")
+
+
+def then(first: Text, second: Text) -> Text:
+    """Two clauses, the second of which may be empty."""
+    return Text(f"{first.en}; {second.en}", f"{first.zh}；{second.zh}") if second.en else first
 
 
 def user_language() -> Language:

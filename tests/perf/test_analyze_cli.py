@@ -55,7 +55,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[
     pipe = tmp_path / "trace.json"
     os.mkfifo(pipe)
     assert main(["analyze", str(pipe)]) == 2
-    assert "is a pipe or a device: write what comes from it into a file first" in capsys.readouterr().err
+    assert "is a pipe or a device; save its content to a file first" in capsys.readouterr().err
 
 
 def test_names_keep_their_capital_in_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +141,7 @@ def test_several_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert run["rank"] == 0
     assert main(["analyze", str(tmp_path), "--rank", "7"]) == 2
-    assert "there is no rank 7 in what was given; there are 0, 1" in capsys.readouterr().err
+    assert "no rank 7 in the given profiles; choose one of 0, 1" in capsys.readouterr().err
 
 
 def test_a_baseline(slow: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,12 +190,12 @@ def test_every_detector_is_explained(language: str) -> None:
     ("words", "said"),
     [
         ([], "nothing to analyze"),
-        (["missing.json"], "there is no 'missing.json'"),
+        (["missing.json"], "no such file or folder: 'missing.json'"),
         (["trace.json", "--only", "data_loade"], "did you mean 'data_loader'?"),
         (["trace.json", "--ignore", "zzz"], "--list-detectors"),
         (["trace.json", "-o", "report.pdf"], "unknown kind of report"),
         (["trace.json", "-o", "nowhere/report.html"], "can't be written there"),
-        (["notes.txt"], "'notes.txt' is nothing that can be analyzed"),
+        (["notes.txt"], "'notes.txt' can't be analyzed"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -235,7 +235,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"install g\+\+.*wheel"):
         find_compiler()
     monkeypatch.setenv("CXX", "nowhere++ -m64")
-    with pytest.raises(BuildError, match=r"\$CXX says 'nowhere\+\+'"):
+    with pytest.raises(BuildError, match=r"\$CXX is 'nowhere\+\+'"):
         find_compiler()
 
 

@@ -22,6 +22,7 @@ from torchferry.building.toolchain import TorchInstallation, find_compiler, link
 from torchferry.errors import BuildError
 from torchferry.files.aside import uninterrupted
 from torchferry.report.progress import StatusLine
+from torchferry.text import Text, user_language
 
 _SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
 
@@ -43,10 +44,17 @@ class BuildState:
     done: int = 0
     total: int = 0
     seconds: float = 0.0
-    product: str = "the simulated device"
+    product: Text = Text("the simulated device", "模拟设备")
 
 
 Progress = Callable[[BuildState], None]
+
+
+_WAITING = Text("waiting for another process that is building", "正在等待另一个正在构建的进程")
+_BUILDING = Text(
+    "building {product} for torch {torch}, once: {done}/{total} files, {seconds} s",
+    "正在为 torch {torch} 构建{product}（仅需一次）：{done}/{total} 个文件，{seconds} 秒",
+)
 
 
 class ProgressLine:
@@ -59,12 +67,16 @@ class ProgressLine:
     def __call__(self, state: BuildState) -> None:
         """Take notice of a new state."""
         if state.stage is Stage.WAITING:
-            StatusLine(self._stream, 0).show("torchferry: waiting for another process that is building")
+            StatusLine(self._stream, 0).show(f"torchferry: {_WAITING.in_language(user_language())}")
         elif state.stage is Stage.COMPILING:
-            text = (
-                f"torchferry: building {state.product} for torch {state.torch}, once: "
-                f"{state.done}/{state.total} files, {state.seconds:.0f} s"
+            said = _BUILDING.format(
+                product=state.product,
+                torch=state.torch,
+                done=state.done,
+                total=state.total,
+                seconds=f"{state.seconds:.0f}",
             )
+            text = f"torchferry: {said.in_language(user_language())}"
             self._line.show(text, state.done == state.total, state.seconds)
         else:
             self._line.clear()
@@ -213,7 +225,7 @@ class Product:
     """Libraries that are made and kept together."""
 
     libraries: tuple[Library, ...]  # those that others link come first
-    title: str  # what it is in words, for the line that shows the progress
+    title: Text  # what it is in words, for the line that shows the progress
     extra_files: tuple[Path, ...] = ()  # decide what `finish` makes
     finish: Callable[[Path], None] = field(default=lambda folder: None)  # adds further files
     finished: tuple[str, ...] = ()  # their names
@@ -334,7 +346,7 @@ class NativeBuild:
 
 
 @contextmanager
-def _log_of_failure(title: str, path: Path) -> Iterator[None]:
+def _log_of_failure(title: Text, path: Path) -> Iterator[None]:
     """Keep what a failing compiler printed, show its end, and raise one line."""
     try:
         yield
@@ -344,8 +356,12 @@ def _log_of_failure(title: str, path: Path) -> Iterator[None]:
         print("\n".join(lines[-_LOG_LINES:]), file=sys.stderr)
         reason = next((line for line in lines if _REASON.search(line)), lines[-1])
         raise BuildError(
-            f"{title} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: "
-            f"{reason.strip()}; the whole log is in {path}"
+            Text(
+                f"{title.en} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: {reason.strip()}"
+                f"; the full log is in {path}",
+                f"{title.zh} 构建失败：{failure.job.command[0]} 编译 {failure.job.shown} 时出错：{reason.strip()}；"
+                f"完整日志见 {path}",
+            )
         ) from None
     path.unlink(missing_ok=True)
 

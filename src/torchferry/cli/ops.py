@@ -17,6 +17,7 @@ from torchferry.cli.program import (
     program_of,
 )
 from torchferry.errors import RunError
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
         return Place(DeviceKind.REFERENCE, devices=devices)
     if args.emulate:
         refuse_without_emulation(vendor)
-    refuse_without_plugin(vendor, ", name that one first, or leave --sim out")
+    refuse_without_plugin(
+        vendor, Text(", name that one first, or leave --sim out", "，并将其放在首位，或去掉 --sim")
+    )
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
     return Place(kind, vendor, options.vendor_paths(args), devices, converted=args.converted)

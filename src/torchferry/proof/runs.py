@@ -214,7 +214,9 @@ class Runner:
             streams = stdout, stderr, _same_input()
             ending = run_supervised(program.command(), environment, *streams, self._plan.timeout, cwd=cwd)
             if ending.out_of_time:
-                stderr.write(f"ferry prove: ended after {self._plan.timeout:g} seconds\n".encode())
+                stderr.write(
+                    f"ferry prove: stopped after {self._plan.timeout:g} seconds (--timeout)\n".encode()
+                )
         seconds = round(time.monotonic() - started, 3)
         stop_if_told(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
