@@ -82,6 +82,14 @@ def test_sizes_are_written_as_sizes() -> None:
     assert "3.0 MiB of 6.0 MiB (50%)" in task.sentence()
 
 
+def test_the_rest_takes_as_long_for_each_as_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, *[30.0] * 9])
+    monkeypatch.setattr("torchferry.report.progress.time.monotonic", lambda: next(times))
+    task = LongTask(NAME, Counted.CALLS, io.StringIO(), "en")
+    task(1, 4)
+    assert task.sentence() == "ferry: comparing: 1 of 4 calls (25%), 30 s so far, about 1 min 30 s left"
+
+
 def test_a_look_finds_out_how_far_it_is() -> None:
     stream = io.StringIO()
     with LongTask(NAME, Counted.STEPS, stream, "en", look=lambda: (7, 0)):

@@ -81,7 +81,7 @@ _DRAWN = {
 }  # fmt: skip
 _TO_ASCII = str.maketrans(_DRAWN)
 _GAP = re.compile(r"( {2,})")
-_ERRORS = "torchferry.drawn"
+_ERRORS = "drawn-in-ascii"
 
 
 def is_unicode(stream: TextIO) -> bool:
