@@ -8,8 +8,8 @@ import sys
 from torchferry.cli import conversion, next_step, options
 from torchferry.cli.output import note_report, report_options
 from torchferry.conversion.discover import check_input
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.project import examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.report.findings import REPORTS
