@@ -278,7 +278,7 @@ def _options_in(words: list[str]) -> list[tuple[str, str]]:
 def _end_of_own_words(words: list[str]) -> int:
     """What follows the script, or `--`, is the program's."""
     for at, word in enumerate(words):
-        is_value = words[at - 1] in ("--original", "--converted")
+        is_value = words[at - 1] in ("--before", "--after")
         if word == "--" or (word.endswith(".py") and not is_value):
             return at
     return len(words)

@@ -226,5 +226,5 @@ def _flat(tree: Any, contents: Checkpoint) -> dict[str, torch.Tensor]:
     if not odd and isinstance(tree, dict) and tree:
         return {str(name): tensor for name, tensor in tree.items()}
     states = [state.name for state in state_dicts(contents.tree) if state.path]
-    hint = f"add --only {states[0]}" if states else "write a .pth"
+    hint = f"add --part {states[0]}" if states else "write a .pth"
     raise InputError(f"safetensors holds tensors alone, and {', '.join(odd[:5]) or 'this'} is none; {hint}")

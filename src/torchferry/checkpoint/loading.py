@@ -297,5 +297,5 @@ def refusal(contents: Checkpoint, problem: NotPlainError) -> InputError:
     """Why a file is not loaded, and the two ways out."""
     return InputError(
         f"{contents.path}: {problem}, and making it would run code that the file names; take the weights alone with "
-        "--only, or add --allow-pickle if you trust where the file comes from"
+        "--part, or add --allow-pickle if you trust where the file comes from"
     )

@@ -213,7 +213,7 @@ def at(tree: object, dotted: str) -> object:
         if not fitting:
             shown = ", ".join(list(inside)[:_NAMED]) or "none"
             more = f" and {len(inside) - _NAMED} more" if len(inside) > _NAMED else ""
-            raise InputError(f"--only {dotted}: there is no such part; there are {shown}{more}")
+            raise InputError(f"--part {dotted}: there is no such part; there are {shown}{more}")
         node, rest = inside[".".join(rest[:fitting])], rest[fitting:]
     return node
 

@@ -1,4 +1,4 @@
-"""ferry report: findings.json in another format."""
+"""`ferry report`: findings.json in another format."""
 
 from __future__ import annotations
 
@@ -7,25 +7,47 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import report_options
 from torchferry.text import Text
 
 FORMAT_NAMES = ("text", "json", "sarif", "github", "md", "csv", "xlsx", "html")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments."""
-    parser.add_argument(
-        "findings", type=Path, metavar="FINDINGS.json", help="what a scan or convert wrote with --format json"
+ABOUT = About(
+    Text(
+        "Renders the findings.json of an earlier `ferry scan` or `ferry convert` again, without reading the project.",
+        "将先前 `ferry scan` 或 `ferry convert` 写出的 findings.json 重新生成报告，不再读取项目。",
+    ),
+    (
+        Example("ferry report my_project_npu/findings.json", Text("Print the report", "输出报告")),
+        Example("ferry report findings.json -o report.html", Text("Make a page", "生成网页")),
+        Example(
+            "ferry report findings.json --format sarif -o -",
+            Text("Print SARIF for a code scanning service", "输出 SARIF，供代码扫描服务使用"),
+        ),
+    ),
+    page="reports.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    """The options of `ferry report`."""
+    text = Text(
+        "File written by `ferry scan --format json` or `ferry convert`",
+        "`ferry scan --format json` 或 `ferry convert` 写出的文件",
     )
-    parser.add_argument(
-        "--format",
-        choices=FORMAT_NAMES,
-        help="the report to make (default: text, or what the suffix of -o says)",
+    parser.add("findings", type=Path, metavar="FINDINGS.json", text=text)
+    text = Text(
+        "Format of the report (default: text, or by the suffix of -o)",
+        "报告格式（默认：text，或由 -o 的后缀决定）",
     )
-    options.add_output(parser, None, "where to write it; - is the standard output")
+    parser.add("--format", choices=FORMAT_NAMES, text=text)
+    options.add_json(parser)
+    text = Text("Write the report to FILE; - is standard output", "将报告写入 FILE；- 表示标准输出")
+    options.add_output(parser, None, text)
+    options.add_verbose(parser, old=())
     options.add_language(parser)
-    options.add_switch(parser, "--verbose", "show every item that needs attention")
 
 
 def run(args: argparse.Namespace) -> int:

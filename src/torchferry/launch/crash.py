@@ -84,7 +84,7 @@ def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendo
         return ""
     return (
         f"torchferry: {_place(trace)} asks for CUDA itself, in a way that is not redirected to {vendor.name}; `ferry "
-        f"run --explain --to {vendor.name}` lists what is, `ferry scan --to {vendor.name}` says how to write that line"
+        f"run --list-redirects --to {vendor.name}` lists what is, `ferry scan --to {vendor.name}` says how to write that line"
     )
 
 

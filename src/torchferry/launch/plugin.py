@@ -80,7 +80,7 @@ def place_of(
         kind = DeviceKind.AS_IS if as_is or has_gpu() else DeviceKind.REFERENCE
         return Place(kind, vendor_paths=vendor_paths, devices=devices, as_is=as_is)
     if as_is:
-        raise RunError("--to and --as-is: only one of them at a time; leave one out")
+        raise RunError("--to and --device: only one of them at a time; leave one out")
     if sim:
         refuse_without_plugin(vendor, _WITHOUT_SIM)
     kind = DeviceKind.SIMULATED if sim or is_to_be_simulated(vendor) else DeviceKind.REAL

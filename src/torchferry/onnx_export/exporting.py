@@ -164,7 +164,7 @@ def _port(value: onnx.ValueInfoProto) -> Port:
 
 _TOOK = Text("weights: {name} of {path}, {count} tensors", "权重：{path} 的 {name}，{count} 个张量")
 _WHOLE = Text("all", "全部内容")
-_ALSO = Text("the file also has {names}; choose with --only", "文件中还有 {names}；可用 --only 选择")
+_ALSO = Text("the file also has {names}; choose with --part", "文件中还有 {names}；可用 --part 选择")
 _STRIPPED = Text("every name began with {prefix}, which was taken off", "所有名称均以 {prefix} 开头，已去掉")
 _UNWRAPPED = Text("wrappers within {count} names were taken out", "已去掉 {count} 个名称中的包装层")
 _LENIENT = Text(
@@ -199,7 +199,7 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
             summary = (
                 f"{path}: does not fit {request.model.factory}: {len(found.missing)} names missing, "
                 f"{len(found.unexpected)} not in the model, {len(found.misshapen)} of another shape; check --model and "
-                "--init, choose a part with --only, or go on with what fits with --lenient"
+                "--init, choose a part with --part, or go on with what fits with --lenient"
             )
             raise WeightsMismatchError(summary, *differences(found))
         said.append(

@@ -67,9 +67,7 @@ _FUNCTIONS = Text(
     "插件调用的算子函数：{count} 种，共 {calls} 次",
 )
 _MISSING = Text("functions of operators that are not there yet:", "尚不具备的算子函数：")
-_MORE = Text(
-    "... and {count} more (--summary FILE.json has all)", "……另有 {count} 个（--summary FILE.json 中有全部）"
-)
+_MORE = Text("... and {count} more (-o FILE.json has all)", "……另有 {count} 个（-o FILE.json 中有全部）")
 _DTYPES = Text("dtypes narrowed or refused, and how often:", "被收窄或被拒绝的数据类型及次数：")
 
 

@@ -116,7 +116,7 @@ def nothing_recorded(program: Program, settings: RecordSettings, recorded: Recor
             f"{program.target}: no process had the rank {settings.rank}; leave --rank out, or say another one"
         )
     if settings.first_step > 1:
-        return f"{program.target}: ended before step {settings.first_step}; record an earlier one with --from"
+        return f"{program.target}: ended before step {settings.first_step}; record an earlier one with --first-step"
     return (
         f"{program.target}: called no module that has parameters, so nothing was recorded; --whole records all that "
         "a program calls"
@@ -128,7 +128,7 @@ def options_again(program: Program, settings: RecordSettings, place: Place) -> s
     is_alone = program.torchrun is None
     words = [
         *(["--seed", str(settings.seed)] if settings.seed is not None else []),
-        *([f"--as-is={place.as_is}"] if place.as_is else []),
+        *([f"--device={place.as_is}"] if place.as_is else []),
         *(["--emulate"] if place.kind is DeviceKind.EMULATED else []),
         *(["--converted"] if place.converted else []),
         *(word for path in place.vendor_paths for word in ("--vendor-path", path)),

@@ -158,9 +158,9 @@ _WRAPPED = Text(
     "包装模型：反向传播时在所有进程间对梯度求平均",
 )
 _OTHER = Text(
-    "{name} is trained as well, but --model does not name it: its gradients stay those of each process. Name all "
-    "with commas between them, or leave --model out",
-    "{name} 同样被训练，但 --model 未指定它：其梯度仅属于各自进程。请用逗号列出全部模型，或省略 --model",
+    "{name} is trained as well, but --model-name does not name it: its gradients stay those of each process. Name all "
+    "with commas between them, or leave --model-name out",
+    "{name} 同样被训练，但 --model-name 未指定它：其梯度仅属于各自进程。请用逗号列出全部模型，或省略 --model-name",
 )
 _FIGURES = Text(
     "the running means of BatchNorm layers in {name} are those of each process, so that evaluations differ slightly; "

@@ -136,7 +136,7 @@ def nothing_profiled(program: Program, settings: ProfileSettings, profiled: Prof
     if made:
         return (
             f"{program.target}: made {made} steps and ended before step {settings.first_step} was over; profile "
-            f"earlier ones, as --steps {max(1, made - 2)}:{made}"
+            f"earlier ones, as --window {max(1, made - 2)}:{made}"
         )
     return f"{program.target}: no optimizer stepped, so there is no step to profile"
 

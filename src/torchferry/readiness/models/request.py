@@ -99,7 +99,7 @@ class ModelRequest:
         words += ["--backward"] if self.backward else ["--train"] if self.train else []
         words += [f"--loss {self.loss}"] if self.loss else []
         words += [f"--optimizer {self.optimizer}"] if self.optimizer else []
-        words += [f"--amp {self.amp}"] if self.amp else []
+        words += [f"--autocast {self.amp}"] if self.amp else []
         words += ["--fake"] if self.fake else []
         return " ".join(words)
 
@@ -115,7 +115,7 @@ def checked(request: ModelRequest) -> ModelRequest:
         if given and not request.backward:
             raise InputError(f"{option} belongs to a training step; add --backward")
     if request.amp and request.amp not in AMP_DTYPES:
-        raise InputError(f"--amp {request.amp}: autocast computes in {' or '.join(AMP_DTYPES)}")
+        raise InputError(f"--autocast {request.amp}: autocast computes in {' or '.join(AMP_DTYPES)}")
     if request.fake and request.device:
         raise InputError("--fake computes nothing, so no device can do it; leave out --sim, or --fake")
     if not request.backward:

@@ -174,7 +174,9 @@ def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
         if isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY):
             advice = "not enough memory: a smaller input, or --fake, which computes with shapes only"
         elif _NO_SUCH_KERNEL in str(error):
-            advice = "this CPU does not compute that dtype: --amp bfloat16, or --fake, which computes nothing"
+            advice = (
+                "this CPU does not compute that dtype: --autocast bfloat16, or --fake, which computes nothing"
+            )
         # an exception's text may have several lines, the first of which says most
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raised = ": ".join((type(error).__name__, *lines[:1]))
@@ -457,7 +459,7 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
     scaler = None
     if request.backward and request.amp == "float16":
         if not hasattr(torch.amp, "GradScaler"):
-            raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
+            raise RunError("--autocast float16 with --backward needs PyTorch 2.3; use --autocast bfloat16")
         scaler = torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
     return _ModelStep(request, model, args, kwargs, loss, optimizer, scaler)
 
