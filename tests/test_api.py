@@ -50,7 +50,7 @@ def test_no_package_hides_a_function() -> None:
     assert not parts & set(api.__all__)
 
 
-@pytest.mark.parametrize("page", ["docs/en/python-api.md", "docs/zh/python-api.md"])
+@pytest.mark.parametrize("page", ["docs/en/formats/python-api.md", "docs/zh/formats/python-api.md"])
 def test_the_page_lists_every_function(page: str) -> None:
     rows = re.findall(r"^\| `(\w+)\(", (ROOT / page).read_text("utf-8"), re.MULTILINE)
     assert {*rows, "FerryError", "render", "save"} == set(api.__all__)
@@ -292,7 +292,7 @@ def test_analyze(tmp_path: Path) -> None:
     assert torchferry.render(report, "md")
 
 
-@pytest.mark.parametrize("page", ["docs/en/python-api.md", "docs/zh/python-api.md"])
+@pytest.mark.parametrize("page", ["docs/en/formats/python-api.md", "docs/zh/formats/python-api.md"])
 def test_the_programs_of_the_page_run(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     programs = re.findall(r"^```python api\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.M | re.S)

@@ -181,7 +181,7 @@ def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_detector_is_explained(language: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / language / "analyze.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / language / "how-to/analyze.md").read_text("utf-8")
     known = [*(detector.id for detector in registry.DETECTORS), ranks.ID]
     assert not [name for name in known if f"| `{name}` |" not in page]
 

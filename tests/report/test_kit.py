@@ -35,7 +35,7 @@ PACKAGES = (
 @pytest.fixture(params=["en", "zh"])
 def example(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module that the page of this language shows."""
-    page = (DOCS / request.param / "architecture.md").read_text("utf-8")
+    page = (DOCS / request.param / "how-it-works/architecture.md").read_text("utf-8")
     code = "".join(EXAMPLE.findall(page))  # a report, and a command that makes it
     assert len(code.splitlines()) <= 60
     module = ModuleType("a_report_of_the_docs")

@@ -57,7 +57,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="analyze.md",
+    page="how-to/analyze.md",
 )
 
 

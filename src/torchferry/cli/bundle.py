@@ -50,7 +50,7 @@ ABOUT = About(
         ),
         ("3", Text("Written, but some logs could not be read", "已写出，但部分日志无法读取")),
     ),
-    page="bundle.md",
+    page="how-to/bundle.md",
 )
 
 

@@ -119,7 +119,7 @@ ABOUT = About(
         ),
     ),
     sections=(_NOTATION,),
-    page="cases.md",
+    page="how-to/cases.md",
 )
 
 

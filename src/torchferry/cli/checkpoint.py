@@ -24,7 +24,7 @@ ABOUT = About(
             Text("Remove the prefix of DataParallel", "去掉 DataParallel 的前缀"),
         ),
     ),
-    page="checkpoint.md",
+    page="how-to/checkpoint.md",
 )
 _INFO_ABOUT = About(
     Text(
@@ -48,7 +48,7 @@ _INFO_ABOUT = About(
             ),
         ),
     ),
-    page="checkpoint.md",
+    page="how-to/checkpoint.md",
 )
 _FIX_ABOUT = About(
     Text(
@@ -69,7 +69,7 @@ _FIX_ABOUT = About(
             Text("Take one part, as safetensors", "取其中一部分，写成 safetensors"),
         ),
     ),
-    page="checkpoint.md",
+    page="how-to/checkpoint.md",
 )
 _NOT_A_PAIR = Text(
     "'{text}' is not OLD=NEW, for example backbone.=encoder.",

@@ -58,6 +58,13 @@ STAGES: dict[Sentence, dict[str, tuple[str, Sentence]]] = {
                 "安装厂商插件，使其无需硬件即可运行",
             ),
         ),
+        "migrate": (
+            "migrate",
+            (
+                "Migrate a program step by step: check, convert, run, verify, report",
+                "逐步迁移一个程序：检查、转换、运行、验证、报告",
+            ),
+        ),
         "prove": (
             "prove",
             (
@@ -165,8 +172,8 @@ STAGES: dict[Sentence, dict[str, tuple[str, Sentence]]] = {
         "report": (
             "report",
             (
-                "Convert findings.json to HTML, Markdown, CSV, XLSX, SARIF ...",
-                "将 findings.json 转成 HTML、Markdown、CSV、XLSX、SARIF 等格式",
+                "Make one page of a migration folder, or convert findings.json to any format",
+                "将迁移文件夹汇总为一个页面，或将 findings.json 转换为其他格式",
             ),
         ),
         "completion": (

@@ -63,7 +63,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="compare.md",
+    page="how-to/compare.md",
 )
 
 

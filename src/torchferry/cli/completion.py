@@ -32,7 +32,7 @@ ABOUT = About(
             "ferry completion fish > ~/.config/fish/completions/ferry.fish", Text("For fish", "用于 fish")
         ),
     ),
-    page="command-line.md",
+    page="commands/command-line.md",
 )
 _SEVERAL = ("*", "+")
 

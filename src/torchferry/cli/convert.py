@@ -8,7 +8,7 @@ import sys
 
 from torchferry.cli import conversion, next_step, options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import exit_code, show
+from torchferry.cli.output import exit_code, note_report, report_options, show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
@@ -62,7 +62,7 @@ ABOUT = About(
         ("1", Text("With --check: something would change", "使用 --check 时：存在需要修改的内容")),
         ("3", Text("Some files could not be converted; the others were", "部分文件未能转换，其余已转换")),
     ),
-    page="convert.md",
+    page="how-to/convert.md",
 )
 
 
@@ -154,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
         if args.lists:
             reports |= make_lists(report, options.language_of(args))
         done = write_project(outcome, out, reports, replace)
+        note_report(REPORTS, report, report_options(args, rule_docs=rule_docs()))
     conversion.note_written(done)
     try:
         _show(args, outcome, plan, diff, is_single)

@@ -42,7 +42,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="doctor.md",
+    page="how-to/doctor.md",
 )
 
 

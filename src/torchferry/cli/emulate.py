@@ -55,7 +55,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="emulated.md",
+    page="how-it-works/emulated.md",
 )
 
 _IS_SET_UP = Text(

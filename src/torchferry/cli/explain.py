@@ -46,7 +46,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="explain.md",
+    page="how-to/explain.md",
 )
 
 

@@ -45,7 +45,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="export.md",
+    page="how-to/export.md",
 )
 
 

@@ -98,9 +98,11 @@ class Argument:
 class UsageError(FerryError):
     """A command line that can't be understood; the line says where help is."""
 
-    def __init__(self, said: Text, command: str, language: Language) -> None:
-        whole = _SEE.format(said=said, command=f"{command} --help")
-        super().__init__(whole.in_language(language))
+    def __init__(self, said: Text, command: str) -> None:
+        super().__init__(_SEE.format(said=said, command=f"{command} --help"))
+
+    def __reduce__(self) -> tuple[type[FerryError], tuple[Text, ...]]:
+        return FerryError, self.texts
 
 
 class WrongValue(argparse.ArgumentTypeError):
@@ -242,7 +244,7 @@ class Parser(Group):
 
     def wrong(self, said: Text) -> UsageError:
         """An error about this command line."""
-        return UsageError(said, self.command, self.language)
+        return UsageError(said, self.command)
 
     def missing(self, names: Sequence[str]) -> UsageError:
         """An error about arguments that are not there; a misspelled option explains it better."""

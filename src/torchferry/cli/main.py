@@ -8,6 +8,8 @@ import sys
 from torchferry import __version__
 from torchferry.cli.commands import COMMANDS
 
+DIVIDED = ("migrate",)  # commands of which the words after `--` are the program's
+
 # Type checkers take it for true; importing it from typing takes as long as all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,6 +121,7 @@ def parser_of(name: str) -> Parser:
     """The parser of a command, with all its arguments and options."""
     import importlib
 
+    from torchferry.cli import results
     from torchferry.cli.grammar import Parser
     from torchferry.text import Text
 
@@ -126,6 +129,7 @@ def parser_of(name: str) -> Parser:
     command = importlib.import_module(f"torchferry.cli.{module}")
     parser = Parser(f"ferry {name}", Text(*summary), command.ABOUT)
     command.add_arguments(parser)
+    results.add_into(name, parser)
     return parser
 
 
@@ -133,17 +137,31 @@ def run_command(name: str, arguments: list[str]) -> int:
     """Run one command."""
     import importlib
 
+    from torchferry.cli import results
+
     parser, words = parser_of(name), arguments
-    if words[:1] == ["help"] and len(words) == 1 and not os.path.exists("help"):  # as many tools take it
+    if words == ["help"] and not os.path.exists("help"):  # as many tools take it
         words = ["--help"]
+    words, rest = _divided(words) if name in DIVIDED else (words, [])
+    parser.set_defaults(rest=rest)
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
-    return int(run_parsed(parser, words, module.run))
+    return int(run_parsed(parser, words, results.keeping(name, module.run)))
+
+
+def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Our own words, and those after `--`."""
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:place], arguments[place + 1 :]
 
 
 def run_parsed(parser: Parser, arguments: list[str], run: Callable[[argparse.Namespace], int]) -> int:
     """Do the work that the arguments ask for; SIGTERM ends it like Ctrl-C."""
     from torchferry.cli.ending import stoppable
+    from torchferry.cli.grammar import language_in
 
+    language = language_in(arguments)
+    if language is not None:  # errors and other processes speak it too; `guarded` takes it back
+        os.environ["TORCHFERRY_LANG"] = language
     args = parser.parse(arguments)
     with stoppable():
         return run(args)
@@ -155,6 +173,17 @@ def guarded(name: str, work: Callable[[], int]) -> int:
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:
             setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (stays open until the end)
+    language = os.environ.get("TORCHFERRY_LANG")
+    try:
+        return _answered(name, work)
+    finally:
+        if language is None:
+            os.environ.pop("TORCHFERRY_LANG", None)
+        else:
+            os.environ["TORCHFERRY_LANG"] = language
+
+
+def _answered(name: str, work: Callable[[], int]) -> int:
     try:
         return work()
     except KeyboardInterrupt as stop:

@@ -20,7 +20,7 @@ _EXAMPLES = Text("EXAMPLES", "示例")
 _SEE_ALSO = Text("SEE ALSO", "另见")
 _WRITTEN = Text("{count} man pages written to {folder}", "已将 {count} 个 man 手册写入 {folder}")
 _ABOUT = About(
-    Text("Writes a man page for each command.", "为每个命令写出 man 手册。"), page="command-line.md"
+    Text("Writes a man page for each command.", "为每个命令写出 man 手册。"), page="commands/command-line.md"
 )
 
 

@@ -54,7 +54,7 @@ _ABOUT = About(
     exit_codes=(
         ("3", Text("Some files could not be converted; the others were", "部分文件未能转换，其余已转换")),
     ),
-    page="drop-ins.md",
+    page="how-to/drop-ins.md",
 )
 
 

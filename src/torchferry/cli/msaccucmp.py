@@ -33,7 +33,7 @@ _ABOUT = About(
         ),
     ),
     exit_codes=(("1", Text("compare: an operator is wrong", "compare：有算子出错")),),
-    page="compare.md",
+    page="how-to/compare.md",
 )
 
 

@@ -43,7 +43,7 @@ _ABOUT = About(
         ),
     ),
     exit_codes=(("1", Text("An operator is wrong", "有算子出错")),),
-    page="msprobe.md",
+    page="how-to/msprobe.md",
 )
 _OFFLINE = "offline_data"
 _WITHOUT_EFFECT = (

@@ -45,7 +45,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="oplog.md",
+    page="how-to/oplog.md",
 )
 
 

@@ -71,7 +71,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="readiness.md",
+    page="evidence/readiness.md",
 )
 
 

@@ -52,7 +52,16 @@ def show(
     **more: Any,
 ) -> None:
     """Print a report in the --format (or --json) that is asked for."""
-    reports.show(content, getattr(args, "format", "text"), report_options(args, **more), stream)
+    wanted = report_options(args, **more)
+    note_report(reports, content, wanted)
+    reports.show(content, getattr(args, "format", "text"), wanted, stream)
+
+
+def note_report(reports: Reports[Content], content: Content, wanted: Options) -> None:
+    """Have the report added to the migration folder, if there is one."""
+    from torchferry.migration.adding import note_report as note
+
+    note(reports, content, wanted)
 
 
 def deliver(

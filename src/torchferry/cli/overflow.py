@@ -43,7 +43,7 @@ ABOUT = About(
         ("1", Text("An overflow was found", "发现溢出")),
         ("3", Text("The program failed before its end, without an overflow", "程序中途失败，未发现溢出")),
     ),
-    page="overflow.md",
+    page="how-to/overflow.md",
 )
 
 
@@ -150,6 +150,6 @@ def _written_case(args: argparse.Namespace, record: str, operator: str) -> str:
         with contextlib.redirect_stdout(sys.stderr):
             run_command("case", [operator, *words])
     except FerryError as error:
-        print(f"{_COMMAND}: no test was written: {error}", file=sys.stderr)
+        print(f"{_COMMAND}: no test was written: {error.shown}", file=sys.stderr)
         return ""
     return os.path.relpath(file)

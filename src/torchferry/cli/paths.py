@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torchferry.errors import InputError
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 
 _NO_MATCH = Text("{pattern}: no file or folder matches", "{pattern}：没有匹配的文件或文件夹")
 
@@ -22,7 +22,7 @@ def expanded(words: Sequence[str]) -> list[Path]:
             continue
         found = sorted(glob.glob(word, recursive=True))
         if not found:
-            raise InputError(_NO_MATCH.format(pattern=word).in_language(user_language()))
+            raise InputError(_NO_MATCH.format(pattern=word))
         paths += map(Path, found)
     whole = {path.resolve(): path for path in reversed(paths)}
     return [

@@ -45,7 +45,7 @@ ABOUT = About(
             Text("The program failed half way; what was profiled is kept", "程序中途失败；已采集的内容保留"),
         ),
     ),
-    page="profile.md",
+    page="how-to/profile.md",
 )
 
 

@@ -55,7 +55,7 @@ ABOUT = About(
         ("0", Text("The runs are equal for every vendor", "所有厂商的运行结果一致")),
         ("1", Text("They differ, or a run failed", "结果不一致，或运行失败")),
     ),
-    page="prove.md",
+    page="how-to/prove.md",
 )
 
 

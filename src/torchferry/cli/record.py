@@ -67,7 +67,7 @@ ABOUT = About(
             Text("The program failed half way; what was recorded is kept", "程序中途失败；已记录的内容保留"),
         ),
     ),
-    page="record.md",
+    page="how-to/record.md",
 )
 
 
@@ -270,7 +270,7 @@ def info_parser() -> Parser:
             "显示记录来自哪次运行、包含哪些步以及每个算子的调用次数。",
         ),
         (Example("ferry record info gpu.h5", Text("Show what a recording holds", "显示记录的内容")),),
-        page="record.md",
+        page="how-to/record.md",
     )
     parser = Parser(f"{_COMMAND} {_INFO}", Text("Show what a recording holds", "显示记录的内容"), about)
     parser.add("file", type=Path, metavar="FILE", text=_FILE)
@@ -296,7 +296,7 @@ def convert_parser() -> Parser:
                 Text("Make a recording of a dump", "将 dump 转成记录"),
             ),
         ),
-        page="record.md",
+        page="how-to/record.md",
     )
     summary = Text("Convert a recording to files of other tools, or back", "在记录与其他工具的文件之间转换")
     parser = Parser(f"{_COMMAND} {_CONVERT}", summary, about)
@@ -461,7 +461,7 @@ _CUT_ABOUT = About(
             Text("By step, module and operator", "按步、模块和算子选取"),
         ),
     ),
-    page="record.md",
+    page="how-to/record.md",
 )
 _CUT_SAID = Text("{file}: {calls} of {of} calls, {nbytes}", "{file}：{of} 个调用中的 {calls} 个，{nbytes}")
 
@@ -555,7 +555,7 @@ def kernels_parser() -> Parser:
                 Text("Kernels of each call of a recording", "记录中每次调用的内核"),
             ),
         ),
-        page="record.md",
+        page="how-to/record.md",
     )
     summary = Text("Show which kernels each operator launched", "显示每个算子启动了哪些内核")
     parser = Parser(f"{_COMMAND} {_KERNELS}", summary, about)

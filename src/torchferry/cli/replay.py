@@ -52,7 +52,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="accuracy.md",
+    page="how-to/accuracy.md",
 )
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from torchferry.cli import options
+from torchferry.cli import options, results
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import report_options
 from torchferry.text import Text
@@ -16,10 +16,16 @@ FORMAT_NAMES = ("text", "json", "sarif", "github", "md", "csv", "xlsx", "html")
 
 ABOUT = About(
     Text(
-        "Renders the findings.json of an earlier `ferry scan` or `ferry convert` again, without reading the project.",
-        "将先前 `ferry scan` 或 `ferry convert` 写出的 findings.json 重新生成报告，不再读取项目。",
+        "Makes one page of all results in a migration folder. From the findings.json of an earlier `ferry scan` or `ferry "
+        "convert` it makes a report in any format, without reading the project again.",
+        "将迁移文件夹中的全部结果汇总为一个页面。也可由先前 `ferry scan` 或 `ferry convert` 写出的 findings.json 生成任意格式的报告，"
+        "不再读取项目。",
     ),
     (
+        Example(
+            "ferry report",
+            Text("Make the page of this project's migration folder", "生成本项目迁移文件夹的页面"),
+        ),
         Example("ferry report my_project_npu/findings.json", Text("Print the report", "输出报告")),
         Example("ferry report findings.json -o report.html", Text("Make a page", "生成网页")),
         Example(
@@ -27,17 +33,18 @@ ABOUT = About(
             Text("Print SARIF for a code scanning service", "输出 SARIF，供代码扫描服务使用"),
         ),
     ),
-    page="reports.md",
+    page="formats/reports.md",
 )
 
 
 def add_arguments(parser: Parser) -> None:
     """The options of `ferry report`."""
     text = Text(
-        "File written by `ferry scan --format json` or `ferry convert`",
-        "`ferry scan --format json` 或 `ferry convert` 写出的文件",
+        "File written by `ferry scan --format json` or `ferry convert`, or a migration folder, of which one page is made "
+        "(default: the .ferry folder of this project)",
+        "`ferry scan --format json` 或 `ferry convert` 写出的文件，或迁移文件夹（生成一个汇总页面；默认：本项目的 .ferry 文件夹）",
     )
-    parser.add("findings", type=Path, metavar="FINDINGS.json", text=text)
+    parser.add("findings", nargs="?", type=Path, metavar="FINDINGS.json|DIR", text=text)
     text = Text(
         "Format of the report (default: text, or by the suffix of -o)",
         "报告格式（默认：text，或由 -o 的后缀决定）",
@@ -51,7 +58,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the findings and render them."""
+    """Read the findings and render them; of a migration folder make its page."""
+    if args.findings is None or args.findings.is_dir():
+        return results.make_page(args)
     from torchferry.conversion.rule import rule_docs
     from torchferry.report.findings import REPORTS
     from torchferry.report.findings.json import read_findings

@@ -20,7 +20,7 @@ ABOUT = About(
         Example("ferry rules", Text("List all rules", "列出所有规则")),
         Example("ferry rules TF105", Text("Explain one rule", "解释一条规则")),
     ),
-    page="rules.md",
+    page="rules/index.md",
 )
 
 

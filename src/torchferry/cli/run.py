@@ -59,7 +59,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="run.md",
+    page="how-to/run.md",
 )
 
 
@@ -75,6 +75,11 @@ def add_arguments(parser: Parser) -> None:
     options.add_quiet(parser)
     text = Text("Do not explain a crash after its traceback", "程序崩溃时不在回溯之后给出解释")
     options.add_switch(parser, "--no-diagnosis", text)
+    text = Text(
+        "Stop the program after N steps (default: it runs to its end)",
+        "运行 N 步后停止程序（默认：运行到结束）",
+    )
+    options.add_steps(parser, text, default=None)
     options.add_language(parser)
     _add_redirection(parser.group(Text("What CUDA's names mean", "CUDA 名称的含义")))
     _add_device(parser.group(Text("Simulated or emulated device", "模拟设备或仿真设备")))
@@ -171,7 +176,7 @@ def run(args: argparse.Namespace) -> int:
         wishes["TORCHFERRY_LANG"] = args.lang
     with environment_kept():
         os.environ.update(wishes)
-        summary = run_at(place, program, silent if args.quiet else None)
+        summary = run_at(place, program, silent if args.quiet else None, args.steps)
         _show(args, place, summary)
     code = summary.outcome.exit_code
     if code > _SIGNALS and not args.no_diagnosis:  # the program could not say anything itself

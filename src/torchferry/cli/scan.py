@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from torchferry.cli import conversion, next_step, options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import exit_code, report_options
+from torchferry.cli.output import exit_code, note_report, report_options
 from torchferry.cli.paths import expanded
 from torchferry.conversion.discover import check_input
 from torchferry.conversion.planning import ConversionRequest, plan_for
@@ -53,7 +53,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="reports.md",
+    page="formats/reports.md",
 )
 
 
@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         for finding in report.findings
     )
     wanted = report_options(args, everything=args.verbose, rule_docs=rule_docs())
+    note_report(REPORTS, report, wanted)
     if args.output:
         REPORTS.write(report, args.output, wanted, args.format)
     else:

@@ -98,7 +98,7 @@ ABOUT = About(
         ),
     ),
     exit_codes=(("1", Text("With --check: something is missing", "使用 --check 时：缺少内容")),),
-    page="vendors.md",
+    page="vendors/data.md",
 )
 
 

@@ -64,7 +64,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="watch.md",
+    page="how-to/watch.md",
 )
 
 
@@ -221,7 +221,7 @@ def show_parser() -> Parser:
                 Text("Draw both runs on a page", "将两次运行绘制到网页"),
             ),
         ),
-        page="watch.md",
+        page="how-to/watch.md",
     )
     parser = Parser(
         f"{_COMMAND} {_SHOW}", Text("Show the curves of a run, or of two", "显示一次或两次运行的曲线"), about
@@ -326,7 +326,7 @@ def convert_parser() -> Parser:
                 Text("Then: tensorboard --logdir logs", "之后运行：tensorboard --logdir logs"),
             ),
         ),
-        page="watch.md",
+        page="how-to/watch.md",
     )
     summary = Text("Convert the curves of runs for TensorBoard", "将运行的曲线转换为 TensorBoard 格式")
     parser = Parser(f"{_COMMAND} {_CONVERT}", summary, about)

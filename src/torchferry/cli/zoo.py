@@ -35,7 +35,7 @@ ABOUT = About(
             Text("Check it, with a short training", "检查并运行一次短训练"),
         ),
     ),
-    page="zoo.md",
+    page="how-to/zoo.md",
 )
 _PATH = Text(
     "The folder, for example PyTorch/contrib/Classification/ResNet50",
@@ -59,7 +59,7 @@ def add_arguments(parser: Parser) -> None:
                 ),
             ),
         ),
-        page="zoo.md",
+        page="how-to/zoo.md",
     )
     summary = Text("Make a model zoo folder from a project", "由项目生成模型库文件夹")
     _add_new(parser.verb("new", summary, about))
@@ -73,7 +73,7 @@ def add_arguments(parser: Parser) -> None:
             ("0", Text("The folder is complete", "文件夹完整")),
             ("1", Text("Something is missing", "缺少内容")),
         ),
-        page="zoo.md",
+        page="how-to/zoo.md",
     )
     _add_check(
         parser.verb("check", Text("List what is missing in such a folder", "列出此类文件夹缺少的内容"), about)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from torchferry.conversion.rule import report_rule
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import look_at_lines
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, finding_of
 from torchferry.text import Text
 
 UNPARSED = report_rule(
@@ -74,7 +74,7 @@ _MORE = Text("; such links in all: {count}", "；此类链接共 {count} 个")
 def left_out_finding(path: str, reason: Text, target: Target) -> Finding:
     """A folder that was not looked at."""
     message = _LEFT_OUT.format(reason=reason)
-    return Finding(FOLDER_LEFT_OUT.id, Kind.INFO, path, 1, 1, "", "", message, target.name)
+    return finding_of(FOLDER_LEFT_OUT.id, Kind.INFO, (path, 1, 1), message, target.name)
 
 
 def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
@@ -92,7 +92,7 @@ def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
             first = min(some)
             more = _MORE.format(count=len(some)) if len(some) > 1 else Text("", "")
             text = message.format(target=some[first], more=more)
-            found.append(Finding(LINK.id, Kind.INFO, first, 1, 1, "", "", text, target.name))
+            found.append(finding_of(LINK.id, Kind.INFO, (first, 1, 1), text, target.name))
     return found
 
 
@@ -107,12 +107,16 @@ def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], targe
         return []
     first = min(changed, key=lambda item: (item.path, item.line))
     message = _UNLOADED.format(device=device, plugin=plugin, line=target.prelude)
-    place = (first.path, first.line, first.col, first.before, first.after)
-    return [Finding(UNLOADED.id, Kind.RISK, *place, message, target.name)]
+    place = (first.path, first.line, first.col)
+    return [
+        finding_of(
+            UNLOADED.id, Kind.RISK, place, message, target.name, before=first.before, after=first.after
+        )
+    ]
 
 
 def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:
     """A module that is no Python for us: the reason, and what a lexical look sees in it."""
     message = Text(f"not parsed: {reason}", f"无法解析：{reason}")
-    first = Finding(UNPARSED.id, Kind.TODO, path, line, 1, "", "", message, target.name)
+    first = finding_of(UNPARSED.id, Kind.TODO, (path, line, 1), message, target.name)
     return [first, *look_at_lines(path, text, target, UNPARSED)]

@@ -141,10 +141,10 @@ def _main(arguments: list[str] | None = None) -> int:
         plugin = plugins.found(vendor) or plugins.set_up(vendor, None, _say)
         print(plugin.folder if args.plugin_only else library_folder(vendor, plugin.folder))
     except BuildError as error:
-        _say(str(error))
+        _say(error.shown)
         return error.exit_code
     except FerryError as error:
-        _say(str(error))
+        _say(error.shown)
         return 0 if args.if_possible else error.exit_code
     return 0
 

@@ -208,7 +208,7 @@ def examine_emulated(
     try:
         torch = plugins.release_of(find_torch().version)
     except BuildError as error:
-        said = Text(str(error), str(error))
+        said = error.text
         return DeviceExamination((CheckResult("torch", "torch", Status.BLOCKS, said, said),), vendor)
     return DeviceExamination(tuple(_results(vendor, torch, station, vendor_paths, with_trial)), vendor)
 

@@ -19,6 +19,7 @@ from torchferry.building.build import Progress
 from torchferry.errors import InputError
 from torchferry.launch.environment import child_environment, environment_at
 from torchferry.launch.place import Place, build_for
+from torchferry.launch.settings import StepLimit
 from torchferry.launch.supervise import run_supervised
 from torchferry.sim.summary import RunOutcome, RunSummary, read_parts
 
@@ -73,19 +74,22 @@ def torchrun_words(processes: int, others: Sequence[str] = (), alone: bool = Tru
     return (*([_ALONE] if alone else []), _PROCESSES, str(processes), *others)
 
 
-def run_at(place: Place, program: Program, progress: Progress | None = None) -> RunSummary:
+def run_at(
+    place: Place, program: Program, progress: Progress | None = None, steps: int | None = None
+) -> RunSummary:
     """Run a program to its end, on that device in every Python process that it starts.
 
-    What the processes used of the device is known where it is simulated or emulated.
+    After so many steps, if a number is given, it is ended. What the processes used of the device is known where it is simulated or emulated.
     """
-    machine = place.machine()
+    machine, limit = place.machine(), () if steps is None else (StepLimit(steps),)
     if machine is None:
-        return RunSummary(_outcome_of(program, place, environment_at(place)), (), 0)
+        return RunSummary(_outcome_of(program, place, environment_at(place, *limit)), (), 0)
     assert place.vendor is not None
     build_for(place, progress)
     with _summary_folder() as folder:
         settings = replace(machine, summary_folder=str(folder))
-        environment = child_environment(os.environ, place.vendor, settings, place.layer)
+        extra = {name: value for part in limit for name, value in part.environment().items()}
+        environment = child_environment(os.environ, place.vendor, settings, place.layer, extra)
         return RunSummary(_outcome_of(program, place, environment), *read_parts(folder))
 
 

@@ -73,7 +73,7 @@ def _unwritable(output: Path, error: OSError) -> OutputError:
 
 
 NEEDED = ("torch", "onnx", "onnxruntime")
-RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
+RESULT, ERROR = "result.json", "error.json"  # one of them is left in the folder
 
 
 class ExportError(FerryError):
@@ -94,7 +94,7 @@ def export(request: ExportRequest) -> Exported:
         stop_if_told(ending)
         error, result = folder / ERROR, folder / RESULT
         if error.exists():
-            raise ExportError(*error.read_text("utf-8").splitlines())
+            raise ExportError.from_json(error.read_text("utf-8"))
         if not result.exists():
             raise RunError(f"the export ended with exit code {ending.exit_code}; what it printed is above")
         return decode(Exported, result.read_text("utf-8"))
@@ -115,7 +115,7 @@ def main(request: str, folder: str) -> int:
         exported = export_here(decode(ExportRequest, request), Path(folder))
         write_whole(Path(folder) / RESULT, encode(exported).encode())
     except FerryError as error:
-        write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
+        write_whole(Path(folder) / ERROR, error.to_json().encode())
         return error.exit_code
     return 0
 

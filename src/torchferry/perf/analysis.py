@@ -19,10 +19,10 @@ from torchferry.perf.detect.evidence import compute_time, work_time
 from torchferry.perf.model import (
     Analysis,
     Diagnosis,
+    Impact,
     KernelRow,
     MemoryPoint,
     OperatorRow,
-    Severity,
     StepTime,
     TimePart,
 )
@@ -325,7 +325,7 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
 
 def order(diagnosis: Diagnosis) -> tuple[int, float]:
     """The key that sorts what matters most first."""
-    return (list(Severity).index(diagnosis.severity), -diagnosis.weight)
+    return (list(Impact).index(diagnosis.severity), -diagnosis.weight)
 
 
 def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Text]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from torchferry.settings import decode, encode
 from torchferry.sim.build import is_built
 from torchferry.units import signal_name
 
-CAPTURE, ERROR = "capture.json", "error.txt"  # one of them is left in the folder by the process of a model
+CAPTURE, ERROR = "capture.json", "error.json"  # one of them is left in the folder by the process of a model
 ENDED_ILL = "ended_ill"
 NO_STEP = "no_step"
 
@@ -110,7 +110,7 @@ def capture_model(request: ModelRequest, place: Place | None = None, timeout: fl
         stop_if_told(ending)
         error, capture = Path(folder, ERROR), Path(folder, CAPTURE)
         if error.exists():
-            raise RunError(error.read_text("utf-8"))
+            raise RunError.from_json(error.read_text("utf-8"))
         if not capture.exists():
             how = f"its process ended with exit code {ending.exit_code}; what it printed is above"
             if ending.out_of_time:
@@ -133,7 +133,7 @@ def main(request: str, folder: str) -> int:
         capture = capture_here(decode(ModelRequest, request))
         write_whole(Path(folder, CAPTURE), capture_json.dump(capture).encode())
     except FerryError as error:
-        write_whole(Path(folder, ERROR), str(error).encode("utf-8", "backslashreplace"))
+        write_whole(Path(folder, ERROR), error.to_json().encode())
         return error.exit_code
     return 0
 

@@ -177,7 +177,7 @@ def read_parts(folder: Path) -> tuple[tuple[SimulatedProcess, ...], int]:
 
 
 def to_json(summary: RunSummary) -> str:
-    """The whole summary; docs/en/run.md describes the fields."""
+    """The whole summary; docs/en/how-to/run.md describes the fields."""
     content = {
         "format": "torchferry-run",
         "version": 1,

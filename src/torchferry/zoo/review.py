@@ -99,7 +99,7 @@ def run_short_training(
         build_for(place)
         environment = environment_at(place, ours=ours)
     except FerryError as error:
-        return CheckResult(_RUN, name, Status.DOUBT, _CANT.format(problem=str(error)))
+        return CheckResult(_RUN, name, Status.DOUBT, _CANT.format(problem=error.text))
     where = _WHERE[place.kind.value]
     # a training writes checkpoints and caches: they do not belong into a delivery
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:

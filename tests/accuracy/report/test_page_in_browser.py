@@ -11,8 +11,7 @@ import pytest
 from tests.accuracy.report.samples import alone, faulty, hostile, large, ranks, statistical
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.accuracy.compare.model import RankComparison
-from torchferry.accuracy.report.html import to_html
-from torchferry.report.formats import Options
+from torchferry.accuracy.report import REPORTS
 
 pytestmark = NEEDS_BROWSER
 
@@ -24,7 +23,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(comparisons: list[RankComparison], **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(comparisons, Options()), encoding="utf-8")
+            REPORTS.write(comparisons, path)
             return open_file(path, **options)
 
         yield open_report
@@ -120,7 +119,7 @@ def test_curves_are_drawn_with_gaps_where_there_is_no_number(open_page: Open) ->
 
 def test_dark(open_page: Open) -> None:
     page = open_page(faulty(), color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 31)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 23, 30)"
 
 
 def test_several_ranks_and_a_record_alone(open_page: Open) -> None:

@@ -65,4 +65,4 @@ def test_once_per_project(tmp_path: Path) -> None:
     report = examine_project(tmp_path, Plan(target("tecorigin"))).report("scan")
     (item,) = [item for item in report.findings if item.rule == "TF504"]
     assert (item.path, item.line) == ("a.py", 2)
-    assert item.message.en.endswith("(4 places in this project)")
+    assert item.message.en.endswith("This project has 4 such places.")

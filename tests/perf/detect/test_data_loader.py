@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, SLOW_LOADER, real_run
 from torchferry.perf.detect.data_loader import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Impact
 from torchferry.perf.run import Run
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -41,7 +41,7 @@ def test_a_slow_loader(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, steps(400, SINGLE).run(tmp_path))
     assert diagnosis.share == pytest.approx(0.4)
     assert diagnosis.gain == pytest.approx(0.4)
-    assert diagnosis.severity is Severity.HIGH
+    assert diagnosis.severity is Impact.HIGH
     assert "num_workers=4" in diagnosis.remedies[0].en
     assert diagnosis.evidence[0].count == 2
 

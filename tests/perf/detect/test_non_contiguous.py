@@ -11,7 +11,7 @@ from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, real_run
 from torchferry.perf.detect.conversions import Copied, copied
 from torchferry.perf.detect.non_contiguous import DETECTOR
-from torchferry.perf.model import Severity, in_words
+from torchferry.perf.model import Impact, in_words
 from torchferry.traces.model import TraceSignature
 
 ROWS, PLAIN, TRANSPOSED = [64, 32], [32, 1], [1, 64]
@@ -90,7 +90,7 @@ def test_a_copy_that_an_operator_needs_itself(tmp_path: Path) -> None:
 def test_a_transposed_tensor(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, contiguous(TRANSPOSED).run(tmp_path))
     assert diagnosis.share == pytest.approx(0.2)
-    assert diagnosis.severity is Severity.HIGH
+    assert diagnosis.severity is Impact.HIGH
     (evidence,) = diagnosis.evidence
     assert evidence.what == "aten::contiguous"
     assert evidence.place == "train.py:7(forward)"

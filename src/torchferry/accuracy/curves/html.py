@@ -16,6 +16,7 @@ from torchferry.accuracy.curves.reports import CurveRemark, ModuleRow, heads, mo
 from torchferry.accuracy.curves.runs import Array, Series
 from torchferry.accuracy.curves.trends import RunTrend, Thinned, Trends
 from torchferry.accuracy.watch import rows
+from torchferry.report.bodies import PageBody, whole_page
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
@@ -33,7 +34,6 @@ from torchferry.report.html import (
     scrolled,
     section,
     sortable_head,
-    whole_page,
 )
 from torchferry.report.safe import one_line
 from torchferry.report.svg import MARKS, chart_of, figure
@@ -84,33 +84,31 @@ _WORDS = {
 _COLUMNS = ("text", "number", "number", "number", "number")  # how the script sorts them
 
 
-def to_html(trends: Trends, options: Options) -> str:
-    """One file in both languages."""
-    return page(trends, options)
-
-
-def page(trends: Trends, options: Options, live: float = 0.0) -> str:
+def to_body(trends: Trends, options: Options, live: float = 0.0) -> PageBody:
     """The page; one that is `live` looks every so many seconds for a newer one in its place."""
     names = [one_line(run.path.name) for run in trends.runs]
     found = module_rows(trends)
-    return whole_page(
+    whole = f'{_controls()}<div class="figures" id="training"></div>{_static(trends)}'
+    return PageBody(
+        "curves",
         " → ".join(names),
-        [
-            section(
-                _TRAINING, f'{_controls()}<div class="figures" id="training"></div>{_static(trends)}', "whole"
-            ),
+        heading=ARROW.join(map(escaped, names)),
+        overview="".join(map(_card, trends.runs)) + _remarks(trends),
+        sections=(
+            section(_TRAINING, whole, "whole"),
             _modules_section(trends, found),
             _notes(trends),
             data_for_script(_data(trends, found, live), "data"),
-        ],
-        language=options.language,
-        heading=ARROW.join(map(escaped, names)),
-        overview="".join(map(_card, trends.runs)) + _remarks(trends),
+        ),
         package=str(__package__),
-        styles=[CHARTS_STYLE, "curves.css"],
-        scripts=[ELEMENTS, CONTROLS, CHARTS, PLOTS, "curves.js"],
-        shows_itself=bool(live),
+        styles=(CHARTS_STYLE, "curves.css"),
+        scripts=(ELEMENTS, CONTROLS, CHARTS, PLOTS, "curves.js"),
     )
+
+
+def page(trends: Trends, options: Options, live: float = 0.0) -> str:
+    """One file in both languages."""
+    return whole_page(to_body(trends, options, live), options.language, shows_itself=bool(live))
 
 
 def _card(run: RunTrend) -> str:

@@ -23,7 +23,8 @@ from torchferry.report.safe import one_line
 from torchferry.text import Text
 
 REPORTS: Reports[Trends] = Reports(
-    {"csv": "torchferry.accuracy.curves.reports:to_csv", "html": "torchferry.accuracy.curves.html:to_html"},
+    {"csv": "torchferry.accuracy.curves.reports:to_csv"},
+    body="torchferry.accuracy.curves.html:to_body",
     page="torchferry.accuracy.curves.reports:page_of",
 )
 _TITLE = Text("Curves", "曲线")

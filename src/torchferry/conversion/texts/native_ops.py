@@ -9,7 +9,7 @@ from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rule import report_rule
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import look_at_cuda_source
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, finding_of
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
 
@@ -95,5 +95,5 @@ def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
     for name, line in find_native_ops(text):
         message = (_PORT if is_cuda else _CPU).format(name=name, company=vendor.company_name, how=how)
         kind = Kind.TODO if is_cuda else Kind.INFO
-        findings.append(Finding(NATIVE_OP.id, kind, path, line, 1, name, "", message, target.name))
+        findings.append(finding_of(NATIVE_OP.id, kind, (path, line, 1), message, target.name, before=name))
     return findings

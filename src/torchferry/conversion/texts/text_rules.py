@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Rule, report_rule
 from torchferry.conversion.target import Target
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Wording, finding_of
 from torchferry.text import Text
 
 CUDA_SOURCE = report_rule(
@@ -82,7 +82,7 @@ def look_at_cuda_source(path: str, target: Target) -> Finding:
     """The one thing to say about a .cu file."""
     how = f" ({target.vendor.extension})" if target.vendor.extension else ""
     message = _KERNEL.format(company=target.vendor.company_name, how=how)
-    return Finding(CUDA_SOURCE.id, Kind.TODO, path, 1, 1, "", "", message, target.name)
+    return finding_of(CUDA_SOURCE.id, Kind.TODO, (path, 1, 1), message, target.name)
 
 
 def look_at_lines(path: str, text: str, target: Target, rule: Rule) -> Iterator[Finding]:
@@ -97,10 +97,11 @@ def look_at_lines(path: str, text: str, target: Target, rule: Rule) -> Iterator[
             return
         before = line.strip()[:200]
         message = what_it_says(match.group(), target)
-        yield Finding(rule.id, Kind.TODO, path, number, match.start() + 1, before, "", message, target.name)
+        place = (path, number, match.start() + 1)
+        yield finding_of(rule.id, Kind.TODO, place, message, target.name, before=before, source=before)
 
 
-def what_it_says(word: str, target: Target) -> Text:
+def what_it_says(word: str, target: Target) -> Wording:
     """What to say of a line that holds this word of CUDA's."""
     vendor = target.vendor
     known = {

@@ -10,7 +10,7 @@ from torchferry.conversion.rules.backend_string import BACKEND_CHANGED, BACKENDS
 from torchferry.conversion.rules.device_string import DEVICE_CHANGED, DEVICES
 from torchferry.conversion.rules.environment import RENAMED, mapped_variable, why_not_renamed
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Wording
 from torchferry.text import Text
 from torchferry.vendors.model import SAME_VALUES_IN_SCRIPTS
 
@@ -52,7 +52,7 @@ class Decision:
     """What to do with a value: for a change the whole new value."""
 
     kind: Kind
-    message: Text
+    message: Wording
     new: str = ""
 
 

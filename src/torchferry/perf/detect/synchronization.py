@@ -12,7 +12,7 @@ from torchferry.perf.detect.events import is_on_host, per_step
 from torchferry.perf.detect.evidence import added_up
 from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.detect.waits import Waits, waits_for_device
-from torchferry.perf.model import Diagnosis, Severity
+from torchferry.perf.model import Diagnosis, Impact
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.intervals import Intervals
@@ -76,7 +76,7 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     count = per_step(trace, len(waits))
     if trace.is_host_only:
         if count >= LEAST_PER_STEP:
-            severity = Severity.HIGH if count >= MANY_PER_STEP else Severity.MEDIUM
+            severity = Impact.HIGH if count >= MANY_PER_STEP else Impact.MEDIUM
             yield replace(_diagnosis(trace, waits, _UNTIMED.format(count=count)), at_least=severity)
         return
     gain = trace.share(waits.idle_after.total)

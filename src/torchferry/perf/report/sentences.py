@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torchferry import units
 from torchferry.perf.compare.model import Measure, RunComparison
-from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Severity, TimePart
+from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Impact, TimePart
 from torchferry.perf.report import words
 from torchferry.report.records import Grade
 from torchferry.text import Text
@@ -73,7 +73,7 @@ _COSTLIEST = Text(
 
 def verdict(analysis: Analysis) -> list[Text]:
     """The greatest bottleneck in one line or two; that there is none, otherwise."""
-    if analysis.diagnoses and analysis.diagnoses[0].severity is not Severity.LOW:
+    if analysis.diagnoses and analysis.diagnoses[0].severity is not Impact.LOW:
         first = analysis.diagnoses[0]
         if first.is_bottleneck:
             return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
@@ -157,9 +157,15 @@ def about(analysis: Analysis) -> list[Text]:
 def grade(analysis: Analysis) -> Grade:
     """How bad the greatest finding is; good if it is a small one."""
     first = analysis.diagnoses[0] if analysis.diagnoses else None
-    if first is None or first.severity is Severity.LOW:
+    if first is None or first.severity is Impact.LOW:
         return words.NOTHING_STANDS_OUT
-    return words.SEVERITY[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
+    return words.SEVERITY[Impact.HIGH if first.is_bottleneck else Impact.MEDIUM]
+
+
+def grade_of_all(report: RunsReport) -> Grade:
+    """The verdict on the slowest process in one line."""
+    shown = report.analyses[slowest(report.analyses)]
+    return Grade(verdict(shown)[0], grade(shown).tone)
 
 
 def parts(analysis: Analysis) -> list[tuple[TimePart, Text, float, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchferry.perf.compare.model import MatchKind
-from torchferry.perf.model import Severity, TimePart
+from torchferry.perf.model import Impact, TimePart
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade, Tone
 from torchferry.text import Text
 
@@ -22,9 +22,9 @@ PART_OF_HOST = {
     TimePart.OTHER: Text("outside of operators (Python)", "算子之外（Python）"),
 }  # where the operators are the work
 SEVERITY = {
-    Severity.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),
-    Severity.MEDIUM: Grade(Text("medium", "中"), DOUBT, own_style="bold yellow"),
-    Severity.LOW: Grade(Text("low", "低"), RISK, own_style="bold blue"),
+    Impact.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),
+    Impact.MEDIUM: Grade(Text("medium", "中"), DOUBT, own_style="bold yellow"),
+    Impact.LOW: Grade(Text("low", "低"), RISK, own_style="bold blue"),
 }
 NOTHING_STANDS_OUT = Grade(Text("", ""), GOOD, own_style="bold green")
 MATCH = {

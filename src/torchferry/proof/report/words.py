@@ -103,6 +103,13 @@ SCOPE_STEPS = Text("{count} steps", " {count} 步")
 SCOPE_RANKS = Text("{count} steps of {processes} processes together", "{processes} 个进程共 {count} 步")
 SCOPE_ARGUMENTS = Text("these arguments", "这些命令行参数")
 SCOPE_NO_ARGUMENTS = Text("no arguments", "无命令行参数")
+IN_ONE_LINE = Text(
+    "{vendor}: {verdict} for {steps}, seed {seed}, on {device}; not covered: the vendor's own kernels, speed, memory, "
+    "later steps, other arguments",
+    "{vendor}：{steps}{verdict}，随机种子 {seed}，在{device}上运行；未涵盖：厂商自身的算子、速度、显存、之后的步骤、其他参数",
+)
+A_SIMULATED, AN_EMULATED = Text("a simulated device", "模拟设备"), Text("an emulated device", "仿真设备")
+FAILED_FOR = Text("{vendor}: {verdict}", "{vendor}：{verdict}")
 NOTHING = Text("Nothing was compared.", "没有进行任何比较。")
 COMPARED = Text("{count} steps compared", "比较了 {count} 步")
 PARTED_AT = Text(

@@ -18,7 +18,7 @@ from torchferry.readiness.model import (
     Use,
     Value,
 )
-from torchferry.readiness.report.tables import label
+from torchferry.readiness.report.tables import label, worst
 from torchferry.report.records import BAD, DOUBT, GOOD, RISK, UNCLEAR, Grade
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Text
@@ -232,6 +232,14 @@ MAX_ITEMS = 8
 def verdict(readiness: Readiness) -> Text:
     """The readiness in one line: ascend 2.13: 98.2 % of operator time has a device kernel; ..."""
     return VERDICT.format(vendor=one_line(label(readiness)), said=said(readiness))
+
+
+def grade(readinesses: Sequence[Readiness]) -> Grade:
+    """The readiness for all devices in one line, in the tone of the worst support."""
+    lines = [verdict(each) for each in readinesses]
+    support = worst(judgement.support for each in readinesses for judgement in each.judgements)
+    line = Text("; ".join(each.en for each in lines), "；".join(each.zh for each in lines))
+    return Grade(line, SUPPORT[support].tone if support else UNCLEAR)
 
 
 def said(readiness: Readiness) -> Text:

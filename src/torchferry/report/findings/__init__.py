@@ -14,6 +14,7 @@ REPORTS: Reports[Report] = Reports(
         "xlsx": f"{__name__}.sheets:to_xlsx",
         "html": f"{__name__}.html:render",
     },
+    verdict=f"{__name__}.work_list:grade",
     other="text",
     only_files=("xlsx", "html"),
 )

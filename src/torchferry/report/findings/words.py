@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Severity
 from torchferry.outcome import FileStatus
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
 from torchferry.text import Text
@@ -40,6 +40,102 @@ KIND = {
         meaning=Text("Left as it is, with the reason.", "保持原样，并说明原因。"),
     ),
 }
+SEVERITY = {
+    Severity.BLOCKER: Grade(
+        Text("blocker", "阻塞项"),
+        BAD,
+        meaning=Text(
+            "The program can't run on the target until this is replaced, and nothing replaces it as it is.",
+            "替换之前程序无法在目标上运行，且没有可直接使用的替代。",
+        ),
+    ),
+    Severity.DECISION: Grade(
+        Text("decision", "待决定"),
+        DOUBT,
+        meaning=Text("You choose; each entry says what to do.", "需要您决定；每一条都说明了该做什么。"),
+    ),
+    Severity.CHECK: Grade(
+        Text("check once", "待检查"),
+        RISK,
+        meaning=Text(
+            "Works as far as public sources tell; look at it once.", "据公开资料可以工作；请检查一次。"
+        ),
+    ),
+    Severity.NOTE: Grade(
+        Text("note", "说明"),
+        QUIET,
+        meaning=Text("Nothing to do; the reason is given.", "无需处理，并说明原因。"),
+    ),
+    Severity.DONE: Grade(Text("done", "已完成"), GOOD, meaning=Text("Converted for you.", "已为您转换。")),
+}
+SEVERITY_HEADING = {
+    Severity.BLOCKER: Text("Blockers", "阻塞项"),
+    Severity.DECISION: Text("Decisions", "待决定"),
+    Severity.CHECK: Text("Check once", "待检查"),
+    Severity.NOTE: Text("Notes", "说明"),
+    Severity.DONE: Text("Done", "已完成"),
+}
+# One, and several; Chinese has one form.
+_COUNTED = {
+    Severity.BLOCKER: (
+        Text("{count} blocker", "{count} 个阻塞项"),
+        Text("{count} blockers", "{count} 个阻塞项"),
+    ),
+    Severity.DECISION: (
+        Text("{count} decision", "{count} 个待决定"),
+        Text("{count} decisions", "{count} 个待决定"),
+    ),
+    Severity.CHECK: (Text("{count} to check once", "{count} 个待检查"),) * 2,
+    Severity.NOTE: (Text("{count} note", "{count} 条说明"), Text("{count} notes", "{count} 条说明")),
+    Severity.DONE: (
+        Text("{count} place done", "已完成 {count} 处"),
+        Text("{count} places done", "已完成 {count} 处"),
+    ),
+}
+_AUTOMATIC = (
+    Text("{count} place is automatic", "{count} 处可自动完成"),
+    Text("{count} places are automatic", "{count} 处可自动完成"),
+)
+IN_FILES = (
+    Text("{what} in {count} file", "{count} 个文件中有 {what}"),
+    Text("{what} in {count} files", "{count} 个文件中有 {what}"),
+)
+NO_WORK = Text("Nothing to decide", "没有需要决定的内容")
+_ABOUT = Text("about {time}", "约 {time}")
+_MINUTES = Text("{count} min", "{count} 分钟")
+_HOUR, _HOURS = Text("1 hour", "1 小时"), Text("{count} hours", "{count} 小时")
+_HALF_A_DAY, _DAY = Text("half a day", "半天"), Text("1 day", "1 天")
+_DAYS, _WEEKS = Text("{count} days", "{count} 天"), Text("{count} weeks", "{count} 周")
+MINUTES_A_DAY = 8 * 60
+_DAYS_A_WEEK = 5
+
+
+def counted(severity: Severity, count: int, command: str = "convert") -> Text:
+    """So many of a severity: 3 blockers, 109 places done."""
+    forms = _AUTOMATIC if severity is Severity.DONE and command == "scan" else _COUNTED[severity]
+    return forms[count != 1].format(count=f"{count:,}")
+
+
+def work_time(minutes: int) -> Text:
+    """How long a person works, as roughly as it is known: 20 min, 2 hours, half a day, 3 days, 2 weeks."""
+    if minutes < 55:
+        return _MINUTES.format(count=max(5 * round(minutes / 5), 5))
+    hours = round(minutes / 60)
+    if hours <= 2:
+        return _HOUR if hours == 1 else _HOURS.format(count=hours)
+    if minutes < MINUTES_A_DAY * 0.75:
+        return _HALF_A_DAY
+    days = round(minutes / MINUTES_A_DAY)
+    if days < 2 * _DAYS_A_WEEK:
+        return _DAY if days <= 1 else _DAYS.format(count=days)
+    return _WEEKS.format(count=f"{round(days / _DAYS_A_WEEK):,}")
+
+
+def about_time(minutes: int) -> Text:
+    """The same in a sentence."""
+    return _ABOUT.format(time=work_time(minutes))
+
+
 KIND_SHORT = {
     Kind.CHANGE: Text("rewr.", "改写"),
     Kind.TODO: Text("todo", "待定"),
@@ -68,6 +164,7 @@ UNSUPPORTED = Text("Not supported", "不支持")
 UNKNOWN = Text("Unknown", "未知")
 RISKS = Text("Risks", "风险")
 LEFT = Text("Left as is", "保持原样")
+FILES_READ = (Text("{count} file", "{count} 个文件"), Text("{count} files", "{count} 个文件"))
 FILES_SEEN = Text("Files seen", "扫描的文件")
 FILES_CHANGED = Text("Files changed", "修改的文件")
 FILES_TO_CHANGE = Text("Files to change", "需要修改的文件")
@@ -90,11 +187,19 @@ LINK = Text("Link", "链接")
 STATUS_COLUMN = Text("Status", "状态")
 REASON = Text("Reason", "原因")
 TOTAL = Text("Total", "合计")
-NEEDS_ATTENTION = Text("Needs attention", "需要关注")
+WHY = Text("Why", "原因")
+DO = Text("What to do", "处理方法")
+PLACES = Text("Places", "位置")
+EFFORT = Text("Effort", "工作量")
+EFFORT_ONCE, EFFORT_EACH = Text("Minutes, once", "一次性分钟数"), Text("Minutes, each place", "每处分钟数")
+TITLE_COLUMN, SOURCE_LINE = Text("Finding", "发现"), Text("Line of code", "代码行")
+SEVERITY_COLUMN = Text("Severity", "严重程度")
+CAUSE = Text("Cause", "原因")
 NOTHING_FOUND = Text("Nothing in this project means CUDA.", "此项目中没有涉及 CUDA 的代码。")
-NOTHING_TO_DO = Text("Nothing needs your attention.", "没有需要您处理的内容。")
-AS_AT = Text("the same as at {place}", "同 {place}")
-AND_MORE = Text("and {count} more; --verbose shows all", "还有 {count} 条；使用 --verbose 查看全部")
+AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 等 {count} 处")
+MORE_CAUSES = Text(
+    "… {count} more causes: {what}; --verbose lists all", "…… 另有 {count} 项：{what}；--verbose 列出全部"
+)
 ROWS_LEFT_OUT = Text(
     "{count} more findings do not fit into a sheet", "另有 {count} 条发现超出工作表的行数限制"
 )

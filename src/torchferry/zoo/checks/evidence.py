@@ -62,7 +62,7 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     try:
         golden, mine = read_both(delivery)
     except FerryError as error:
-        yield CheckResult(ID, ID, Status.MISSING, Text(str(error), str(error)), _BOTH_WHY)
+        yield CheckResult(ID, ID, Status.MISSING, error.text, _BOTH_WHY)
         return
     yield from _rows(delivery, golden, mine)
 
