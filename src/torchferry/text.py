@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 Language = Literal["en", "zh"]
@@ -32,3 +33,13 @@ def user_language() -> Language:
         if value:
             return "zh" if value.lower().startswith("zh") else "en"
     return "en"
+
+
+def language_in(words: Sequence[str]) -> Language | None:
+    """The language that --lang names among these words; None without it."""
+    given = list(words[: words.index("--")] if "--" in words else words)
+    for word, following in zip(given, [*given[1:], ""], strict=False):
+        value = word[7:] if word.startswith("--lang=") else following if word == "--lang" else ""
+        if value in ("en", "zh"):
+            return "zh" if value == "zh" else "en"
+    return None

@@ -9,9 +9,9 @@ import pytest
 
 from tests.cli.commands import TRAIN
 from torchferry.cli.commands import STAGES
-from torchferry.cli.help_page import overview
 from torchferry.cli.main import main
 from torchferry.cli.next_step import training_script
+from torchferry.cli.overview import overview
 
 
 @pytest.fixture(autouse=True)

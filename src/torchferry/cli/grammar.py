@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from torchferry.errors import FerryError
-from torchferry.text import Language, Text, user_language
+from torchferry.text import Language, Text, language_in, user_language
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,16 @@ class Parser(Group):
         """What the words say; SystemExit(0) after --help, UsageError where they can't be understood."""
         self.speak(language or language_in(words) or user_language())
         self._words = list(words)
-        space, left = self.reader.parse_known_args(self._with_values(words))
+        space, left = self._read(self._with_values(words))
         if left:
             raise self._unknown(left, getattr(space, "action", ""))
         return space
+
+    def _read(self, words: list[str]) -> tuple[argparse.Namespace, list[str]]:
+        """Files may stand before and after options: `ferry bundle npu.h5 --call 12 logs/`."""
+        if any(each.action.nargs in ("*", "+") for each in self.all_arguments if not each.flags):
+            return self.reader.parse_known_intermixed_args(words)
+        return self.reader.parse_known_args(words)
 
     def speak(self, language: Language) -> None:
         """Choose the language of help, warnings and errors."""
@@ -301,16 +307,6 @@ def close_to(word: str, known: Sequence[str]) -> str:
 
     begun = [each for each in known if len(word) > 3 and each.startswith(word)]
     return next(iter(begun or difflib.get_close_matches(word, known, 1)), "")
-
-
-def language_in(words: Sequence[str]) -> Language | None:
-    """The language that --lang names among these words; None without it."""
-    given = list(words[: words.index("--")] if "--" in words else words)
-    for word, following in zip(given, [*given[1:], ""], strict=False):
-        value = word[7:] if word.startswith("--lang=") else following if word == "--lang" else ""
-        if value in ("en", "zh"):
-            return "zh" if value == "zh" else "en"
-    return None
 
 
 class _ShowHelp(argparse.Action):

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _answer_at_once(given: list[str]) -> int:
     """Help, the version, a command that there is not."""
     if not given or given[0] in ("-h", "--help"):
-        from torchferry.cli.help_page import overview
+        from torchferry.cli.overview import overview
 
         print(overview(_language(given)))
         return 0 if given else 2
@@ -59,8 +59,7 @@ _LISTS = ("`ferry --help` lists all", "`ferry --help` 列出全部命令")
 
 
 def _language(given: list[str]) -> Language:
-    from torchferry.cli.grammar import language_in
-    from torchferry.text import user_language
+    from torchferry.text import language_in, user_language
 
     return language_in(given) or user_language()
 
@@ -157,7 +156,7 @@ def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 def run_parsed(parser: Parser, arguments: list[str], run: Callable[[argparse.Namespace], int]) -> int:
     """Do the work that the arguments ask for; SIGTERM ends it like Ctrl-C."""
     from torchferry.cli.ending import stoppable
-    from torchferry.cli.grammar import language_in
+    from torchferry.text import language_in
 
     language = language_in(arguments)
     if language is not None:  # errors and other processes speak it too; `guarded` takes it back

@@ -9,7 +9,8 @@ from pathlib import Path
 from torchferry import __version__
 from torchferry.cli.commands import COMMANDS
 from torchferry.cli.grammar import About, Parser
-from torchferry.cli.help_page import overview, parts, usages
+from torchferry.cli.help_page import parts, usages
+from torchferry.cli.overview import overview
 from torchferry.report.formats import write_file
 from torchferry.text import Language, Text
 

@@ -67,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
         "End of the warm-up as a time of the log: 10:11:12 or 2024-05-06-10:11:12",
         "预热结束的日志时间：10:11:12 或 2024-05-06-10:11:12",
     )
-    warm_up.add("--after", default="", metavar="TIME", text=text)
+    warm_up.add("--warmup-until", old=("--after",), dest="after", default="", metavar="TIME", text=text)
     text = Text(
         "Length of a process's warm-up, from its first operator on", "每个进程的预热时长，从其第一个算子算起"
     )

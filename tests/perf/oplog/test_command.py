@@ -101,8 +101,8 @@ def test_some_files_fail(
     ("arguments", "said"),
     [
         (["--to", "cambricon"], "what the host logs of cambricon look like is not known"),
-        (["--after", "noon"], "--after noon: no time"),
-        (["--after", "2024-99-06-10:00:00"], "no time"),
+        (["--warmup-until", "noon"], "--warmup-until noon: no time"),
+        (["--warmup-until", "2024-99-06-10:00:00"], "no time"),
     ],
 )
 def test_bad_usage(

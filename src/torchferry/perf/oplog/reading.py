@@ -194,12 +194,12 @@ _TEXTS = {
         "算子从第 {value} 种形状起的编译（类型、格式与属性相同）",
     ),
     Basis.HALF: Text(
-        "compiles in the second half of the operators that a process called: an estimate, --after or --warmup-seconds is exact",
-        "进程所调用算子后一半中的编译：仅为估计，--after 或 --warmup-seconds 更准确",
+        "compiles in the second half of the operators that a process called: an estimate, --warmup-until or --warmup-seconds is exact",
+        "进程所调用算子后一半中的编译：仅为估计，--warmup-until 或 --warmup-seconds 更准确",
     ),
     Basis.UNKNOWN: Text(
-        "the log has no calls of operators, so nothing tells the first step from the others: give --after or --warmup-seconds",
-        "日志中没有算子调用，无法区分第一个 step 与其余 step：请给出 --after 或 --warmup-seconds",
+        "the log has no calls of operators, so nothing tells the first step from the others: give --warmup-until or --warmup-seconds",
+        "日志中没有算子调用，无法区分第一个 step 与其余 step：请给出 --warmup-until 或 --warmup-seconds",
     ),
 }
 
@@ -252,7 +252,7 @@ def _moment(text: str, processes: tuple[LoggedProcess, ...]) -> float:
         given = f"{day:%Y-%m-%d}-{text}"
     moment = seconds_of(given.encode())
     if moment is None:
-        raise InputError(f"--after {text}: no time; write it as 10:11:12 or as 2024-05-06-10:11:12")
+        raise InputError(f"--warmup-until {text}: no time; write it as 10:11:12 or as 2024-05-06-10:11:12")
     return moment
 
 
@@ -260,7 +260,7 @@ def _check_times(processes: tuple[LoggedProcess, ...]) -> list[float]:
     firsts = [process.first for process in processes if process.first is not None]
     if not firsts:
         raise InputError(
-            "the lines of this log have no times, so --after and --warmup-seconds can't be used; try --shapes 2"
+            "the lines of this log have no times, so --warmup-until and --warmup-seconds can't be used; try --shapes 2"
         )
     return firsts
 
