@@ -14,7 +14,7 @@ from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.cli.output import exit_code as code_of
 from torchferry.errors import InputError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ ABOUT = About(
     ),
     page="how-to/analyze.md",
 )
+
+
+_READING = Text("reading profiles", "正在读取性能数据")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -123,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.perf.report import REPORTS
 
     check_reports(REPORTS, args.output)
-    with progress_bar(args.quiet, "MiB", 1 << 20) as on_progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as on_progress:
         report = analyze_paths(
             args.paths, args.baseline, args.rank, args.select, args.ignore, args.top, on_progress
         )

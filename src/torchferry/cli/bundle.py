@@ -10,7 +10,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser, WrongValue
 from torchferry.cli.output import need, show
 from torchferry.errors import OutputError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
@@ -52,6 +52,9 @@ ABOUT = About(
     ),
     page="how-to/bundle.md",
 )
+
+
+_PACKING = Text("packing", "正在打包")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -133,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
         _check_output(args)
     check_sources(request)
     need("a test calls operators of", "torch")
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+    with long_task(_PACKING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         made = make_bundle(request, args.output, is_dry=args.dry_run, show=progress)
     show(REPORTS, made, args)
     return 3 if made.unread else 0

@@ -11,7 +11,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, exit_code
 from torchferry.errors import InputError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ ABOUT = About(
     ),
     page="how-to/explain.md",
 )
+
+
+_READING = Text("reading logs", "正在读取日志")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -133,7 +136,7 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         return explain_logs(paths, book, progress)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from torchferry.errors import FerryError
-from torchferry.text import Language, Text, language_in, user_language
+from torchferry.text import Language, Text, can_show, language_in, user_language
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,8 @@ class Parser(Group):
 
     def parse(self, words: Sequence[str], language: Language | None = None) -> argparse.Namespace:
         """What the words say; SystemExit(0) after --help, UsageError where they can't be understood."""
-        self.speak(language or language_in(words) or user_language())
+        wanted = language or language_in(words) or user_language()
+        self.speak(wanted if can_show(wanted, sys.stdout, sys.stderr) else "en")
         self._words = list(words)
         space, left = self._read(self._with_values(words))
         if left:

@@ -16,7 +16,7 @@ from torchferry.cli.ending import computing
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def _compare(args: argparse.Namespace) -> int:
     need("records are read with", "numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
     from torchferry.accuracy.report import REPORTS
-    from torchferry.cli.compare import exit_code
+    from torchferry.cli.compare import COMPARING, exit_code
     from torchferry.report.formats import Options
 
     _folder(args.output_path)
-    with computing(), progress_bar(args.quiet) as show:
+    with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, options.language_of(args)) as show:
         comparisons = compare_files(mine, golden, ComparingPlan(progress=show))
     files = _write_tables(comparisons, args.output_path, is_workbook=args.xlsx or is_old, is_old=is_old)
     REPORTS.show(comparisons, "text", Options(language=options.language_of(args)))

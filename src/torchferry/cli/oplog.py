@@ -9,7 +9,7 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, exit_code
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 ABOUT = About(
@@ -47,6 +47,9 @@ ABOUT = About(
     ),
     page="how-to/oplog.md",
 )
+
+
+_READING = Text("reading logs", "正在读取日志")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -107,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     check_reports(REPORTS, args.output)
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         log = read_oplog(args.logs, vendor, forms, warm_up, progress)
     if args.op_info is not None:
         write_file(args.op_info, to_summary(log))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry import units
 from torchferry.cli.grammar import Group, WrongValue
-from torchferry.text import Language, Text, user_language
+from torchferry.text import Language, Text, can_show, user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import NumberRange
@@ -293,11 +294,25 @@ _LANG = Text(
 def add_language(group: Group) -> None:
     """The language of what is printed."""
     group.add("--lang", choices=("en", "zh"), text=_LANG)
+    add_color(group)
 
 
 def language_of(args: argparse.Namespace) -> Language:
-    """The language that --lang names, else the user's."""
-    return args.lang or user_language()
+    """The language of what is printed: the one that --lang names, else the user's; English where the streams lack its
+    characters."""
+    language: Language = args.lang or user_language()
+    return language if can_show(language, sys.stdout, sys.stderr) else "en"
+
+
+_COLOR = Text(
+    "Colors of the printed report (default: auto, which follows the terminal, NO_COLOR and FORCE_COLOR)",
+    "输出报告的颜色（默认：auto，即由终端、NO_COLOR 和 FORCE_COLOR 决定）",
+)
+
+
+def add_color(group: Group) -> None:
+    """Add --color."""
+    group.add("--color", choices=("auto", "always", "never"), default="auto", text=_COLOR)
 
 
 _REPEATABLE = Text("{text}; repeatable", "{text}；可重复使用")

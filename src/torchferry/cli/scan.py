@@ -20,7 +20,7 @@ from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings import REPORTS
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import long_task
 from torchferry.report.streams import reader_may_leave, write_text
 from torchferry.text import Text
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         )
     roots = [check_input(path) for path in expanded(args.path)]
     plan = plan_for(roots[0], args.to, **options.chosen(args, ConversionRequest))
-    with progress_bar(args.quiet, "files") as progress:
+    with long_task(conversion.SCANNING, args.quiet, language=options.language_of(args)) as progress:
         outcomes = [examine_project(root, plan, progress=progress) for root in roots]
     report = merged(roots, [outcome.report("scan") for outcome in outcomes])
     unread = {item.path for item in report.files if item.status is FileStatus.FAILED}

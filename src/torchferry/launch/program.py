@@ -22,6 +22,7 @@ from torchferry.launch.place import Place, build_for
 from torchferry.launch.settings import StepLimit
 from torchferry.launch.supervise import run_supervised
 from torchferry.sim.summary import RunOutcome, RunSummary, read_parts
+from torchferry.text import Text
 
 _ALONE = "--standalone"  # torchrun chooses a port of its own
 _PROCESSES = "--nproc-per-node"
@@ -66,7 +67,12 @@ def program_of(
 def check_script(script: str) -> None:
     """A script must be there before anything is built for it."""
     if not os.path.exists(script):
-        raise InputError(f"{script}: no such script; -m runs a module by name")
+        raise InputError(
+            Text(
+                f"no such script: {script}; use -m to run a module by name",
+                f"没有该脚本：{script}；按名称运行模块请用 -m",
+            )
+        )
 
 
 def torchrun_words(processes: int, others: Sequence[str] = (), alone: bool = True) -> tuple[str, ...]:
