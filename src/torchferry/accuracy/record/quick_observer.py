@@ -84,7 +84,7 @@ def quick_observer(layouts: Layouts, sink: StatisticsSink, where: Whereabouts) -
         if path is None:
             return None
         loaded = _loaded(path)
-        where.find_place = loaded.Places(where.file_of).place
+        where.find_site = loaded.Sites(where).site
         return loaded.QuickObserver(_Helpers(layouts, sink, where))
     except (BuildError, OSError, ImportError, NotImplementedError):
         return None
@@ -129,6 +129,7 @@ class _Helpers:
         self.is_shared: Callable[[torch.Tensor], bool] = lambda tensor: is_shared(tensor.untyped_storage())
         self.row, self.address, self.empty = sink.row, sink.address, sink.empty_number
         self.put, self.launch, self.write = sink.put, sink.read, sink.put_call
+        self.rows_block, self.calls_block, self.contents_block = sink.blocks
         self.queue_for, self.refuse_capturing = sink.queue_for, refuse_capturing
         self._numbers_of = sink.numbers_of
         self.synchronize: Callable[[TensorLayout], None] = lambda layout: synchronize(
@@ -143,14 +144,23 @@ class _Helpers:
         self.most_short = SHORT
 
     def new_numbers(
-        self, plan: Any, site: Any, args: Any, kwargs: Any, inputs: list[Any], outputs: list[Any], result: Any
+        self,
+        plan: Any,
+        site: Any,
+        args: Any,
+        kwargs: Any,
+        inputs: list[Any],
+        outputs: list[Any],
+        result: Any,
+        shape: bytes,
     ) -> tuple[int, int]:
-        """The numbers of the site and the signature of a call such as there was none before."""
+        """The numbers of the site and the signature of a call such as there was none before. `shape`: the same for
+        calls that differ in their values alone."""
         from torchferry.accuracy.record.calls import OngoingCall
 
         call = OngoingCall(plan, site, args, kwargs)
         call.inputs, call.outputs, call.result = inputs, outputs, result
-        return self._numbers_of(call)
+        return self._numbers_of(call, shape)
 
 
 def _address_of(function: Any) -> int:

@@ -142,7 +142,7 @@ class Recorder(StepRecorder, ObservingMode):  # type: ignore[no-untyped-call]
         observer = self._observer
         try:
             with self._lock:
-                site = self._where.site(1)
+                site = self._where.find_site(1)
                 if self._is_selective and not self._is_wanted(plan, site):
                     call = None
                 else:
