@@ -19,7 +19,7 @@ from torch.nn.modules import module as modules
 from torchferry.accuracy.model import INPUT_GRADIENT, MODULE, OUTPUT_GRADIENT, RecordHeader
 from torchferry.accuracy.record.calls import OperatorPlan
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices, version_of
-from torchferry.accuracy.record.quick_observer import observer_of
+from torchferry.accuracy.record.quick_observer import gradient_watcher, observer_of
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import open_sink
 from torchferry.accuracy.record.slicing import Slicing
@@ -104,6 +104,7 @@ class ModuleRecorder(StepRecorder):
         layouts = Layouts(host_devices())
         self._observer, self._contents = observer_of(contents, layouts, self._sink, self._where)
         self._is_guarded = self._contents is not contents  # the observer in C++ leaves no trace by itself
+        self._watch_gradient = gradient_watcher(self._observer)
         self._plans = {name: ModulePlan(name) for name in (MODULE, OUTPUT_GRADIENT, INPUT_GRADIENT)}
         for plan in self._plans.values():
             plan.names = _NAMES
@@ -202,9 +203,7 @@ class ModuleRecorder(StepRecorder):
             elif tensor.requires_grad and type(tensor) is not torch.nn.Parameter:
                 made = self._gradients[id(tensor)] = _GradientOwner(tensor, operator, site)
                 try:
-                    tensor.register_hook(  # type: ignore[no-untyped-call]
-                        functools.partial(self._gradient_came, self._step, made)
-                    )
+                    self._watch_gradient(tensor, functools.partial(self._gradient_came, self._step, made))
                 except RuntimeError:  # a tensor that takes no hooks
                     continue
 

@@ -53,7 +53,7 @@ def _described() -> tuple[str, NativeBuild]:
         flags=compile_flags(torch),
         path_flags=(*path_flags(torch, SOURCES), "-isystem", str(headers)),
         key_words=(sys.version,),
-        torch_libraries=("torch_cpu", "c10"),
+        torch_libraries=("torch_python", "torch_cpu", "c10"),
         is_for_python=True,
     )
     return name, NativeBuild(torch, Product((library,), "what records calls"))
@@ -88,6 +88,18 @@ def quick_observer(layouts: Layouts, sink: StatisticsSink, where: Whereabouts) -
         return loaded.QuickObserver(_Helpers(layouts, sink, where))
     except (BuildError, OSError, ImportError, NotImplementedError):
         return None
+
+
+Hook = Callable[[Any], None]
+
+
+def gradient_watcher(observer: Any) -> Callable[[torch.Tensor, Hook], object]:
+    """What has a function called with the gradient of a tensor; RuntimeError for tensors that have none."""
+    loaded = sys.modules.get(_MODULE)
+    if loaded is not None and isinstance(observer, loaded.QuickObserver):
+        watch: Callable[[torch.Tensor, Hook], object] = loaded.watch_gradient
+        return watch
+    return lambda tensor, hook: tensor.register_hook(hook)  # type: ignore[no-untyped-call]
 
 
 def library() -> Any:

@@ -2,6 +2,7 @@
 // at a call's tensors before it is made and afterwards, and has read what is not known yet. Whatever is unusual is asked
 // of Python (quick_calls.py): new layouts, tensors of other types, tensors that can't be read.
 
+#include "gradients.h"
 #include "places.h"
 #include "python_objects.h"
 #include "reading.h"
@@ -1051,7 +1052,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit_torchferry_ca
   ongoing_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&ongoing_spec));
   PyObject* observer = PyType_FromSpec(&observer_spec);
   if (ongoing_type == nullptr || observer == nullptr || PyModule_AddObject(module, "QuickObserver", observer) < 0 || !add_reading_queue(module) ||
-      !add_places(module)) {
+      !add_places(module) || !add_gradients(module)) {
     Py_DECREF(module);
     return nullptr;
   }
