@@ -149,6 +149,7 @@ class _Helpers:
         )
         self.key_of_odd = key_of_odd
         self.where = where
+        self.acquire, self.release = sink.lock.acquire, sink.lock.release
         self.parameter, self.buffer, self.no_role = PARAMETER, BUFFER, ""
         self.overwritten, self.uninitialised, self.under_way = OVERWRITTEN, UNINITIALISED, UNDER_WAY
         self.tensor_type, self.parameter_type, self.dtype_type = torch.Tensor, torch.nn.Parameter, torch.dtype

@@ -208,7 +208,8 @@ struct Plan {
         is_described(truth(plan, "is_described")),
         has_effects(truth(plan, "has_effects")),
         may_be_under_way(truth(plan, "may_be_under_way")),
-        positions(attribute(plan, "positions")) {
+        positions(attribute(plan, "positions")),
+        function(attribute(plan, "call")) {
     const Ref place = attribute(plan, "in_place");
     in_place = place.get() == Py_None ? kNoArgument : static_cast<long>(whole(place.get()));
     fill(plan, "written", written);
@@ -230,7 +231,7 @@ struct Plan {
 
   Ref object;
   bool is_view, waits, communicates, is_uninitialised, is_described, has_effects, may_be_under_way;
-  Ref positions;
+  Ref positions, function;
   long in_place;
   std::vector<bool> written, lost;
 };
@@ -259,6 +260,33 @@ struct OngoingObject {
 
 PyTypeObject* ongoing_type = nullptr;
 
+// Holds the lock of the record's file.
+class Locked {
+ public:
+  Locked(const Ref& acquire, const Ref& release) : release_(release) { call(acquire); }
+  ~Locked() {
+    const Ref done(PyObject_CallNoArgs(release_.get()));
+    if (!done) PyErr_Clear();
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  const Ref& release_;
+};
+
+// Puts away the error that is set, and sets it again.
+class SavedError {
+ public:
+  SavedError() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~SavedError() { PyErr_Restore(type_, value_, trace_); }
+  SavedError(const SavedError&) = delete;
+  SavedError& operator=(const SavedError&) = delete;
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
+
 class Observer {
  public:
   // Functions and types of Python's, by the names that quick_calls.py gives them.
@@ -277,6 +305,10 @@ class Observer {
         new_numbers_(attribute(helpers, "new_numbers")),
         write_(attribute(helpers, "write")),
         where_(attribute(helpers, "where")),
+        find_site_(attribute(where_.get(), "find_site")),
+        acquire_(attribute(helpers, "acquire")),
+        release_(attribute(helpers, "release")),
+        caller_(checked(PyLong_FromLong(1))),
         parameter_(attribute(helpers, "parameter")),
         buffer_(attribute(helpers, "buffer")),
         no_role_(attribute(helpers, "no_role")),
@@ -333,6 +365,30 @@ class Observer {
     write(call, step);
   }
 
+  // What Recorder.observe does for a call that is wanted: looks at it, makes it, looks at its results.
+  PyObject* observed(PyObject* recorder, PyObject* object, PyObject* args, PyObject* kwargs) {
+    const Plan& plan = *plan_of(object);
+    std::unique_ptr<Ongoing> ongoing;
+    const bool is_seen = has_done([&] {
+      const Locked lock(acquire_, release_);
+      const Ref site = call(find_site_, caller_.get());
+      ongoing.reset(before(object, site.get(), args, kwargs));
+    });
+    if (!is_seen) fail(recorder);
+    Ref result(PyObject_Call(plan.function.get(), args, kwargs));
+    if (!result) {
+      if (plan.has_effects) lose(object, args, kwargs);  // a call that fails may have written already
+      throw Raised();
+    }
+    const bool is_written = !ongoing || has_done([&] {
+      const Locked lock(acquire_, release_);
+      const Ref step = attribute(recorder, "_step");
+      take(*ongoing, result.get(), step.get());
+    });
+    if (!is_written) fail(recorder);
+    return result.release();
+  }
+
   // Forget what a call that was not looked at has written to.
   void effects_of(PyObject* object, PyObject* args, PyObject* kwargs) {
     const Unobserved guard;
@@ -356,6 +412,34 @@ class Observer {
   }
 
  private:
+  // Whether it goes through without an error; an error is set if not.
+  template <typename Work>
+  static bool has_done(Work work) {
+    const Ref done(guarded([&]() -> PyObject* {
+      work();
+      Py_RETURN_NONE;
+    }));
+    return static_cast<bool>(done);
+  }
+
+  // The recording ends with the error that is set, and the program goes on.
+  static void fail(PyObject* recorder) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    const Ref kind(type), error(value), place(trace);
+    checked(PyObject_CallMethod(recorder, "_fail", "O", value));
+  }
+
+  void lose(PyObject* plan, PyObject* args, PyObject* kwargs) {
+    const SavedError error;
+    const bool is_done = has_done([&] {
+      const Locked lock(acquire_, release_);
+      effects_of(plan, args, kwargs);
+    });
+    if (!is_done) PyErr_Clear();
+  }
+
   // Arguments and results
 
   void take(Ongoing& call, long position, PyObject* value) {
@@ -908,7 +992,7 @@ class Observer {
   }
 
   Ref layout_of_, layout_of_any_, is_shared_, row_, address_, put_, launch_, refuse_capturing_, queue_for_, synchronize_, key_of_odd_;
-  Ref new_numbers_, write_, where_;
+  Ref new_numbers_, write_, where_, find_site_, acquire_, release_, caller_;
   Ref parameter_, buffer_, no_role_, overwritten_, uninitialised_, under_way_;
   Ref tensor_type_, parameter_type_, dtype_type_;
   Ref regions_, odd_keys_, marks_;  // dictionaries that keep one object for equal ones
@@ -981,6 +1065,11 @@ PyObject* take(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+PyObject* observed(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (!has_arguments(count, 4)) return nullptr;
+  return guarded([&]() -> PyObject* { return observer_of(self).observed(args[0], args[1], args[2], args[3]); });
+}
+
 PyObject* effects_of(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (!has_arguments(count, 3)) return nullptr;
   return guarded([&]() -> PyObject* {
@@ -1013,6 +1102,7 @@ Py_ssize_t size(PyObject* self) { return static_cast<Py_ssize_t>(observer_of(sel
 PyMethodDef observer_methods[] = {
     {"before", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(before)), METH_FASTCALL, nullptr},
     {"take", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(take)), METH_FASTCALL, nullptr},
+    {"observed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(observed)), METH_FASTCALL, nullptr},
     {"effects_of", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(effects_of)), METH_FASTCALL, nullptr},
     {"forget_all", forget_all, METH_NOARGS, nullptr},
     {"forget_storage", forget_storage, METH_O, nullptr},
