@@ -33,7 +33,10 @@ PAIRS = [("README.md", "README.zh.md"), *((f"docs/en/{page}", f"docs/zh/{page}")
 SINGLE = ["CHANGELOG.md", "CONTRIBUTING.md"]
 ALL_PAGES = [*SINGLE, *(page for pair in PAIRS for page in pair)]
 # Pages whose programs are run by `make test`; those of the others, which journeys and the demo run too, by test-all.
-WHOLE = {"README.md", *(f"docs/en/{page}.md" for page in ("layer", "simulator", "troubleshooting"))}
+WHOLE = {
+    "README.md",
+    *(f"docs/en/{page}.md" for page in ("how-it-works/layer", "how-it-works/simulator", "troubleshooting")),
+}
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMANDS = ("ferry", "ms_fmk_transplt", "torch_gpu2mlu")
@@ -175,12 +178,14 @@ def _run(command: str, folder: Path, language: Language) -> subprocess.Completed
 
 
 def _first_missing(expected: list[str], output: str) -> str | None:
-    """The first line that the output does not have, in order; `...` stands for any text or for any lines."""
-    printed = iter(output.splitlines())
+    """The first line that the output does not have, in order; `...` stands for any text or for any lines. How wide a
+    table's columns are depends on what is in them, so that blanks count once."""
+    printed = (" ".join(line.split()) for line in output.splitlines())
     for line in expected:
         if line.strip() == "...":
             continue
-        pattern = re.compile(".*".join(re.escape(part) for part in line.rstrip().split("...")) + r"\s*\Z")
+        words = " ".join(line.split())
+        pattern = re.compile(".*".join(re.escape(part.strip()) for part in words.split("...")) + r"\Z")
         if not any(pattern.match(actual) for actual in printed):
             return line
     return None
@@ -269,6 +274,8 @@ def _options_in(words: list[str]) -> list[tuple[str, str]]:
         name = f"ferry {words[1]}"
         if name == "ferry checkpoint" and len(words) > 2:  # each of its actions has options of its own
             name = f"{name} {words[2]}"
+    if name == "ferry migrate":
+        words = words[: words.index("--") if "--" in words else None]
     if name in _RUNNING:
         words = words[: _end_of_own_words(words)]
     options = [word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)]
@@ -294,7 +301,7 @@ def _options_of(command: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
+        "ferry migrate", "ferry convert", "ferry scan", "ferry run", "ferry prove", "ferry ops", "ferry case", "ferry report",
         "ferry record", "ferry record convert", "ferry record info", "ferry record kernels", "ferry record cut", "ferry replay",
         "ferry compare", "ferry overflow", "ferry watch", "ferry profile", "ferry analyze", "ferry oplog", "ferry doctor", "ferry zoo", "ferry explain", "ferry bundle",
         "ferry export", "ferry emulate", "ferry checkpoint info", "ferry checkpoint fix", "ms_fmk_transplt", "torch_gpu2mlu",
@@ -302,36 +309,41 @@ def _options_of(command: str) -> frozenset[str]:
 )  # fmt: skip
 def test_every_option_is_explained(command: str, language: str) -> None:
     pages = {
-        "ferry convert": ["convert"],
-        "ferry scan": ["convert", "reports"],
-        "ferry run": ["run"],
-        "ferry prove": ["prove"],
-        "ferry ops": ["operators"],
-        "ferry case": ["cases"],
-        "ferry report": ["reports"],
-        "ferry record": ["record"],
-        "ferry record convert": ["record"],
-        "ferry record info": ["record"],
-        "ferry record kernels": ["record"],
-        "ferry record cut": ["record"],
-        "ferry bundle": ["bundle"],
-        "ferry replay": ["record"],
-        "ferry compare": ["compare"],
-        "ferry overflow": ["overflow", "record"],
-        "ferry watch": ["watch", "record"],
-        "ferry profile": ["profile", "record"],
-        "ferry analyze": ["analyze"],
-        "ferry oplog": ["oplog"],
-        "ferry doctor": ["doctor"],
-        "ferry zoo": ["zoo"],
-        "ferry explain": ["explain"],
-        "ferry export": ["export"],
-        "ferry emulate": ["emulated"],
-        "ferry checkpoint info": ["checkpoint"],
-        "ferry checkpoint fix": ["checkpoint"],
+        "ferry migrate": ["how-to/migrate"],
+        "ferry convert": ["how-to/convert"],
+        "ferry scan": ["how-to/convert", "formats/reports"],
+        "ferry run": ["how-to/run"],
+        "ferry prove": ["how-to/prove"],
+        "ferry ops": ["how-to/operators"],
+        "ferry case": ["how-to/cases"],
+        "ferry report": ["formats/reports"],
+        "ferry record": ["how-to/record"],
+        "ferry record convert": ["how-to/record"],
+        "ferry record info": ["how-to/record"],
+        "ferry record kernels": ["how-to/record"],
+        "ferry record cut": ["how-to/record"],
+        "ferry bundle": ["how-to/bundle"],
+        "ferry replay": ["how-to/record"],
+        "ferry compare": ["how-to/compare"],
+        "ferry overflow": ["how-to/overflow", "how-to/record"],
+        "ferry watch": ["how-to/watch", "how-to/record"],
+        "ferry profile": ["how-to/profile", "how-to/record"],
+        "ferry analyze": ["how-to/analyze"],
+        "ferry oplog": ["how-to/oplog"],
+        "ferry doctor": ["how-to/doctor"],
+        "ferry zoo": ["how-to/zoo"],
+        "ferry explain": ["how-to/explain"],
+        "ferry export": ["how-to/export"],
+        "ferry emulate": ["how-it-works/emulated"],
+        "ferry checkpoint info": ["how-to/checkpoint"],
+        "ferry checkpoint fix": ["how-to/checkpoint"],
     }
-    names = pages.get(command, ["drop-ins"])
-    text = "".join(read(f"docs/{language}/{name}.md") for name in names)
+    names = pages.get(command, ["how-to/drop-ins"])
+    everywhere = [
+        "how-to/migration-folder",
+        "commands/terminals",
+    ]  # options of all commands that have results
+    text = "".join(read(f"docs/{language}/{name}.md") for name in (*names, *everywhere))
     usage = _run(f"{command} --help", ROOT, "en").stdout.partition("options:")[2]
     listed = re.findall(r"^  (?:-\w+(?: \S+)?, )?(--[\w-]+)", usage, re.MULTILINE)
     assert listed
@@ -340,13 +352,13 @@ def test_every_option_is_explained(command: str, language: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_rule_has_a_section(language: str) -> None:
-    headings = re.findall(r"^## (\w+) ", read(f"docs/{language}/rules.md"), re.MULTILINE)
+    headings = re.findall(r"^## (\w+) ", read(f"docs/{language}/rules/index.md"), re.MULTILINE)
     assert headings == [rule.id for rule in all_rules()]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_pages_made_from_the_code_are_current(language: Language) -> None:
-    assert read(f"docs/{language}/rules.md") == make_rule_docs.page(language), "run `make docs`"
+    assert read(f"docs/{language}/rules/index.md") == make_rule_docs.page(language), "run `make docs`"
     readme = read(make_vendor_table.PAGES[language])
     assert readme == make_vendor_table.with_table(readme, language), "run `make docs`"
 
@@ -370,12 +382,16 @@ def test_the_example_vendor_loads() -> None:
 def test_the_example_rules_are_those_of_the_page() -> None:
     text = (ROOT / "examples/rules/rules.json").read_text("utf-8")
     for language in ("en", "zh"):
-        assert text in [block.body for block in blocks(f"docs/{language}/custom-rules.md")]
+        assert text in [block.body for block in blocks(f"docs/{language}/how-to/custom-rules.md")]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_example_of_a_rule_is_a_rule(language: str) -> None:
-    (code,) = [block.body for block in blocks(f"docs/{language}/architecture.md") if block.info == ["python"]]
+    (code,) = [
+        block.body
+        for block in blocks(f"docs/{language}/how-it-works/architecture.md")
+        if block.info == ["python"]
+    ]
     ast.parse(code)
     imports = "\n".join(line for line in code.splitlines() if line.startswith(("import ", "from ")))
     exec(compile(imports, "architecture.md", "exec"), {})
@@ -388,7 +404,9 @@ def test_records_can_be_read_as_the_page_does(
     _write_records(tmp_path)
     monkeypatch.chdir(tmp_path)
     tensors, statistics = [
-        block.body for block in blocks(f"docs/{language}/record-format.md") if block.info == ["python"]
+        block.body
+        for block in blocks(f"docs/{language}/formats/record-format.md")
+        if block.info == ["python"]
     ]
     exec(compile(tensors, "record-format.md", "exec"), {})
     assert capsys.readouterr().out.splitlines() == [

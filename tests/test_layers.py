@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src/torchferry"
 
 
 def _section(language: str, title: str) -> str:
-    page = (ROOT / f"docs/{language}/architecture.md").read_text("utf-8")
+    page = (ROOT / f"docs/{language}/how-it-works/architecture.md").read_text("utf-8")
     return page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 

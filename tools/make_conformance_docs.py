@@ -1,4 +1,4 @@
-"""Writes docs/en/conformance.md and docs/zh/conformance.md from the result of a conformance run.
+"""Writes docs/en/evidence/conformance.md and docs/zh/evidence/conformance.md from the result of a conformance run.
 
 python -m tools.conformance --vendor NAME -o result.json
 python tools/make_conformance_docs.py result.json
@@ -156,7 +156,7 @@ def main() -> int:
     run = Run.read(options.result)
     languages: tuple[Language, ...] = ("en", "zh")
     for language in languages:
-        (options.docs / language / "conformance.md").write_text(page(run, language), "utf-8")
+        (options.docs / language / "evidence/conformance.md").write_text(page(run, language), "utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/en/models.md and docs/zh/models.md: each model of the guide's table, trained on the CPU and on a
+"""Writes docs/en/evidence/models.md and docs/zh/evidence/models.md: each model of the guide's table, trained on the CPU and on a
 vendor's simulated device.
 
     python tools/make_model_table.py ascend
@@ -23,7 +23,7 @@ from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = "models.md"
+PAGE = "evidence/models.md"
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 TITLE = Text("Models on the simulated device", "模拟设备上的模型")

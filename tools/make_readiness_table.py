@@ -1,4 +1,4 @@
-"""Writes docs/en/readiness.md and docs/zh/readiness.md: what every vendor's adapter does with the operators of each
+"""Writes docs/en/evidence/readiness.md and docs/zh/evidence/readiness.md: what every vendor's adapter does with the operators of each
 model of the guide's table.
 
     python tools/make_readiness_table.py
@@ -26,7 +26,7 @@ from torchferry.text import Language, Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = "readiness.md"
+PAGE = "evidence/readiness.md"
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _RUNNER = "tests.readiness.matrix.runner"
 

@@ -1,4 +1,4 @@
-"""Writes docs/en/rules.md and docs/zh/rules.md from the rules and docs/rule_examples.toml; `make docs` calls it.
+"""Writes docs/en/rules/index.md and docs/zh/rules/index.md from the rules and docs/rule_examples.toml; `make docs` calls it.
 
 The examples are converted here and now, for every target, so that the pages can't say what the rules don't do.
 """
@@ -158,7 +158,7 @@ def main() -> int:
     """Write both pages."""
     languages: tuple[Language, ...] = ("en", "zh")
     for language in languages:
-        (DOCS / language / "rules.md").write_text(page(language), "utf-8")
+        (DOCS / language / "rules/index.md").write_text(page(language), "utf-8")
     return 0
 
 

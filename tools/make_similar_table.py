@@ -1,4 +1,4 @@
-"""Writes the tables of docs/en/similar.md and docs/zh/similar.md from the vendors' data; `make docs` calls it."""
+"""Writes the tables of docs/en/how-to/similar.md and docs/zh/how-to/similar.md from the vendors' data; `make docs` calls it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST = 110  # letters of code that a cell shows as it is
 
 def page(language: Language) -> Path:
     """The page in a language."""
-    return ROOT / "docs" / language / "similar.md"
+    return ROOT / "docs" / language / "how-to/similar.md"
 
 
 def with_tables(text: str, language: Language) -> str:

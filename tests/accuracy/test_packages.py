@@ -15,7 +15,7 @@ NAME = "torchferry.accuracy"
 
 def _order(language: str) -> dict[str, int]:
     """Part -> the number of its line."""
-    page = (ROOT / f"docs/{language}/architecture.md").read_text("utf-8")
+    page = (ROOT / f"docs/{language}/how-it-works/architecture.md").read_text("utf-8")
     block = page.partition("tests/accuracy/test_packages.py")[2].partition("```text\n")[2].partition("```")[0]
     return {part: number for number, line in enumerate(block.splitlines()) for part in line.split()}
 

@@ -33,7 +33,7 @@ print(json.dumps([
 
 
 def _section(language: str) -> str:
-    page = (_DOCS / language / "architecture.md").read_text(encoding="utf-8")
+    page = (_DOCS / language / "how-it-works/architecture.md").read_text(encoding="utf-8")
     return page.partition(f"\n## {_HEADINGS[language]}\n")[2].partition("\n## ")[0]
 
 

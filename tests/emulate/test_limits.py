@@ -19,7 +19,9 @@ from torchferry.emulate.cann.entries import (
 )
 
 PROGRAM = Path(__file__).with_name("limits.py")
-DOCS = [Path(__file__).parents[2] / "docs" / language / "emulated.md" for language in ("en", "zh")]
+DOCS = [
+    Path(__file__).parents[2] / "docs" / language / "how-it-works/emulated.md" for language in ("en", "zh")
+]
 # What machines with an Ascend 910B have printed, in public reports: function, argument, its list of dtypes.
 PRINTED = {
     # sgl-project/sglang, Ascend/pytorch#83
@@ -97,7 +99,7 @@ def test_the_table_has_what_machines_have_printed(function: str, argument: str) 
     assert set(limit.dtypes) == set(PRINTED[function, argument].split(","))
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.parent.name)
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.parent.parent.name)
 def test_the_docs_name_how_many_functions_are_limited(page: Path) -> None:
     interfaces, limits = implemented_interfaces(), table()
     tensors = sum(one.kind in ("tensor", "tensors") for function in limits for one in interfaces[function])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.sim.test_conformance import A_FEW
 
-BAR = "98"  # percent; docs/en/emulated.md names the others
+BAR = "98"  # percent; docs/en/how-it-works/emulated.md names the others
 ROOT = Path(__file__).parents[2]
 
 

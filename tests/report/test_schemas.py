@@ -34,7 +34,7 @@ def test_each_is_a_schema(name: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_page_of_reports_lists_them(language: str) -> None:
-    page = (DOCS / language / "reports.md").read_text("utf-8")
+    page = (DOCS / language / "formats/reports.md").read_text("utf-8")
     assert set(re.findall(r"\.\./schemas/([\w-]+)\.json", page)) == set(make_schemas.FORMATS)
 
 

@@ -117,7 +117,7 @@ def test_samples_are_the_same_every_time() -> None:
 def _docs(folder: Path, run: Run) -> list[str]:
     run.write(folder / "result.json")
     for language in ("en", "zh"):
-        (folder / language).mkdir()
+        (folder / language / "evidence").mkdir(parents=True)
     command = [
         sys.executable,
         ROOT / "tools/make_conformance_docs.py",
@@ -126,7 +126,7 @@ def _docs(folder: Path, run: Run) -> list[str]:
         folder,
     ]
     subprocess.run(command, check=True)
-    return [(folder / language / "conformance.md").read_text("utf-8") for language in ("en", "zh")]
+    return [(folder / language / "evidence/conformance.md").read_text("utf-8") for language in ("en", "zh")]
 
 
 def test_the_pages_say_what_differs_and_why_in_both_languages(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How to add a vendor, as docs/en/architecture.md says it, followed to the letter in a copy of the sources."""
+"""How to add a vendor, as docs/en/how-it-works/architecture.md says it, followed to the letter in a copy of the sources."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_a_vendor_is_added_without_python(tmp_path: Path) -> None:
     for name in FILES:
         shutil.copy(ROOT / name, tmp_path / name)
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'src'}:{tmp_path}", "TORCHFERRY_LANG": "en"}
-    steps = commands("docs/en/architecture.md", "How to add a vendor")
-    assert steps == commands("docs/zh/architecture.md", "如何添加厂商") and len(steps) == 5
+    steps = commands("docs/en/how-it-works/architecture.md", "How to add a vendor")
+    assert steps == commands("docs/zh/how-it-works/architecture.md", "如何添加厂商") and len(steps) == 5
     for step in steps:
         command = in_words_of_this_machine(step)
         done = subprocess.run(

@@ -3,7 +3,7 @@
 python -m tools.judge --to ascend                     a line for each difference
 python -m tools.judge --to ascend --only 'memory:*'   some programs
 python -m tools.judge --to ascend --layer             TorchFerry's layer against the vendor's own migration instead
-python -m tools.judge --to ascend --write             the tables of docs/en/emulated.md and docs/zh/emulated.md, too
+python -m tools.judge --to ascend --write             the tables of docs/en/how-it-works/emulated.md and docs/zh/how-it-works/emulated.md, too
 
 Differences that are known have a reason in tools/judge/reasons.toml. Exit codes: 0 none but those, 1 others, or one of
 those is gone; 2 bad usage.

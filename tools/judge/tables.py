@@ -1,4 +1,4 @@
-"""Writes what the two devices differ in into docs/en/emulated.md and docs/zh/emulated.md."""
+"""Writes what the two devices differ in into docs/en/how-it-works/emulated.md and docs/zh/how-it-works/emulated.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_tables(verdict: Verdict, places: tuple[str, str]) -> None:
 
 def page_of(language: Language) -> Path:
     """The page in a language."""
-    return ROOT / "docs" / language / "emulated.md"
+    return ROOT / "docs" / language / "how-it-works/emulated.md"
 
 
 def with_table(text: str, verdict: Verdict, language: Language, places: tuple[str, str]) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from torchferry.conversion.project import ProjectOutcome
 from torchferry.errors import OutputError
 from torchferry.files.aside import remove_leftovers
+from torchferry.source.commit import git_folders, head_commit, small_file
 
 # Settings that say how files are compared, and can start nothing.
 _HARMLESS = re.compile(
@@ -34,11 +35,7 @@ _OVERRIDDEN = (
     "status.submoduleSummary=false",
     "submodule.recurse=false",
 )
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REFERENCE = re.compile(r"refs/[^\0\n\r]+")
 _CARRIED = ("info/exclude", "info/attributes")  # patterns of the clone, in files of their own
-_MOST_READ = 1 << 24
-_LINKS = 5  # from one reference to the next
 _GITLINK = "160000"
 _SECONDS = 600
 
@@ -113,11 +110,13 @@ class _Repository:
 
 @contextmanager
 def _repository(folder: Path) -> Iterator[_Repository]:
-    top, place = _found(folder)
-    # Further work trees name the repository that they share.
-    named = os.fsdecode(_read(place / "commondir").strip())
-    common = place / named if named else place
-    commit = _commit(place, common, "HEAD")
+    folders = git_folders(folder)
+    if folders is None:
+        raise OutputError(
+            f"{folder}: --in-place needs a git repository; commit your work first, or say --force"
+        )
+    top, place, common = folders
+    commit = head_commit(folders)
     with tempfile.TemporaryDirectory(prefix="torchferry-git-") as private:
         settings = Path(private)
         for name in ("refs", "objects", "info"):
@@ -132,49 +131,11 @@ def _repository(folder: Path) -> Iterator[_Repository]:
                 harmless += f"[{section}]\n\t{name} = {found[3]}\n"
         (settings / "config").write_text(harmless, "utf-8")
         for name in _CARRIED:
-            (settings / name).write_bytes(_read(common / name))
+            (settings / name).write_bytes(small_file(common / name))
         index = place / "index"
         if os.path.lexists(index) and not index.is_file():
             raise OutputError(f"{index}: is no file; say --force to do without git")
         yield _Repository(folder, settings, top, index, common / "objects")
-
-
-def _found(folder: Path) -> tuple[Path, Path]:
-    """The folder that holds .git, and the repository: .git itself, or what it names if it is a file."""
-    place = Path(os.path.abspath(folder))
-    for top in (place, *place.parents):
-        marker = top / ".git"
-        if marker.is_dir():
-            return top, marker
-        named = _read(marker).removeprefix(b"gitdir:").strip()
-        if named and (top / os.fsdecode(named)).is_dir():
-            return top, top / os.fsdecode(named)
-    raise OutputError(f"{folder}: --in-place needs a git repository; commit your work first, or say --force")
-
-
-def _commit(found: Path, common: Path, name: str, links: int = _LINKS) -> str:
-    """The commit that a reference names, "" if there is none yet."""
-    said = (_read(found / name) or _read(common / name)).decode("utf-8", "replace").strip()
-    if _COMMIT.fullmatch(said):
-        return said
-    further = said.removeprefix("ref:").strip()
-    if said.startswith("ref:") and _REFERENCE.fullmatch(further) and ".." not in further and links:
-        return _commit(found, common, further, links - 1)
-    for line in _read(common / "packed-refs").decode("utf-8", "replace").splitlines():
-        commit, _, packed = line.partition(" ")
-        if packed == name and _COMMIT.fullmatch(commit):
-            return commit
-    return ""
-
-
-def _read(path: Path) -> bytes:
-    """A small plain file; nothing of what can't be read, or is no file."""
-    try:
-        if not path.is_file() or path.stat().st_size > _MOST_READ:
-            return b""
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def _run(folder: Path, *arguments: str, **variables: str) -> str:

@@ -86,5 +86,5 @@ def test_the_example_is_that_of_the_page() -> None:
     assert len(load_custom_rules(example, vendors=vendor_names()).rules) == 5
     for language in ("en", "zh"):
         assert f"```toml\n{example.read_text('utf-8')}```" in (
-            ROOT / f"docs/{language}/custom-rules.md"
+            ROOT / f"docs/{language}/how-to/custom-rules.md"
         ).read_text("utf-8")

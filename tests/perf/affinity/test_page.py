@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_examples_run(language: str, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (DOCS / language / "affinity.md").read_text("utf-8")
+    page = (DOCS / language / "how-to/affinity.md").read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
     names: dict[str, Any] = {}

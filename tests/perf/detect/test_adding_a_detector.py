@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(params=["en", "zh"])
 def example(request: pytest.FixtureRequest) -> ModuleType:
-    page = (ROOT / f"docs/{request.param}/architecture.md").read_text("utf-8")
+    page = (ROOT / f"docs/{request.param}/how-it-works/architecture.md").read_text("utf-8")
     (code,) = re.findall(r"^```python detector\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     module = ModuleType("pinning")
     exec(compile(code, "pinning.py", "exec"), vars(module))
