@@ -114,7 +114,7 @@ def test_a_detector_that_breaks_down_is_no_success(
     monkeypatch.setattr(registry, "DETECTORS", (*registry.DETECTORS, broken_one))
     assert main(["analyze", str(slow), "--lang", "en"]) == 3
     printed = capsys.readouterr().out
-    assert "Bottleneck: the program waits for data" in printed and "Detector broken broke down" in printed
+    assert "Bottleneck: the program waits for data" in printed and "Detector broken failed" in printed
 
 
 def test_files_and_formats(slow: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +191,7 @@ def test_every_detector_is_explained(language: str) -> None:
     [
         ([], "nothing to analyze"),
         (["missing.json"], "no such file or folder: 'missing.json'"),
-        (["trace.json", "--only", "data_loade"], "did you mean 'data_loader'?"),
+        (["trace.json", "--only", "data_loade"], "did you mean data_loader?"),
         (["trace.json", "--ignore", "zzz"], "--list-detectors"),
         (["trace.json", "-o", "report.pdf"], "unknown kind of report"),
         (["trace.json", "-o", "nowhere/report.html"], "can't be written there"),

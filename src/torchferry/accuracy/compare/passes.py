@@ -37,7 +37,7 @@ _RELEASE = 1 << 27  # bytes of the files that are read before they are given bac
 
 _RANDOM = Text(
     "{operator} draws random numbers, which differ on each rank: compare runs without dropout (p=0), "
-    "or judge each rank by itself with `ferry compare {path}`",
+    "or judge each rank separately with `ferry compare {path}`",
     "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `ferry compare "
     "{path}` 单独判断各 rank",
 )
