@@ -42,7 +42,7 @@ _RANDOM = Text(
     "{path}` 单独判断各 rank",
 )
 _BATCH_NORM = Text(
-    "BatchNorm is not synchronized: each rank uses mean and variance of its own samples "
+    "BatchNorm is not synchronized: each rank uses the mean and variance of only its samples "
     "(torch.nn.SyncBatchNorm uses those of all ranks)",
     "BatchNorm 未同步：每个 rank 只用自己的样本计算均值和方差（torch.nn.SyncBatchNorm 使用全部 rank 的样本）",
 )
