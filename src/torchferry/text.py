@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TextIO
 
 Language = Literal["en", "zh"]
 
@@ -42,9 +43,22 @@ def then(first: Text, second: Text) -> Text:
 
 
 def user_language() -> Language:
-    """The language of this user: TORCHFERRY_LANG, else the locale, else English."""
+    """The language of this user: TORCHFERRY_LANG, else the locale, else English; English where nothing else can be
+    shown."""
     for variable in ("TORCHFERRY_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         value = os.environ.get(variable)
         if value:
-            return "zh" if value.lower().startswith("zh") else "en"
+            wanted: Language = "zh" if value.lower().startswith("zh") else "en"
+            return wanted if can_show(wanted, sys.stdout, sys.stderr) else "en"
     return "en"
+
+
+def can_show(language: Language, *streams: TextIO | None) -> bool:
+    """Whether streams have the characters of a language in their encodings."""
+    if language == "zh":
+        for stream in streams:
+            try:
+                "中文，。".encode(getattr(stream, "encoding", None) or "utf-8")
+            except (LookupError, UnicodeError):
+                return False
+    return True

@@ -230,6 +230,11 @@ def guarded(name: str, work: Callable[[], int]) -> int:
 
 
 def _answered(name: str, work: Callable[[], int]) -> int:
+    encodings = (getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr))
+    if not all(name.lower().startswith("utf") for name in encodings):
+        from torchferry.report.streams import never_fail
+
+        never_fail(sys.stdout, sys.stderr)
     try:
         return work()
     except KeyboardInterrupt as stop:

@@ -13,7 +13,7 @@ from torchferry.conversion.rule import rule_docs
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.report.findings import REPORTS
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import long_task
 from torchferry.report.streams import reader_may_leave, write_text
 
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         )
     root = check_input(args.path)
     plan = conversion.plan_of(args)
-    with progress_bar(args.quiet, "files") as progress:
+    with long_task(conversion.SCANNING, args.quiet, language=options.language_of(args)) as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
     is_to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)

@@ -19,9 +19,9 @@ from torchferry.files.written import foreign
 from torchferry.launch.supervise import run_supervised, stop_if_told
 from torchferry.migration.decisions import OpenDecision, missing_operators, open_blockers
 from torchferry.migration.fingerprints import Digests, digests, fingerprint, made_by_program
-from torchferry.migration.folder import MigrationFolder
+from torchferry.migration.folder import INDEX, MigrationFolder
 from torchferry.migration.model import DOCUMENT, KeptRun
-from torchferry.migration.request import STEP_NAMES, MigrationRequest
+from torchferry.migration.request import DEVICES, STEP_NAMES, MigrationRequest
 from torchferry.migration.steps import FINISHED, Migration, MigrationStep, StepState, begun
 from torchferry.report.records import BAD
 from torchferry.settings import decode, encode
@@ -39,6 +39,8 @@ _INTERRUPTED = Text(
     "在步骤 {step} 中被中断；`ferry migrate --resume` 可从此处继续",
 )
 _ENDED = Text("ended with exit code {code}", "以退出码 {code} 结束")
+_PAGE_MADE = Text("page written to {path}", "页面已写入 {path}")
+_WITHOUT_DEVICE = Text("{said}; {device} is used instead", "{said}；改用{device}")
 _ENDED_BY = Text("{said}: {error}", "{said}：{error}")
 _ERROR = re.compile(r"[\w.]*(?:Error|Exception|Interrupt)\b")  # as tracebacks end
 _EDITED = Text(
@@ -199,7 +201,11 @@ class Migrating:
 
     def _verdict(self, name: str, run: KeptRun | None, code: int) -> Text:
         """What the report says; of a program that has failed, its error."""
+        if name == "report" and not code:
+            return _PAGE_MADE.format(path=os.path.relpath(self.folder.path / INDEX))
         said = run.verdict if run is not None else _ENDED.format(code=code)
+        if name == "doctor" and run is not None and run.light is BAD and self._request.means:
+            return _WITHOUT_DEVICE.format(said=said, device=DEVICES[self._request.means])
         errors = [line for line in last_lines(self.folder, name, _MANY) if _ERROR.match(line)]
         is_bare = code and (run is None or DOCUMENT not in run.files)
         return _ENDED_BY.format(said=said, error=errors[-1][:300]) if is_bare and errors else said

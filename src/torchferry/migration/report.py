@@ -34,6 +34,7 @@ _COMPLETE_ACCEPTED = Text(
     "Migrated; accepted without proof or in spite of a problem: {names}. {verdict}",
     "已迁移；未经验证或带着问题接受：{names}。{verdict}",
 )
+_LEFT = Text("work list when it was converted: {verdict}", "转换时的工作清单：{verdict}")
 _STOPPED = Text("Stopped at {step}: {count} to decide", "停在 {step}：有 {count} 项需要决定")
 _FAILED = Text("Stopped at {step}: {verdict}", "停在 {step}：{verdict}")
 _PAGE = Text("page: {path}", "页面：{path}")
@@ -128,6 +129,9 @@ def last_word(migration: Migration, folder: MigrationFolder, language: Language)
     names = sorted({each.name for each in migration.decisions})
     if names:
         lines += [_OR.format(command=resume_command(folder, names)).in_language(language)]
+    convert = migration.step("convert")
+    if migration.is_complete and convert.verdict.en:
+        lines += [_LEFT.format(verdict=convert.verdict).in_language(language)]
     page = os.path.relpath(folder.path / INDEX)
     lines += [_PAGE.format(path=page).in_language(language)]
     return "\n".join(lines)

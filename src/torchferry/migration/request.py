@@ -7,8 +7,14 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry.text import Text
+
 STEP_NAMES = ("doctor", "scan", "ops", "convert", "run", "prove", "report")
-MEANS = ("sim", "emulate", "")  # the simulated device, the plugin on an emulated one, the real one
+DEVICES = {
+    "sim": Text("a simulated device", "模拟设备"),
+    "emulate": Text("an emulated device", "仿真设备"),
+    "": Text("the real device", "真实设备"),
+}  # by `means`
 
 
 @dataclass(frozen=True)

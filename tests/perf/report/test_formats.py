@@ -17,7 +17,7 @@ from torchferry.text import Language
 
 
 def to_text(report: RunsReport, language: Language = "en") -> str:
-    return REPORTS.render(report, "text", Options(language)).decode()
+    return REPORTS.render(report, "text", Options(language, width=120)).decode()
 
 
 def to_markdown(report: RunsReport, language: Language) -> str:

@@ -16,6 +16,7 @@ from torchferry.files.aside import remove_leftovers, temporary_folder
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.supervise import run_supervised, stop_if_told
+from torchferry.report.progress import clear_line
 from torchferry.settings import decode, encode
 from torchferry.text import Text
 
@@ -148,7 +149,7 @@ def replay_record(
         finally:
             remove_leftovers(output.parent)  # of a process that crashed or was ended
             if shows_progress:
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+                clear_line(sys.stderr)  # of one that could not do so itself
         stop_if_told(ending)
         if not answer.exists():
             at = last.read_text("utf-8", "replace").strip() if last.exists() else ""

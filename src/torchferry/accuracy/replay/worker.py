@@ -31,7 +31,7 @@ from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, ReplayOutcome, ReplayRequest
 from torchferry.errors import FerryError, RunError, not_writable
 from torchferry.files.aside import folder_aside
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.settings import decode, encode
 from torchferry.sim import fallback_calls
 from torchferry.text import Text
@@ -159,6 +159,9 @@ def main() -> None:
     Path(sys.argv[2]).write_text(encode(outcome), "utf-8")
 
 
+_REPLAYING = Text("replaying", "正在重放")
+
+
 def _replayed(request: ReplayRequest) -> ReplayOutcome:
     name = request.device
     try:
@@ -184,7 +187,7 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
             record.header.rank, record.header.world, request.vendor, request.simulated, request.record,
             selection.describe(),
         )  # fmt: skip
-        with progress_bar(is_quiet=not request.shows_progress) as show:
+        with long_task(_REPLAYING, not request.shows_progress, Counted.CALLS) as show:
 
             def progress(done: int, count: int, operator: str) -> None:
                 os.pwrite(last.fileno(), operator.encode()[:LAST_LENGTH].ljust(LAST_LENGTH), 0)
