@@ -24,7 +24,6 @@ from torchferry.report.html import (
     CHARTS_STYLE,
     CONTROLS,
     ELEMENTS,
-    PLOTS,
     both,
     data_for_script,
     escaped,
@@ -58,12 +57,6 @@ _HELP = Text(
     "在表格中选择模块；对于包含其他模块的模块，梯度和参数为其下全部。",
 )
 _WORDS = {
-    "step": words.STEP,
-    "nothing": Text("no finite value", "没有有限值"),
-    "bad": Text("not finite", "非有限"),
-    "logarithmic": Text("Logarithmic scale.", "对数坐标。"),
-    "below": Text("Values that are not above 0 have no place on it.", "不大于 0 的值无法显示。"),
-    "cross": Text("A cross at the upper edge: NaN or Inf.", "上边缘的叉号：NaN 或 Inf。"),
     "thinned": Text(
         "The line is the mean of each {count} steps, the band reaches from the smallest to the largest.",
         "曲线为每 {count} 步的平均值，色带为其最小值至最大值。",
@@ -102,7 +95,7 @@ def to_body(trends: Trends, options: Options, live: float = 0.0) -> PageBody:
         ),
         package=str(__package__),
         styles=(CHARTS_STYLE, "curves.css"),
-        scripts=(ELEMENTS, CONTROLS, CHARTS, PLOTS, "curves.js"),
+        scripts=(ELEMENTS, CONTROLS, CHARTS, "curves.js"),
     )
 
 
