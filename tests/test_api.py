@@ -251,7 +251,7 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
     ("which program", lambda project: torchferry.run([], to="ascend", sim=True)),
     ("can't be simulated", lambda project: torchferry.run(project / "train.py", to="intel", sim=True)),
     (
-        "--native: only for the emulated device",
+        "--native works only on the emulated device",
         lambda project: torchferry.run(project / "train.py", to="ascend", sim=True, native=True),
     ),
     ("which devices", lambda project: torchferry.prove(project / "train.py", to="")),
@@ -266,14 +266,14 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
     ("on which device", lambda project: torchferry.replay("golden.h5")),
     ("no such file", lambda project: torchferry.replay("golden.h5", device="cpu")),
     ("No such file", lambda project: torchferry.checkpoint_info("none.pth")),
-    ("must know the script", lambda project: torchferry.zoo_new("a/b", project, distributed=True)),
-    ("zoo_new makes one", lambda project: torchferry.zoo_check("none")),
-    ("that is the checkpoint itself", lambda project: torchferry.export(__file__, __file__, model="a:b")),
+    ("needs the training script", lambda project: torchferry.zoo_new("a/b", project, distributed=True)),
+    ("zoo_new creates one", lambda project: torchferry.zoo_check("none")),
+    ("this is the checkpoint itself", lambda project: torchferry.export(__file__, __file__, model="a:b")),
     (
         "add --force to replace it",
         lambda project: torchferry.export("a.pth", project / "train.py", model="train:model"),
     ),
-    ("no report is made of int", lambda project: torchferry.render(1)),
+    ("no report for int", lambda project: torchferry.render(1)),
     ("unknown report format", lambda project: torchferry.render(torchferry.explain(LOG), "pdf")),
 ]
 

@@ -654,6 +654,28 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "command": ("null", ["text"]),
         },
     ),
+    "torchferry-migration-steps": (
+        "ferry migrate",
+        {
+            **each("tool project to copy", "text"),
+            "device": "sim|emulate|real",
+            "program": ["text"],
+            "complete": "flag",
+            "verdict": "said",
+            "steps": [
+                {
+                    **each("name command", "text"),
+                    "state": "done|unchanged|accepted|decide|failed|interrupted|waiting",
+                    "verdict": "said",
+                    "seconds": "number",
+                    **each("exit_code run", "whole"),
+                }
+            ],
+            "decisions": [{"name": "text", "places": ["text"], "text": "said"}],
+            "advice": ["said"],
+            "accepted": ["text"],
+        },
+    ),
     "torchferry-zoo-review": (
         "ferry zoo check",
         {

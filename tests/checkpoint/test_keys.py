@@ -34,7 +34,7 @@ def test_differences_are_told_both_ways() -> None:
     assert differences(fit(given, wanted)) == [
         "missing in the file: conv.bias (closest: conv.bais)",
         "not in the model: conv.bais (closest: conv.bias)",
-        "another shape: head.weight is 10x4 in the file, 5x4 in the model",
+        "shape mismatch: head.weight is 10x4 in the file, 5x4 in the model",
     ]
 
 

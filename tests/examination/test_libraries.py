@@ -42,7 +42,7 @@ def test_libraries_for_another_processor(server: Path) -> None:
     put(server, {f"{CANN}/lib64/libhccl.so": shared_object(machine=183)})
     result = only("libraries", station(server))
     assert (result.status, result.found.en) == (Status.BLOCKS, "not found: libhccl.so")
-    assert result.why.en == f"/{CANN}/lib64/libhccl.so is made for another processor"
+    assert result.why.en == f"/{CANN}/lib64/libhccl.so is built for another processor"
 
 
 def test_heads_of_shared_objects(tmp_path: Path) -> None:

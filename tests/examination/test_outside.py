@@ -93,7 +93,7 @@ def test_commands_whose_libraries_are_not_mounted(tmp_path: Path) -> None:
         (CommandOutput(0, ""), Status.BLOCKS, "the import works, but no device is seen"),
         (CommandOutput(1, "Traceback\nImportError: libhccl.so\n"), Status.BLOCKS, "ImportError: libhccl.so"),
         (CommandOutput(-11, ""), Status.BLOCKS, "ended by SIGSEGV: -"),
-        (CommandOutput(None, ""), Status.BLOCKS, "no answer within 180 s"),
+        (CommandOutput(None, ""), Status.BLOCKS, "no response within 180 s"),
     ],
 )
 def test_a_trial(tmp_path: Path, output: CommandOutput, status: Status, found: str) -> None:
@@ -132,7 +132,7 @@ def test_folders_that_nothing_can_be_written_to(tmp_path: Path) -> None:
     results = check("disk", closed)
     assert (results["home"].status, results["home"].found.en) == (
         Status.DOUBT,
-        "/home/me: nothing can be written there",
+        "/home/me: not writable",
     )
     assert results["work folder"].status is Status.FINE
 

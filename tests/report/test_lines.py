@@ -11,9 +11,10 @@ import pytest
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import REPORTS
-from torchferry.report.findings.text import MAX_LINES, MAX_WIDTH
+from torchferry.report.findings.text import MAX_LINES
 from torchferry.report.findings.work_list import OPEN
 from torchferry.report.formats import Options
+from torchferry.report.streams import WIDEST, Styles
 from torchferry.text import Text
 
 from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
@@ -38,7 +39,7 @@ def test_text_fits_its_width_and_a_screen(width: int) -> None:
     for report in (sample_report(), large_report(2000), hostile_report()):
         for language in ("en", "zh"):
             lines = shown(report, "text", Options(language, width=width)).splitlines()
-            assert all(cell_len(line) <= min(width, MAX_WIDTH) for line in lines)
+            assert all(cell_len(line) <= min(width, WIDEST) for line in lines)
             assert len(lines) <= MAX_LINES
 
 
@@ -81,10 +82,8 @@ def test_text_groups_places_by_cause_with_the_recipe() -> None:
     assert "1 file; 0 places done; about 2 hours" in shown(many, "text")
 
 
-def test_text_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True))
+def test_text_has_colours_on_a_terminal_only() -> None:
+    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True, styles=Styles.COLORS))
 
 
 def test_text_of_hostile_code_is_shown_not_obeyed() -> None:

@@ -111,13 +111,25 @@ def _write_all(descriptor: int, data: bytes) -> None:
 # Not part of a project: version control, caches, environments.
 _GIT = ".git"  # a file in submodules and further work trees: it names a folder that a copy does not have
 _SKIPPED_FOLDERS = frozenset(
-    {".hg", ".svn", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "node_modules", ".tox"}
+    {
+        ".hg",
+        ".svn",
+        "__pycache__",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        "node_modules",
+        ".tox",
+        ".ferry",
+    }
 )
 PYTHON_SUFFIXES = (".py", ".pyw")
 FINDINGS = "findings.json"  # lies in every converted copy
 _HEAD = 1000  # bytes that say what wrote it
 _FORMAT = b'"format": "torchferry-findings"'
 _ENVIRONMENT_MARK = "pyvenv.cfg"
+_MIGRATION_MARK, _MIGRATION_FORMAT = "migration.json", b'"format": "torchferry-migration"'
+_MIGRATION = Text("a migration folder: it holds migration.json", "迁移文件夹：其中有 migration.json")
 _ENVIRONMENT = Text("a Python environment: it holds pyvenv.cfg", "Python 环境：其中有 pyvenv.cfg")
 _OUTPUT = Text(
     "the output of an earlier conversion: it holds findings.json", "之前转换的输出：其中有 findings.json"
@@ -185,6 +197,8 @@ def _inside(
                 left_out(path, _ENVIRONMENT)
             elif is_converted_copy(entry.path):
                 left_out(path, _OUTPUT)
+            elif _MIGRATION_FORMAT in _head(os.path.join(entry.path, _MIGRATION_MARK)):
+                left_out(path, _MIGRATION)
             else:
                 yield ProjectEntry(path, is_folder=True)
         elif entry.name == FINDINGS and _FORMAT in _head(entry.path):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torchferry.report.bodies import PageBody
     from torchferry.report.terminal import Words
 
-PLAIN_WIDTH = 100
 NOTE = Text("note", "说明")
 _VERDICT = Text("Verdict", "结论")
 AND_MORE = Text("... and {count} more", "……另有 {count} 条")
@@ -147,7 +146,7 @@ def to_text(page: Page, options: Options) -> str:
     from torchferry.report.terminal import Screen, Words
 
     words = Words(options)
-    screen = Screen(options, PLAIN_WIDTH)
+    screen = Screen(options)
     for verdict, style in page.verdicts:
         screen.line(words.plain(verdict, style))
     for table in page.filled:

@@ -335,7 +335,7 @@ def test_an_input_that_was_not_there_yet(first: int, is_late: bool, tmp_path: Pa
         return
     assert (judged.verdict, judged.sort) == (Verdict.FAULT, ErrorKind.LATE)
     assert judged.why is not None
-    assert f"as if input/mat1 had been 0 from {first} of its first dimension on" in judged.why.en
+    assert f"as if input/mat1 were 0 from index {first} of its first dimension on" in judged.why.en
 
 
 def test_rows_that_may_as_well_not_have_been_written(tmp_path: Path) -> None:

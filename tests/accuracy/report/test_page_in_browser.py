@@ -39,7 +39,7 @@ def test_what_a_reader_does(open_page: Open) -> None:
         page.inner_text(".card h2") == "aten::relu computes wrong results: wrong from some element to the end"
     )
     assert "ferry case aten::relu --from npu.h5 --call 2 --to ascend" in page.inner_text(".card")
-    assert "more than the normal 1e-4" in page.inner_text(".card")
+    assert "above the normal 1e-4" in page.inner_text(".card")
 
     layer = page.locator(".tree summary", has_text="layer1")
     assert "fault" in layer.inner_text() and "bad" in (layer.get_attribute("class") or "")

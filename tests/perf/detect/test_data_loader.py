@@ -69,7 +69,7 @@ LOADS = "<built-in function loads>"
 def test_workers_that_are_done_do_not_need_to_be_more(tmp_path: Path) -> None:
     assert "raise num_workers" in the(DETECTOR, taking(tmp_path, POLL)).remedies[0].en
     diagnosis = the(DETECTOR, taking(tmp_path, LOADS))
-    assert "workers keep up: for 0.0% the program waits" in diagnosis.summary.en
+    assert "workers keep up: the program waits for them for 0.0%" in diagnosis.summary.en
     assert "num_workers=4" not in diagnosis.remedies[0].en and "pin_memory" in diagnosis.remedies[0].en
     assert diagnosis.gain is None and diagnosis.share == pytest.approx(0.4)
 

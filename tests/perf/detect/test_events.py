@@ -68,10 +68,10 @@ def test_a_collection_that_the_program_asks_for(tmp_path: Path) -> None:
         ("<built-in function sleep>", "sleeps", "time.sleep()"),
         (
             "<built-in method normal of numpy.random.mtrand.RandomState object at 0x7f>",
-            "Data are prepared",
+            "Data is prepared",
             "num_workers",
         ),
-        ("PIL/Image.py(2200): resize", "Data are prepared", "num_workers"),
+        ("PIL/Image.py(2200): resize", "Data is prepared", "num_workers"),
         ("train.py(20): words", "Python takes", "loops over elements"),
     ],
 )

@@ -51,7 +51,7 @@ def test_vendor_data_has_a_replacement(tmp_path: Path) -> None:
     assert (
         the(DETECTOR, run)
         .remedies[0]
-        .en.startswith("aten::_logcumsumexp: Write torch.logcumsumexp as other operators")
+        .en.startswith("aten::_logcumsumexp: Write torch.logcumsumexp with other operators")
     )
 
 

@@ -106,7 +106,7 @@ def test_on_a_device_its_time_counts(tmp_path: Path) -> None:
 
 def test_an_expanded_tensor_is_said_to_be_one(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, contiguous([0, 1], "aten::reshape").run(tmp_path))
-    assert "2 of them write out an expanded tensor" in diagnosis.summary.en
+    assert "2 of them materialize an expanded tensor" in diagnosis.summary.en
     assert in_words(diagnosis.evidence[0].detail, "en").endswith("expanded")
     assert any(".expand()" in remedy.en for remedy in diagnosis.remedies)
 

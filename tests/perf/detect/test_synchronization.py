@@ -98,7 +98,7 @@ READ = ("aten::item", "aten::_local_scalar_dense")
 
 def test_the_simulated_device_shows_how_often(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, simulated(READ).run(tmp_path, profile=SIMULATED))
-    assert "1.0 times per step" in diagnosis.summary.en and "no times of a device" in diagnosis.summary.en
+    assert "1.0 times per step" in diagnosis.summary.en and "no device times" in diagnosis.summary.en
     assert (diagnosis.share, diagnosis.gain, diagnosis.severity) == (0.0, None, Impact.MEDIUM)
     assert [(each.what, each.place, each.count) for each in diagnosis.evidence] == [
         ("aten::item", "train.py:7(train)", 3)

@@ -42,37 +42,40 @@ _FIELDS = ("low", "high", "middle", "mean", "minimum", "maximum", "zeros", "nans
 _DIGITS_OF_MODULES = np.uint32(
     0xFFFFFF00
 )  # 16 bits of mantissa: what a picture shows, and zlib can make small
-_TRAINING, _MODULES = Text("The training", "训练过程"), Text("Modules", "模块")
+_TRAINING, _MODULES = Text("Training", "训练过程"), Text("Modules", "模块")
 _SEARCH = Text("Search modules and types", "搜索模块和类型")
-_SHOWN = Text("% of {count} modules", "{count} 个模块中的 %")
-_SCALE, _FIGURE = Text("Scale", "坐标"), Text("Figure", "统计量")
+_SHOWN = Text("% of {count} modules", "% / {count} 个模块")
+_SCALE, _FIGURE = Text("Scale", "坐标"), Text("Figure", "统计值")
 _SCALES = {
     "automatic": Text("automatic", "自动"),
     "linear": Text("linear", "线性"),
     "logarithmic": Text("logarithmic", "对数"),
 }
-_NO_SCRIPT = Text("Without scripts there are only these two curves.", "未启用脚本时仅显示这两条曲线。")
+_NO_SCRIPT = Text(
+    "Without JavaScript, only these two curves are shown.", "未启用 JavaScript 时仅显示这两条曲线。"
+)
 _HELP = Text(
-    "Choose modules in the table; of a module that holds others, gradients and parameters are of all below it.",
-    "在表格中选择模块；对于包含其他模块的模块，梯度和参数为其下全部。",
+    "Select modules in the table; for a module with submodules, gradients and parameters cover "
+    "everything below it.",
+    "在表格中选择模块；对于含子模块的模块，梯度和参数包含其下全部内容。",
 )
 _WORDS = {
     "thinned": Text(
-        "The line is the mean of each {count} steps, the band reaches from the smallest to the largest.",
-        "曲线为每 {count} 步的平均值，色带为其最小值至最大值。",
+        "The line is the mean of every {count} steps; the band spans minimum to maximum.",
+        "曲线为每 {count} 步的平均值，色带为最小值至最大值。",
     ),
     "dropped": Text(
-        "{count} more curves are not drawn; choose fewer modules.",
+        "{count} more curves are not drawn; select fewer modules.",
         "另有 {count} 条曲线未绘制；请减少所选模块。",
     ),
     "difference": words.DIFFERENCE,
-    "both": Text("mine and golden", "本方与标杆"),
-    "equal": Text("Equal at all steps that both have.", "在双方共有的所有步骤上相等。"),
+    "both": Text("mine and golden", "待测与标杆"),
+    "equal": Text("Equal at all common steps.", "在双方共有的所有步上相等。"),
     "spike": Text("Yellow line: the curve jumps.", "黄线：曲线突增。"),
-    "first": Text("Red line: NaN or Inf comes first.", "红线：首次出现 NaN 或 Inf。"),
+    "first": Text("Red line: first NaN or Inf.", "红线：首次出现 NaN 或 Inf。"),
     "together": words.TOGETHER,
-    "live": Text("The program runs; the page follows.", "程序正在运行；页面会自动更新。"),
-    "stale": Text("Nothing new has come since {time}.", "自 {time} 起没有新数据。"),
+    "live": Text("The program is running; the page updates itself.", "程序正在运行；页面会自动更新。"),
+    "stale": Text("No new data since {time}.", "自 {time} 起没有新数据。"),
 }
 _COLUMNS = ("text", "number", "number", "number", "number")  # how the script sorts them
 

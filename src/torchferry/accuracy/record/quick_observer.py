@@ -17,6 +17,7 @@ from torchferry.building import cache as build_cache
 from torchferry.building.build import Library, NativeBuild, Product, Progress, ProgressLine, silent
 from torchferry.building.toolchain import compile_flags, find_torch, path_flags
 from torchferry.errors import BuildError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +44,12 @@ def build(progress: Progress | None = None) -> Path | None:
 def _described() -> tuple[str, NativeBuild]:
     headers = Path(sysconfig.get_path("include"))
     if sys.platform != "linux" or not (headers / "Python.h").is_file():
-        raise BuildError("the observer is built on Linux, with Python's headers")
+        raise BuildError(
+            Text(
+                "the compiled observer needs Linux and Python's headers",
+                "编译的观察器需要 Linux 和 Python 头文件",
+            )
+        )
     torch = find_torch()
     name = f"{_MODULE}{sysconfig.get_config_var('EXT_SUFFIX')}"
     library = Library(
@@ -56,7 +62,7 @@ def _described() -> tuple[str, NativeBuild]:
         torch_libraries=("torch_cpu", "c10"),
         is_for_python=True,
     )
-    return name, NativeBuild(torch, Product((library,), "what records calls"))
+    return name, NativeBuild(torch, Product((library,), Text("the call recorder", "调用记录器")))
 
 
 def _found(name: str, made: NativeBuild) -> Path | None:

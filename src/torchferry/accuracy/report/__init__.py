@@ -21,6 +21,7 @@ REPORTS: Reports[Sequence[RankComparison]] = Reports(
         "xlsx": f"{__name__}.sheets:to_xlsx",
     },
     body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.sentences:grade",
 )
 
 # Of runs with another number of processes, or another layout.

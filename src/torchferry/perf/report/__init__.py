@@ -10,4 +10,5 @@ REPORTS: Reports[RunsReport] = Reports(
         "md": f"{__name__}.text:to_markdown",
     },
     body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.sentences:grade_of_all",
 )

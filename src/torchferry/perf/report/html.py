@@ -225,8 +225,8 @@ _BUTTONS = (
     ("out", Text("Zoom out", "缩小"), "−"),
     ("earlier", Text("Earlier", "向前"), "←"),
     ("later", Text("Later", "向后"), "→"),
-    ("step", Text("The step", "整步"), ""),
-    ("all", Text("Everything", "全部"), ""),
+    ("step", Text("Whole step", "整步"), ""),
+    ("all", Text("All", "全部"), ""),
 )
 
 
@@ -300,7 +300,7 @@ def _data(analysis: Analysis) -> dict[str, Any]:
         "words": {
             "step": words.STEP,
             "steps": words.STEPS,
-            "short": Text("{count} short ones", "{count} 个短条"),
+            "short": Text("{count} short events", "{count} 个短事件"),
         },
     }
 
@@ -411,7 +411,7 @@ def _about(analysis: Analysis) -> str:
         *((words.NOTE, note) for note in analysis.notes),
     ]
     return section(
-        Text("The run", "本次运行"),
+        Text("Run", "本次运行"),
         facts(
             [both(name), both(Text(one_line(value.en), one_line(value.zh)))]
             for name, value in rows

@@ -9,4 +9,5 @@ REPORTS: Reports[Proof] = Reports(
         "json": f"{__name__}.json:to_json",
     },
     body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.sentences:grade",
 )

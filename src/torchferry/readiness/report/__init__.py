@@ -14,4 +14,5 @@ REPORTS: Reports[Sequence[Readiness]] = Reports(
         "xlsx": f"{__name__}.sheets:to_xlsx",
     },
     body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.words:grade",
 )

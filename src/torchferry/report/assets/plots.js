@@ -8,8 +8,8 @@ const PLOT_WORDS = {
   nothing: ["no finite value", "没有有限值"],
   bad: ["not finite", "非有限"],
   logarithmic: ["Logarithmic scale.", "对数坐标。"],
-  below: ["Values that are not above 0 have no place on it.", "不大于 0 的值无法显示。"],
-  cross: ["A cross at the upper edge: NaN or Inf.", "上边缘的叉号：NaN 或 Inf。"],
+  below: ["Values of 0 or less can't be shown.", "不大于 0 的值无法显示。"],
+  cross: ["A cross at the top edge: NaN or Inf.", "上边缘的叉号：NaN 或 Inf。"],
   whole: ["Show all steps", "显示全部步骤"],
   zoom: ["Drag across the chart for a closer look", "在图上拖动可放大一段"],
 };

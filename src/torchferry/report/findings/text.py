@@ -12,14 +12,13 @@ from torchferry.report.findings import words
 from torchferry.report.findings.work_list import OPEN, WorkItem, WorkList, headline, work_list
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, shortened
+from torchferry.report.streams import WIDEST, WIDTH_OF_FILES
 from torchferry.report.terminal import Screen, assembled, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text as Styled
 
-PLAIN_WIDTH = 100
-MAX_WIDTH = 110
 MAX_LINES = 21  # the commands add a few: where the result is, and what to type next
 _FRAME_LINES = 5  # the title, the last line, what is left out, and the empty lines between
 _LINES_EACH = 2
@@ -30,7 +29,7 @@ _INDENT = "      "
 
 def render(report: Report, options: Options) -> str:
     """For a terminal; elsewhere without colours."""
-    screen = Screen(options, PLAIN_WIDTH)
+    screen = Screen(options)
     printer = _Printer(report, options)
     screen.part(*(printer.everything() if options.everything else printer.short()))
     return screen.text()
@@ -43,7 +42,7 @@ class _Printer:
         self.report = report
         self.work = work_list(report)
         self.say = options.say
-        self.width = min(options.width or PLAIN_WIDTH, MAX_WIDTH)
+        self.width = min(options.width or WIDTH_OF_FILES, WIDEST)
 
     def short(self) -> Iterator[RenderableType]:
         """What fits on a screen: a few lines for each of the worst causes."""
@@ -123,7 +122,8 @@ class _Printer:
             (severity, sum(len(item.findings) for item in left if item.severity is severity))
             for severity in OPEN
         ]
-        what = ", ".join(self.say(words.counted(severity, count)) for severity, count in counts if count)
+        said = [words.counted(severity, count) for severity, count in counts if count]
+        what = words.listed(said)
         return plain(self.say(words.MORE_CAUSES.format(what=what, count=f"{len(left):,}")), "dim")
 
     def _whole(self, item: WorkItem) -> Iterator[RenderableType]:

@@ -12,6 +12,7 @@ from torchferry.finding import Finding, Severity
 from torchferry.outcome import Report
 from torchferry.report.findings import words
 from torchferry.report.findings.summary import automatic_sites, in_order
+from torchferry.report.records import Grade
 from torchferry.text import Text
 
 OPEN = (Severity.BLOCKER, Severity.DECISION, Severity.CHECK)  # what a person has to look at
@@ -105,12 +106,18 @@ def headline(work: WorkList, command: str) -> Text:
     counts = [words.counted(severity, work.places[severity]) for severity in OPEN if work.places[severity]]
     parts = [words.NO_WORK]
     if counts:
-        what = Text(", ".join(each.en for each in counts), "、".join(each.zh for each in counts))
-        parts = [words.IN_FILES[work.files != 1].format(what=what, count=f"{work.files:,}")]
+        parts = [words.IN_FILES[work.files != 1].format(what=words.listed(counts), count=f"{work.files:,}")]
     parts.append(words.counted(Severity.DONE, work.done, command))
     if work.minutes:
         parts.append(words.about_time(work.minutes))
     return Text("; ".join(each.en for each in parts), "；".join(each.zh for each in parts))
+
+
+def grade(report: Report) -> Grade:
+    """The headline, in the tone of the worst that is left to do."""
+    work = work_list(report)
+    left = next((severity for severity in OPEN if work.places[severity]), Severity.DONE)
+    return Grade(headline(work, report.command), words.SEVERITY[left].tone)
 
 
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
