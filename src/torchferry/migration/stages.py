@@ -86,7 +86,7 @@ LIGHTS = {
     GOOD: Text("done", "已完成"),
     RISK: Text("look once", "待检查"),
     DOUBT: Text("needs you", "需要处理"),
-    UNCLEAR: Text("not known", "未知"),
+    UNCLEAR: Text("unknown", "未知"),
     BAD: Text("problem", "有问题"),
     QUIET: Text("not done yet", "尚未进行"),
 }
