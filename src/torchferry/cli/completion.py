@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.commands import COMMANDS
-from torchferry.cli.grammar import About, Argument, Example, Parser
+from torchferry.cli.grammar import About, CommandArgument, Example, Parser
 from torchferry.cli.output import write
 from torchferry.text import Language, Text
 
@@ -62,7 +62,7 @@ def _all(parsers: dict[str, Parser]) -> Iterator[tuple[str, Parser]]:
         yield from ((f"{name} {verb}", each) for verb, each in parser.below.items())
 
 
-def values_of(argument: Argument) -> tuple[str, ...]:
+def values_of(argument: CommandArgument) -> tuple[str, ...]:
     """What an argument may be, as far as that is known."""
     if argument.choices:
         return argument.choices
@@ -78,15 +78,15 @@ def values_of(argument: Argument) -> tuple[str, ...]:
     return ()
 
 
-def _placed(parser: Parser) -> list[Argument]:
+def _placed(parser: Parser) -> list[CommandArgument]:
     return [each for each in parser.all_arguments if not each.flags]
 
 
-def _flagged(parser: Parser) -> list[Argument]:
+def _flagged(parser: Parser) -> list[CommandArgument]:
     return [each for each in parser.all_arguments if each.flags]
 
 
-def _needs_value(argument: Argument) -> bool:
+def _needs_value(argument: CommandArgument) -> bool:
     return argument.takes_value and argument.action.nargs != "?"
 
 
@@ -205,7 +205,7 @@ def _zsh_words(parser: Parser, language: Language) -> str:
     return " ".join(map(shlex.quote, words))
 
 
-def _zsh_option(argument: Argument, language: Language) -> Iterator[str]:
+def _zsh_option(argument: CommandArgument, language: Language) -> Iterator[str]:
     does = argument.text.in_language(language)
     for letter in "\\[]:":
         does = does.replace(letter, f"\\{letter}")
@@ -216,7 +216,7 @@ def _zsh_option(argument: Argument, language: Language) -> Iterator[str]:
     yield from (f"{repeated}{flag}[{does}]{value}" for flag in argument.flags)
 
 
-def _zsh_values(argument: Argument) -> str:
+def _zsh_values(argument: CommandArgument) -> str:
     known = values_of(argument)
     return f"({' '.join(known)})" if known else "_files" if argument.is_file else " "
 
@@ -240,7 +240,7 @@ def _fish(parsers: dict[str, Parser], language: Language) -> Iterator[str]:
             yield from _fish_argument(argument, shlex.quote(here), language)
 
 
-def _fish_argument(argument: Argument, here: str, language: Language) -> Iterator[str]:
+def _fish_argument(argument: CommandArgument, here: str, language: Language) -> Iterator[str]:
     known = shlex.quote(" ".join(values_of(argument)))
     if not argument.flags:
         if known != "''":

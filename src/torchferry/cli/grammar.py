@@ -46,7 +46,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class Argument:
+class CommandArgument:
     """An argument or an option, as help, completion and man pages show it."""
 
     action: argparse.Action
@@ -116,7 +116,9 @@ class WrongValue(argparse.ArgumentTypeError):
 class Group:
     """Arguments under one title, or those of the parser itself."""
 
-    def __init__(self, container: argparse._ActionsContainer, title: Text, arguments: list[Argument]) -> None:
+    def __init__(
+        self, container: argparse._ActionsContainer, title: Text, arguments: list[CommandArgument]
+    ) -> None:
         self._container = container
         self.title = title
         self.arguments = arguments
@@ -127,7 +129,7 @@ class Group:
         action = self._container.add_argument(*names, *old, **more)
         if old:
             _warn_of(action, {spelling: new_spelling(names) for spelling in old})
-        self.arguments.append(Argument(action, text, tuple(old)))
+        self.arguments.append(CommandArgument(action, text, tuple(old)))
 
     def accept(self, *names: str, **more: Any) -> None:
         """Take an option that help does not list, as `note` says of several at once."""
@@ -165,8 +167,8 @@ def _warn_of(action: argparse.Action, spellings: dict[str, str]) -> None:
 class Parser(Group):
     """The arguments of a command, or of one of its verbs."""
 
-    def __init__(self, command: str, summary: Text, about: About, reader: _Reader | None = None) -> None:
-        self.reader = reader or _Reader(prog=command)
+    def __init__(self, command: str, summary: Text, about: About, reader: _WordReader | None = None) -> None:
+        self.reader = reader or _WordReader(prog=command)
         self.reader.owner = self
         super().__init__(self.reader, OPTIONS, [])
         self.command = command
@@ -177,7 +179,7 @@ class Parser(Group):
         self.others: dict[str, Parser] = {}  # that the command tells from a program of that name by itself
         self.language: Language = user_language()
         self._words: list[str] = []
-        self._verb_readers: argparse._SubParsersAction[_Reader] | None = None
+        self._verb_readers: argparse._SubParsersAction[_WordReader] | None = None
 
     def group(self, title: Text) -> Group:
         """A group of options under a title of its own."""
@@ -213,7 +215,7 @@ class Parser(Group):
         return self.reader.get_default(name)
 
     @property
-    def all_arguments(self) -> Iterator[Argument]:
+    def all_arguments(self) -> Iterator[CommandArgument]:
         """Its own arguments and those of its groups."""
         for group in (self, *self.groups):
             yield from group.arguments
@@ -318,7 +320,7 @@ class _ShowHelp(argparse.Action):
         parser.exit()
 
 
-class _Reader(argparse.ArgumentParser):
+class _WordReader(argparse.ArgumentParser):
     """argparse with errors of ours, in the user's language and on one line."""
 
     owner: Parser
@@ -338,7 +340,7 @@ class _Reader(argparse.ArgumentParser):
             return
         known = [str(each) for each in action.choices]
         near = close_to(str(value), known)
-        name = Argument(action, Text("", ""))
+        name = CommandArgument(action, Text("", ""))
         said = _NO_CHOICE_BUT if near else _NO_CHOICE
         place = new_spelling(action.option_strings) if action.option_strings else name.value
         raise self.owner.wrong(said.format(place=place, value=value, near=near, known=", ".join(known)))

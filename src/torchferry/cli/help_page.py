@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchferry.cli.commands import EXIT_CODES
-from torchferry.cli.grammar import OPTIONS, About, Argument, Example, Group, Parser
+from torchferry.cli.grammar import OPTIONS, About, CommandArgument, Example, Group, Parser
 from torchferry.cli.layout import COLUMN, columns, rows, width_of, wrapped
 from torchferry.text import Language, Text
 
@@ -70,7 +70,7 @@ def _made_usage(parser: Parser) -> str:
     return " ".join([*(["ACTION"] if parser.verbs else []), *words, "[OPTIONS]"])
 
 
-def _in_usage(argument: Argument) -> str:
+def _in_usage(argument: CommandArgument) -> str:
     count = argument.action.nargs
     word = argument.value + (" ..." if count in ("*", "+") else "")
     return f"[{word}]" if count in ("*", "?") else word
