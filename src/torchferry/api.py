@@ -837,7 +837,7 @@ def _reports_of(result: object) -> Reports[Any]:
 
 
 def _wishes(lang: Language | None, everything: bool) -> Options:
-    from torchferry.conversion.rule import rule_docs
+    from torchferry.conversion.examples import rule_docs
     from torchferry.report.formats import Options
     from torchferry.text import user_language
 
@@ -856,7 +856,7 @@ def _program(program: StrPath | Sequence[str], module: bool, nproc: int | None) 
         raise RunError(
             Text(
                 "which program? Name a script, or [script, argument, ...]",
-                "缺少程序；请给出脚本，或 [脚本, 参数, ...]",
+                "缺少程序；请给出脚本，或 [script, argument, ...]",
             )
         )
     return program_of(words, module, None if nproc is None else torchrun_words(nproc))
