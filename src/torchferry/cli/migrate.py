@@ -5,18 +5,19 @@ as the command that it would be by hand. Stops where you must decide; `--resume`
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.errors import RunError
+from torchferry.errors import InputError, RunError
 from torchferry.report.safe import one_line
 from torchferry.text import Text
+from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.migration.migrating import Migrating
+    from torchferry.migration.request import MigrationRequest
     from torchferry.migration.steps import MigrationStep
 
 _EPILOG = """exit codes: 0 all steps are done and the proof holds; 1 you must decide something, or the proof does not hold; 2 bad usage;
@@ -29,6 +30,14 @@ _NOT_BOTH = Text(
     "--resume takes the program and its options from the migration folder; leave {given} out",
     "--resume 从迁移文件夹中读取程序及其选项；请去掉 {given}",
 )
+_NO_SCRIPT = Text(
+    "{path}: no such script; name the program that trains", "{path}：没有该脚本；请指定训练程序"
+)
+_NO_FOLDER = Text(
+    "no migration folder found here; name it with --into, or start with `ferry migrate PROGRAM --to VENDOR`",
+    "此处没有迁移文件夹；请用 --into 指定，或先运行 `ferry migrate PROGRAM --to VENDOR`",
+)
+_STARTS = Text("{name} ({command})", "{name}（{command}）")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,35 +108,62 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _started(args: argparse.Namespace, tell: _Reader) -> Migrating:
-    from torchferry.migration.starting import start
+    from torchferry.migration.folder import NAME, open_or_make
+    from torchferry.migration.migrating import Migrating
 
-    if not args.program or not args.to:
+    if not args.program:
         raise RunError(_WHICH)
-    return start(
-        Path(args.program),
-        args.to,
-        tell,
-        arguments=args.rest,
-        project=args.project,
-        copy=args.output,
-        into=args.into,
-        sim=args.sim,
-        emulate=args.emulate,
+    if not args.to:
+        raise RunError(_WHICH)
+    script, here = Path(args.program), Path.cwd()
+    if not script.is_file():
+        raise InputError(_NO_SCRIPT.format(path=script))
+    is_below = script.resolve().is_relative_to(here.resolve())
+    project = args.project or (here if is_below else script.parent)
+    folder = open_or_make(args.into or project / NAME, project.resolve().name)
+    return Migrating(folder, _request(args, script, project, here), project.resolve(), tell, resume=False)
+
+
+def _request(args: argparse.Namespace, script: Path, project: Path, here: Path) -> MigrationRequest:
+    import shlex
+
+    from torchferry.launch import plugin
+    from torchferry.launch.place import DeviceKind
+    from torchferry.migration.request import request_of
+
+    vendor = get_vendor(args.to, args.vendor_path)
+    kind = plugin.choose(vendor, args.sim, args.emulate, may_emulate=False).kind
+    means = {DeviceKind.SIMULATED: "sim", DeviceKind.EMULATED: "emulate"}.get(kind, "")
+    return request_of(
+        script,
+        project,
+        here,
+        vendor.device_type,
+        args.output,
+        to=vendor.name,
+        arguments=tuple(args.rest),
+        means=means,
         steps=args.steps,
         seed=args.seed,
         nproc=args.nproc,
-        convert_options=shlex.split(args.convert_options),
-        vendor_path=args.vendor_path,
+        convert_options=tuple(shlex.split(args.convert_options)),
+        vendor_paths=options.vendor_paths(args),
     )
 
 
 def _resumed(args: argparse.Namespace, tell: _Reader) -> Migrating:
-    from torchferry.migration.starting import resume
+    from torchferry.migration.folder import find, open_or_make
+    from torchferry.migration.migrating import Migrating, load
 
     given = [name for name in ("program", "to", "output", "project") if getattr(args, name)]
     if given:
         raise RunError(_NOT_BOTH.format(given=given[0].upper() if given[0] == "program" else f"--{given[0]}"))
-    return resume(tell, args.into)
+    folder = open_or_make(args.into) if args.into else find(Path.cwd())
+    if folder is None:
+        raise InputError(_NO_FOLDER)
+    earlier = load(folder)
+    project = (folder.path / earlier.root).resolve()
+    return Migrating(folder, earlier.request, project, tell, resume=True)
 
 
 class _Reader:
