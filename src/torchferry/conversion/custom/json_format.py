@@ -80,7 +80,7 @@ def json_lines(text: str) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]
 ARGUMENTS = "USER1"
 NAMES = "USER2"
 
-_ARGUMENT = Text("your rule: argument {position} of {name}", "自定义规则：{name} 的第 {position} 个参数")
+_ARGUMENT = Text("Your rule: argument {position} of `{name}`", "自定义规则：`{name}` 的第 {position} 个参数")
 
 _FIELDS: Mapping[str, Mapping[str, type]] = {
     "ArgsModifyRule": {"func_name": str, "arg_idx": int, "arg_new": str},
