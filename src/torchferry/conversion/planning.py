@@ -16,6 +16,7 @@ from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
 from torchferry.conversion.target import Target, vendor_target
 from torchferry.conversion.targets import PORTABLE, keep_cuda_target, portable_target
 from torchferry.errors import FerryError, InputError, VendorError
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -23,16 +24,44 @@ if TYPE_CHECKING:
 
 # Changes that are made only when they are asked for -> what `ferry convert --help` says about each.
 OPT_INS = {
-    "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
-    "fixed_shape": "--drop-last and --int32-labels, as a vendor's guide asks for",
-    "drop_last": "drop_last=True in data loaders for training: no second shape, no second compilation",
-    "int32_labels": "class labels as int32, where the vendor's loss kernels want them",
-    "float32_data": "float32 instead of float64, where the vendor limits it",
-    "blocking_copies": "copies to the device with non_blocking=False",
-    "drop_cudnn_flags": "drop settings of cuDNN and cuBLAS where the device has neither",
-    "similar": "replace fused layers, fused optimizers and missing operators by an equivalent",
-    "no_pin_memory": "pin_memory=False in data loaders, as a vendor's guide asks for",
-    "specify_device": "scripts take their device from the variable DEVICE_ID",
+    "channels_last": Text(
+        "Put models and images in channels_last (NHWC), for vendors whose convolutions prefer it",
+        "将模型和图像转为 channels_last（NHWC），适用于卷积偏好该布局的厂商",
+    ),
+    "fixed_shape": Text(
+        "Apply --drop-last and --int32-labels, as a vendor's guide recommends",
+        "同时启用 --drop-last 和 --int32-labels，与厂商指南的建议一致",
+    ),
+    "drop_last": Text(
+        "Set drop_last=True in training data loaders: one shape, one compilation",
+        "在训练数据加载器中设置 drop_last=True：只有一种形状，只编译一次",
+    ),
+    "int32_labels": Text(
+        "Convert class labels to int32, for vendors whose loss kernels require it",
+        "将类别标签转为 int32，适用于损失算子有此要求的厂商",
+    ),
+    "float32_data": Text(
+        "Use float32 instead of float64 where the vendor limits float64",
+        "在厂商限制 float64 之处改用 float32",
+    ),
+    "blocking_copies": Text(
+        "Copy to the device with non_blocking=False", "以 non_blocking=False 向设备拷贝数据"
+    ),
+    "drop_cudnn_flags": Text(
+        "Remove settings of cuDNN and cuBLAS where the device has neither",
+        "在设备没有 cuDNN 和 cuBLAS 时删除其设置",
+    ),
+    "similar": Text(
+        "Replace fused layers, fused optimizers and missing operators by equivalents",
+        "将融合层、融合优化器和缺失算子替换为等价实现",
+    ),
+    "no_pin_memory": Text(
+        "Set pin_memory=False in data loaders, as a vendor's guide recommends",
+        "在数据加载器中设置 pin_memory=False，与厂商指南的建议一致",
+    ),
+    "specify_device": Text(
+        "Let scripts take their device from the variable DEVICE_ID", "让脚本从环境变量 DEVICE_ID 获取设备"
+    ),
 }
 _IMPLIED = {"fixed_shape": ("drop_last", "int32_labels")}
 
@@ -93,7 +122,13 @@ def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
 def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
     """The target that --to names; with CUDA beside it if that is asked for."""
     if name == PORTABLE and keep_cuda:
-        raise FerryError("--keep-cuda names a vendor's device beside CUDA; --to portable keeps CUDA anyway")
+        raise FerryError(
+            Text(
+                "--keep-cuda keeps CUDA beside a vendor's device, but --to portable keeps CUDA anyway; leave "
+                "--keep-cuda out",
+                "--keep-cuda 用于在厂商设备之外保留 CUDA，而 --to portable 本来就保留 CUDA；请去掉 --keep-cuda",
+            )
+        )
     if name == PORTABLE:
         return portable_target()
     try:
@@ -111,7 +146,12 @@ def _rule_ids(given: Iterable[str]) -> tuple[str, ...]:
     chosen = [part.strip().upper() for text in given for part in text.split(",") if part.strip()]
     for part in chosen:
         if not part.startswith("USER") and not any(rule.startswith(part) for rule in known):
-            raise FerryError(f"no rule begins with {part!r}; `ferry rules` lists them")
+            raise FerryError(
+                Text(
+                    f"no rule begins with {part!r}; `ferry rules` lists them",
+                    f"没有以 {part!r} 开头的规则；`ferry rules` 可列出全部规则",
+                )
+            )
     return tuple(chosen)
 
 
@@ -129,7 +169,10 @@ def _amp_form(given: str | None, target: Target) -> AmpForm | None:
     form = AmpForm(given) if given else None
     if form is AmpForm.APEX and not target.vendor.has_apex:
         raise FerryError(
-            f"no apex is known for '{target.name}'; --amp alone writes autocast and GradScaler of torch"
+            Text(
+                f"no apex is known for '{target.name}'; use --amp alone for PyTorch's autocast and GradScaler",
+                f"'{target.name}' 没有已知的 apex；请只用 --amp，采用 PyTorch 的 autocast 和 GradScaler",
+            )
         )
     return form
 
@@ -140,10 +183,20 @@ def _distributed(path: Path, options: ConversionRequest) -> Distributed | None:
     if not options.get("distributed"):
         given = [f"--{name.replace('_', '-')}" for name in needed if options.get(name)]
         if given:
-            raise FerryError(f"{given[0]} goes with --distributed; say that as well, or leave it out")
+            raise FerryError(
+                Text(
+                    f"{given[0]} needs --distributed; add it, or leave {given[0]} out",
+                    f"{given[0]} 需要 --distributed；请加上该选项，或去掉 {given[0]}",
+                )
+            )
         return None
     if main is None:
-        raise FerryError("--distributed: which script starts the training? Name it with --main FILE")
+        raise FerryError(
+            Text(
+                "--distributed needs the training script; name it with --main FILE",
+                "--distributed 需要知道训练脚本；请用 --main FILE 指定",
+            )
+        )
     return Distributed(
         _main_script(path, main),
         options.get("model", ""),
@@ -160,9 +213,22 @@ def _main_script(root: Path, main: Path) -> str:
         if found.is_file() and found.is_relative_to(folder):
             if found.suffix not in PYTHON_SUFFIXES:
                 raise InputError(
-                    f"--main {main}: is no Python file; name the script that starts the training"
+                    Text(
+                        f"--main {main}: not a Python file; name the script that starts the training",
+                        f"--main {main}：不是 Python 文件；请给出启动训练的脚本",
+                    )
                 )
             return found.relative_to(folder).as_posix()
     if main.is_file():
-        raise InputError(f"--main {main}: is not in {root}; name a script of the project")
-    raise InputError(f"--main {main}: no such file in {root}; name the script that starts the training")
+        raise InputError(
+            Text(
+                f"--main {main}: not in {root}; name a script of the project",
+                f"--main {main}：不在 {root} 中；请给出项目中的脚本",
+            )
+        )
+    raise InputError(
+        Text(
+            f"--main {main}: no such file in {root}; name the script that starts the training",
+            f"--main {main}：{root} 中没有该文件；请给出启动训练的脚本",
+        )
+    )

@@ -317,7 +317,12 @@ def _in_processes(candidates: _CandidateFiles, plan: Plan, folder: Path) -> Iter
     try:
         yield from map_in_processes(partial(_make_work, plan, folder, candidates.modules), items, plan.jobs)
     except WorkerEndedError:
-        raise FerryError("a worker process was killed (out of memory?); try again with -j 1") from None
+        raise FerryError(
+            Text(
+                "a worker process was killed (out of memory?); try again with -j 1",
+                "有工作进程被终止（可能是内存不足）；请加 -j 1 重试",
+            )
+        ) from None
 
 
 def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:

@@ -94,8 +94,8 @@ def place_of(
     if as_is:
         raise RunError(
             Text(
-                "--to and --as-is can't be used together; leave one out",
-                "--to 与 --as-is 不能同时使用；请去掉其中一个",
+                "--to and --device can't be used together; leave one out",
+                "--to 与 --device 不能同时使用；请去掉其中一个",
             )
         )
     if sim:
@@ -112,8 +112,8 @@ def refuse_without_plugin(vendor: Vendor, instead: Text = NOTHING) -> None:
     if not vendor.plugin:
         raise RunError(
             Text(
-                "{name}: PyTorch itself has the device `{device}`, so it can't be simulated; choose a vendor with a plugin "
-                "of its own{instead}",
+                "{name}: PyTorch itself has the device `{device}`, so it can't be simulated; choose a vendor with its own plugin"
+                "{instead}",
                 "{name}：设备 `{device}` 由 PyTorch 自带，无法模拟；请选择有自己插件的厂商{instead}",
             ).format(name=vendor.name, device=vendor.device_type, instead=instead)
         )

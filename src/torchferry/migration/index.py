@@ -34,7 +34,7 @@ _NO_RUNS = Text(
     "No results yet. Commands add theirs while this folder is there: begin with `ferry scan . --to VENDOR`.",
     "还没有结果。此文件夹存在时，各命令会自动添加结果：可先运行 `ferry scan . --to VENDOR`。",
 )
-_NO_REPORT = Text("This command has no report of its own.", "该命令没有单独的报告。")
+_NO_REPORT = Text("This command writes no report.", "该命令没有单独的报告。")
 _NEXT, _AGAIN = Text("Next", "下一步"), Text("Run again", "重新运行")
 _ACCEPTED = Text("Accepted: {names}", "已接受：{names}")
 _HEADS = (

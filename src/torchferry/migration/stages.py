@@ -48,7 +48,7 @@ STAGES = (
         Text("Proof", "验证"),
         ("prove", "run", "explain"),
         Text("Does the converted program compute the same?", "转换后的程序计算结果是否相同？"),
-        "ferry prove --to {to} --original {main} --converted ../{copy}/{main}",
+        "ferry prove --to {to} --before {main} --after ../{copy}/{main}",
     ),
     MigrationStage(
         "accuracy",
@@ -86,7 +86,7 @@ LIGHTS = {
     GOOD: Text("done", "已完成"),
     RISK: Text("look once", "待检查"),
     DOUBT: Text("needs you", "需要处理"),
-    UNCLEAR: Text("not known", "未知"),
+    UNCLEAR: Text("unknown", "未知"),
     BAD: Text("problem", "有问题"),
     QUIET: Text("not done yet", "尚未进行"),
 }

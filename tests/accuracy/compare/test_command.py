@@ -142,11 +142,15 @@ def test_an_interruption_leaves_no_report(here: Path, monkeypatch: pytest.Monkey
 def test_records_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As msaccucmp writes it."""
     write_network(here / "npu.h5", MINE)
-    for words in (["-m", "npu.h5", "-g", "gpu.h5"], ["-m", "npu.h5", "gpu.h5"], ["npu.h5", "-g", "gpu.h5"]):
+    for words in (
+        ["--mine", "npu.h5", "--golden", "gpu.h5"],
+        ["--mine", "npu.h5", "gpu.h5"],
+        ["npu.h5", "--golden", "gpu.h5"],
+    ):
         assert ferry(*words) == 0
         assert capsys.readouterr().out.startswith("all 5 calls are equal bit for bit")
     assert ferry() == 2 and "which record?" in capsys.readouterr().err
-    assert ferry("-m", "npu.h5", "-g", "gpu.h5", "gpu.h5") == 2
+    assert ferry("--mine", "npu.h5", "--golden", "gpu.h5", "gpu.h5") == 2
     assert "one record too many" in capsys.readouterr().err
 
 
@@ -164,7 +168,7 @@ def test_what_is_not_known_is_exit_code_3(
         call.close()
     assert ferry("npu.h5", "gpu.h5") == 3
     said = capsys.readouterr().out
-    assert said.startswith("whether vendor::secret is right: its inputs are equal")
+    assert said.startswith("whether vendor::secret is correct is unknown: its inputs are equal")
     assert "(1 of 2 calls were judged, none is wrong)" in said and "no operator is wrong" not in said
     assert ferry("npu.h5", "gpu.h5", "--check") == 1
     assert ferry("npu.h5", "npu.h5") == 0

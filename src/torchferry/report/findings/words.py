@@ -201,7 +201,7 @@ TITLE_COLUMN, SOURCE_LINE = Text("Finding", "发现"), Text("Line of code", "代
 SEVERITY_COLUMN = Text("Severity", "严重程度")
 CAUSE = Text("Cause", "原因")
 NOTHING_FOUND = Text("Nothing in this project means CUDA.", "此项目中没有涉及 CUDA 的代码。")
-AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 等 {count} 处")
+AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 及另外 {rest} 处")
 MORE_CAUSES = Text(
     "… {count} more causes: {what}; --verbose lists all", "…… 另有 {count} 项：{what}；--verbose 列出全部"
 )
