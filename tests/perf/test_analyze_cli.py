@@ -192,7 +192,7 @@ def test_every_detector_is_explained(language: str) -> None:
     [
         ([], "nothing to analyze"),
         (["missing.json"], "no such file or folder: 'missing.json'"),
-        (["trace.json", "--only", "data_loade"], "did you mean 'data_loader'?"),
+        (["trace.json", "--only", "data_loade"], "did you mean data_loader?"),
         (["trace.json", "--ignore", "zzz"], "--list-detectors"),
         (["trace.json", "-o", "report.pdf"], "unknown kind of report"),
         (["trace.json", "-o", "nowhere/report.html"], "can't be written there"),

@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
         with reader_may_leave():
             REPORTS.show(report, args.format, wanted)
             if args.format == "text" and is_to_do:
-                write_text(sys.stdout, f"\n{next_step.after_scan(args.path, plan.target, args.lang)}\n")
+                hint = next_step.after_scan(args.path, plan.target, args.vendor_path)
+                write_text(sys.stdout, f"\n{hint.in_language(options.language_of(args))}\n")
     conversion.note_nothing(outcome)
     conversion.note_unused_rules(outcome, plan.custom)
     if outcome.failed:
