@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-_TRAIN = '''\
+_TRAIN = """\
 import argparse
 import json
 import os
@@ -74,8 +74,8 @@ def main():
 
 if __name__ == "__main__":
     main()
-'''
-_MODEL = '''\
+"""
+_MODEL = """\
 import torch
 import torch.nn as nn
 
@@ -96,7 +96,7 @@ class UNet(nn.Module):
         a = self.down1(x)
         b = self.down2(nn.functional.max_pool2d(a, 2))
         return self.head(torch.cat([a, self.up(b)], 1))
-'''
+"""
 _DATA = '''\
 import torch
 from torch.utils.data import Dataset
@@ -119,7 +119,7 @@ class Shapes(Dataset):
     def __getitem__(self, index):
         return self.images[index], self.masks[index]
 '''
-_UTILS = '''\
+_UTILS = """\
 import torch
 
 
@@ -162,8 +162,8 @@ def load_checkpoint(path, model):
     checkpoint = torch.load(path, map_location="cuda:0")
     model.load_state_dict(checkpoint["state_dict"])
     return checkpoint["epoch"]
-'''
-_EVALUATE = '''\
+"""
+_EVALUATE = """\
 import sys
 
 import torch
@@ -180,17 +180,18 @@ data = Shapes(8, cfg["size"], 0.1)
 with torch.no_grad(), torch.cuda.amp.autocast():
     predicted = model(data.images.to(device)) > 0
 print("IoU", ((predicted & (data.masks.to(device) > 0)).sum() / (predicted | (data.masks.to(device) > 0)).sum()).item())
-'''
-_OLD = '''\
+"""
+_OLD = """\
 # converts masks of 2014, run with python2
 import sys
+import torch
 for name in sys.argv[1:]:
     print "converting", name
     try:
-        data = open(name).read()
+        data = torch.load(name).cuda()
     except IOError, e:
         print >>sys.stderr, e
-'''
+"""
 _NOTEBOOK = {
     "cells": [
         {"cell_type": "markdown", "metadata": {}, "source": ["# Look at predictions\n"]},
@@ -199,7 +200,12 @@ _NOTEBOOK = {
             "execution_count": None,
             "metadata": {},
             "outputs": [],
-            "source": ["!nvidia-smi\n", "import torch\n", "x = torch.zeros(2, device='cuda')\n", "print(x.is_cuda)\n"],
+            "source": [
+                "!nvidia-smi\n",
+                "import torch\n",
+                "x = torch.zeros(2, device='cuda')\n",
+                "print(x.is_cuda)\n",
+            ],
         },
     ],
     "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},

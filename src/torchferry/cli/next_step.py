@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchferry.conversion.discover import read_file
 from torchferry.conversion.target import Target
-from torchferry.report.commands import ferry_command, next_step, vendor_path_words
+from torchferry.report.commands import NEXT, ferry_command, in_folder, next_step, vendor_path_words
 from torchferry.text import Text
 
 _ONE_OF = Text("next, one of these:", "下一步（选择其一）：")
@@ -75,8 +75,12 @@ def after_conversion(
     if target.is_portable or not target.vendor.plugin:
         return []
     to = ("--to", target.name, *vendor_path_words(paths))
-    if distributed:
-        return [next_step("run", *to, "--converted", "--nproc", "2", _in(output, distributed))]
+    if distributed:  # in its folder, as its launch script does: it may open files by relative paths
+        own = ("--to", target.name, *vendor_path_words([each.absolute() for each in paths]))
+        folder = output if output.is_dir() else output.parent
+        script = distributed if output.is_dir() else output.name
+        command = ferry_command("run", *own, "--converted", "--nproc", "2", script)
+        return [NEXT.format(command=in_folder(folder, command))]
     proofs = [
         ("prove", *to, "--original", _in(path, script), "--converted", _in(output, script))
         for script in scripts[:_SHOWN]

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.report.commands import command_line, ferry_command
+from torchferry.report.commands import ferry_command, in_folder
 from torchferry.text import Text
 
 STEP_NAMES = ("doctor", "scan", "ops", "convert", "run", "prove", "report")
@@ -86,7 +86,7 @@ class MigrationRequest:
         """The command, ready to be pasted into a shell in the folder where the program is started."""
         line = ferry_command(*self.words(step, force))
         folder = os.path.relpath(self.folder_of(step), self.here)
-        return line if folder == "." else f"({command_line('cd', folder)} && {line})"
+        return in_folder(folder, line)
 
 
 def request_of(

@@ -27,6 +27,11 @@ def ferry_command(*words: str | os.PathLike[str]) -> str:
     return command_line("ferry", *words)
 
 
+def in_folder(folder: str | os.PathLike[str], command: str) -> str:
+    """A command that is started in another folder, after which the shell is where it was."""
+    return command if os.fspath(folder) in ("", ".") else f"({command_line('cd', folder)} && {command})"
+
+
 def next_step(*words: str | os.PathLike[str]) -> Text:
     """The line that hands over to the next command."""
     return NEXT.format(command=ferry_command(*words))
