@@ -856,7 +856,7 @@ def _program(program: StrPath | Sequence[str], module: bool, nproc: int | None) 
         raise RunError(
             Text(
                 "which program? Name a script, or [script, argument, ...]",
-                "缺少程序；请给出脚本，或 [脚本, 参数, ...]",
+                "缺少程序；请给出脚本，或 [script, argument, ...]",
             )
         )
     return program_of(words, module, None if nproc is None else torchrun_words(nproc))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -63,6 +64,10 @@ class Message:
     def because(self, reason: Text) -> Message:
         """The same with one more sentence of why."""
         return replace(self, why=_joined(self.why, reason))
+
+    def and_do(self, advice: Text) -> Message:
+        """The same with one more sentence of what to do."""
+        return replace(self, do=_joined(self.do, advice))
 
 
 Wording = Text | Message  # a title alone, or all parts
@@ -128,14 +133,36 @@ def finding_of(
         *place,
         before,
         after,
-        said.title,
+        _in_chinese(said.title),
         vendor,
         url,
-        said.why,
-        said.do,
+        sentences(said.why),
+        sentences(said.do),
         said.severity or SEVERITIES[kind],
         source=source,
     )
+
+
+_WORD = re.compile(r"[a-z]+(?=[\s,;:])")
+_BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，。：；（）]) (?=[\u4e00-\u9fff])")
+_DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)")
+
+
+def sentences(text: Text) -> Text:
+    """Words from a vendor's table as whole sentences: with a capital at the beginning and a full stop at the end."""
+    if not text.en:
+        return text
+    english, chinese = _DOUBLED.sub(".", text.en.strip()), _in_chinese(text).zh.strip().replace("。。", "。")
+    if _WORD.match(english):
+        english = english[0].upper() + english[1:]
+    english = english if english.endswith((".", "!", "?")) else f"{english}."
+    chinese = chinese if chinese.endswith(("。", "！", "？")) else f"{chinese}。"
+    return Text(english, chinese)
+
+
+def _in_chinese(text: Text) -> Text:
+    """Without the blanks that a template has around a name, where the name is Chinese."""
+    return Text(text.en, _BETWEEN_CHINESE.sub("", text.zh))
 
 
 def undone(finding: Finding) -> Finding:

@@ -20,7 +20,9 @@ def test_missing(tmp_path: Path, name: str) -> None:
 
 
 def test_a_device_is_no_project(tmp_path: Path) -> None:
-    one_line(ferry("scan", "/dev/null"), "/dev/null: neither a file nor a folder")
+    one_line(
+        ferry("scan", "/dev/null"), "/dev/null: neither a file nor a folder; give a Python file or a folder"
+    )
 
 
 def test_not_readable(open_folder: Path) -> None:

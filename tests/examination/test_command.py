@@ -41,7 +41,7 @@ def test_the_verdict_comes_first(capfd: pytest.CaptureFixture[str]) -> None:
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "2 settings reduce speed: CPU governor, ASCEND_GLOBAL_LOG_LEVEL"
     assert "1\\x1b[31m" in out
-    assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项降低速度")
+    assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项设置降低速度")
 
 
 def test_what_may_be_faster_is_not_denied_first(
@@ -50,7 +50,7 @@ def test_what_may_be_faster_is_not_denied_first(
     host = machine(tmp_path, {}, {}, packages={"Pillow": "11.0.0"})
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: host)
     out = run(capfd, "--lang", "en")[1]
-    assert "may be faster with another value" in out and "worth a try" in out
+    assert "may be faster with another value" in out and "worth trying" in out
     assert "none of the checked settings reduces speed" not in out
 
 
@@ -146,7 +146,7 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("slow")
 def test_markdown_explains_everything(capfd: pytest.CaptureFixture[str]) -> None:
     out = run(capfd, "host", "--format", "md", "--lang", "en")[1]
-    assert "| `CPU governor` | costs speed | performance (7), ondemand (1)<br>only" in out
+    assert "| `CPU governor` | reduces speed | performance (7), ondemand (1)<br>only" in out
     assert "name a vendor with --to" in out
 
 

@@ -78,7 +78,7 @@ def test_an_error_of_the_device_surfaces_later() -> None:
 
 
 def test_an_unknown_exception_names_the_line_to_look_at() -> None:
-    assert "what to do: look at train.py:6" in verdict(raised("KeyError: 'label 37'", 0))
+    assert "what to do: check train.py:6" in verdict(raised("KeyError: 'label 37'", 0))
 
 
 def test_a_log_without_an_error_names_exit_codes_and_claims_nothing() -> None:

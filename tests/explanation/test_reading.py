@@ -195,7 +195,7 @@ def test_a_library_is_not_called_the_program(file: str, said: str) -> None:
     text = f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    g()\nKeyError: 3\n'
     lines = [line.en for line, _ in page_of(explained(text), Options()).verdicts]
     assert any(line.startswith(said) for line in lines)
-    assert any("look at src/train.py:3" in line for line in lines) == (file == "src/train.py")
+    assert any("check src/train.py:3" in line for line in lines) == (file == "src/train.py")
 
 
 def test_what_logs_look_like(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
     assert output.exists()
     assert main(["export", *_MODEL, "-o", str(output)]) == 2
-    assert "there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_weights_of_a_checkpoint(tmp_path: Path) -> None:
     torch.save({"ema": weights, "model": weights, "epoch": 1}, tmp_path / "a.pth")
     exported, model = export(tmp_path, "Normed", "2x3", checkpoint=str(tmp_path / "a.pth"))
     said = [note.en for note in exported.notes]
-    assert "model of" in said[0] and "also has ema" in said[1] and "module._orig_mod." in said[2]
+    assert "model of" in said[0] and "also contains ema" in said[1] and "module._orig_mod." in said[2]
     (found,) = (entry for entry in model.graph.initializer if entry.name.endswith("0.weight"))
     assert exported.is_good and list(found.dims) == [4, 3]
 
@@ -137,8 +137,8 @@ def test_a_checkpoint_of_another_model(tmp_path: Path) -> None:
         ({"inputs": ()}, "add --input"),
         ({"dynamic": ("a-b",)}, "--dynamic a-b: write a name"),
         ({"dynamic": ("other:0=n",)}, "no such input; the inputs are input"),
-        ({"dynamic": ("input:5=n",)}, "has 2 axes, counted from 0"),
-        ({"opset": 5}, "begin with 7"),
+        ({"dynamic": ("input:5=n",)}, "has only 2 axes, counted from 0"),
+        ({"opset": 5}, "start at opset 7"),
     ],
 )
 def test_bad_requests(changes: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_logs_alone_and_beside_a_trace(tmp_path: Path) -> None:
     assert run.oplog is not None and run.trace is None
     first, second = open_runs([profile_folder(tmp_path / "prof", 2), tmp_path / "log"])
     assert first.oplog is not None and second.oplog is None
-    assert any("of all processes" in note.en for note in first.notes)
+    assert any("cover all processes" in note.en for note in first.notes)
     with pytest.raises(InputError, match="no line about operators"):
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "x.log").write_text("hello")

@@ -148,20 +148,23 @@ def test_nothing_is_overwritten(tmp_path: Path, capfd: pytest.CaptureFixture[str
     (delivery / "README.md").write_text("mine")
     original = tmp_path / "original"
     assert main(["zoo", "new", str(delivery), "--from", str(original)]) == 2
-    assert "is not empty" in capfd.readouterr()[1]
+    assert "not empty" in capfd.readouterr()[1]
     assert (delivery / "README.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("PyTorch/Classification/Line", "wants {framework}/contrib/{domain}/{model}"),
+        ("PyTorch/Classification/Line", "requires the path {framework}/contrib/{domain}/{model}"),
         ("Torch/contrib/Classification/Line", "'Torch' is not a framework of Tecorigin ModelZoo"),
         ("PyTorch/contrib/Classification/my model", "is not a valid model name"),
         ("PaddlePaddle/contrib/Classification/Line", "only PyTorch"),
         ("PyTorch/contrib/Clasification/Line", "did you mean Classification?"),
         ("pytorch/contrib/Classification/Line", "did you mean PyTorch?"),
-        ("PyTorch/contrib/Classification/Line/more", "wants {framework}/contrib/{domain}/{model}"),
+        (
+            "PyTorch/contrib/Classification/Line/more",
+            "requires the path {framework}/contrib/{domain}/{model}",
+        ),
     ],
 )
 def test_places_that_do_not_fit(

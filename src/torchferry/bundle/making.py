@@ -161,7 +161,7 @@ def _reductions(work: _Work) -> list[Callable[[], None]]:
 
 
 _TOO_LARGE = Text(
-    "the archive would be {whole}, more than --most {most}: {name} alone takes {largest}; raise the limit, or create "
+    "the archive would be {whole}, more than --most {most}: {name} takes {largest}; raise the limit, or create "
     "the case with smaller inputs (`ferry case --shrink`)",
     "归档将达到 {whole}，超过 --most {most}：仅 {name} 就占 {largest}；请提高上限，或用更小的输入生成用例"
     "（`ferry case --shrink`）",

@@ -80,7 +80,7 @@ HOLDS = {
     README: Text("this page", "本说明"),
     MANIFEST: Text("size and SHA-256 of each file", "每个文件的大小与 SHA-256"),
 }
-_TEST = Text("the test, which runs by itself", "可独立运行的测试")
+_TEST = Text("the test, without other dependencies", "可独立运行的测试")
 _TENSORS = Text("the tensors of the test", "测试所用张量")
 _OTHER = Text("versions, for programs", "供程序读取的版本信息")
 

@@ -293,7 +293,7 @@ def read_index(path: Path) -> Checkpoint:
         if not is_beside(name):
             raise InputError(
                 Text(
-                    f"{path}: refers to {name}, which is not beside it; not a valid index of shards",
+                    f"{path}: refers to {name}, which is not in the same folder; not a valid index of shards",
                     f"{path}：引用了不在同一文件夹的 {name}；不是合法的分片索引",
                 )
             )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.files.aside import is_being_made
 from torchferry.files.written import hashing
 from torchferry.text import Text
@@ -235,11 +235,21 @@ def check_input(path: Path) -> Path:
     except FileNotFoundError:
         raise InputError(Text(f"{path}: no such file or folder", f"{path}：没有该文件或文件夹")) from None
     except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror})") from None
+        raise not_readable(path, error) from None
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-        raise InputError(f"{path}: neither a file nor a folder")
+        raise InputError(
+            Text(
+                f"{path}: neither a file nor a folder; give a Python file or a folder",
+                f"{path}：既不是文件也不是文件夹；请给出 Python 文件或文件夹",
+            )
+        )
     if not os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
-        raise InputError(f"{path}: no permission to read it")
+        raise InputError(
+            Text(
+                f"{path}: no permission to read it; check its permissions",
+                f"{path}：没有读取权限；请检查权限",
+            )
+        )
     return path
 
 

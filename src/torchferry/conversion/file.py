@@ -17,7 +17,7 @@ from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.site import FileContext, RenameTable, Site
 from torchferry.conversion.target import Target
 from torchferry.conversion.verify import VerificationError, check_rewrite, make_hunks
-from torchferry.finding import Finding, Kind, finding_of, message_of, undone
+from torchferry.finding import Finding, Kind, Message, finding_of, message_of, undone
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
@@ -29,7 +29,14 @@ WELL_KNOWN = frozenset({"torch"})
 _MOST_REPEATS = 3  # built-in rules that meet what others of them have written; one repeat is enough so far
 _MOST_ROUNDS = 25  # rules of the user's that build on each other; more than any file of rules may ask for
 _LONGEST_LINE = 200  # characters of a line that a report shows
-_LEFT_OUT = Text("converted without {option}: {reason}", "未应用 {option}，其余转换照常：{reason}")
+_LEFT_OUT = Message(
+    Text("File converted without `{option}`", "该文件未应用 `{option}`"),
+    why=Text(
+        "The rewrite of this option did not pass its own check: {reason}.",
+        "该选项的改写未通过自检：{reason}。",
+    ),
+    do=Text("Make this change by hand.", "请手动完成该修改。"),
+)
 _CONFLICT = Text("Two changes overlap; not made: {title}", "两处修改重叠，未执行：{title}")
 
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")

@@ -21,6 +21,7 @@ from torchferry.conversion.project import ProjectOutcome
 from torchferry.errors import OutputError
 from torchferry.files.aside import remove_leftovers
 from torchferry.source.commit import git_folders, head_commit, small_file
+from torchferry.text import Text
 
 # Settings that say how files are compared, and can start nothing.
 _HARMLESS = re.compile(
@@ -45,7 +46,12 @@ def check_clean(root: Path) -> None:
     folder = root.parent if root.is_file() else root
     remove_leftovers(folder)
     if not _is_clean(folder, os.path.abspath(root)):
-        raise OutputError(f"{root}: has changes that are not committed; commit them first, or say --force")
+        raise OutputError(
+            Text(
+                f"{root}: has uncommitted changes; commit them first, or add --force",
+                f"{root}：有未提交的更改；请先提交，或加 --force",
+            )
+        )
 
 
 def check_tracked(outcome: ProjectOutcome) -> None:
@@ -56,8 +62,12 @@ def check_tracked(outcome: ProjectOutcome) -> None:
     for item in outcome.outcomes:
         if item.new_data is not None and item.path not in known:
             raise OutputError(
-                f"{os.path.join(folder, item.path)}: is not in git, so there is no way back; "
-                "add it, --exclude it, or say --force"
+                Text(
+                    f"{os.path.join(folder, item.path)}: not in git, so it can't be restored; add it to git, "
+                    "--exclude it, or add --force",
+                    f"{os.path.join(folder, item.path)}：不在 git 中，无法恢复；请加入 git，用 --exclude 排除，或加 "
+                    "--force",
+                )
             )
 
 
@@ -113,7 +123,10 @@ def _repository(folder: Path) -> Iterator[_Repository]:
     folders = git_folders(folder)
     if folders is None:
         raise OutputError(
-            f"{folder}: --in-place needs a git repository; commit your work first, or say --force"
+            Text(
+                f"{folder}: --in-place needs a git repository; commit your work first, or add --force",
+                f"{folder}：--in-place 需要 git 仓库；请先提交，或加 --force",
+            )
         )
     top, place, common = folders
     commit = head_commit(folders)
@@ -134,7 +147,12 @@ def _repository(folder: Path) -> Iterator[_Repository]:
             (settings / name).write_bytes(small_file(common / name))
         index = place / "index"
         if os.path.lexists(index) and not index.is_file():
-            raise OutputError(f"{index}: is no file; say --force to do without git")
+            raise OutputError(
+                Text(
+                    f"{index}: not a regular file; add --force to proceed without git",
+                    f"{index}：不是普通文件；加 --force 可不使用 git",
+                )
+            )
         yield _Repository(folder, settings, top, index, common / "objects")
 
 
@@ -152,14 +170,25 @@ def _run(folder: Path, *arguments: str, **variables: str) -> str:
             timeout=_SECONDS,
         )
     except subprocess.TimeoutExpired:  # a pipe in the place of a file, say
-        raise OutputError(f"{folder}: git did not answer; say --force to do without") from None
+        raise OutputError(
+            Text(
+                f"{folder}: git did not respond; add --force to proceed without git",
+                f"{folder}：git 没有响应；加 --force 可不使用 git",
+            )
+        ) from None
     except OSError:
         raise OutputError(
-            "--in-place needs git to see that nothing is lost; say --force to do without"
+            Text(
+                "--in-place needs git to make sure that nothing is lost; add --force to proceed without git",
+                "--in-place 需要 git 以确保不会丢失内容；加 --force 可不使用 git",
+            )
         ) from None
     if result.returncode:
         said = os.fsdecode(result.stderr).strip().partition("\n")[0]
         raise OutputError(
-            f"{folder}: --in-place needs a git repository ({said}); commit your work first, or say --force"
+            Text(
+                f"{folder}: --in-place needs a git repository ({said}); commit your work first, or add --force",
+                f"{folder}：--in-place 需要 git 仓库（{said}）；请先提交，或加 --force",
+            )
         )
     return os.fsdecode(result.stdout)

@@ -292,7 +292,7 @@ def needed(vendor: Vendor) -> Plugin:
         raise RunError(
             Text(
                 f"{vendor.plugin} is not set up for this PyTorch; `ferry emulate setup --to {vendor.name}` "
-                "downloads it once into a folder of its own",
+                "downloads it once into a separate folder",
                 f"尚未为当前 PyTorch 安装 {vendor.plugin}；`ferry emulate setup --to {vendor.name}` "
                 "会将其下载到单独的文件夹",
             )

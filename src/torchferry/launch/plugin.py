@@ -112,8 +112,8 @@ def refuse_without_plugin(vendor: Vendor, instead: Text = NOTHING) -> None:
     if not vendor.plugin:
         raise RunError(
             Text(
-                "{name}: PyTorch itself has the device `{device}`, so it can't be simulated; choose a vendor with a plugin "
-                "of its own{instead}",
+                "{name}: PyTorch itself has the device `{device}`, so it can't be simulated; choose a vendor with its own plugin"
+                "{instead}",
                 "{name}：设备 `{device}` 由 PyTorch 自带，无法模拟；请选择有自己插件的厂商{instead}",
             ).format(name=vendor.name, device=vendor.device_type, instead=instead)
         )

@@ -20,6 +20,7 @@ from torchferry.report.json import plain
 from torchferry.report.private import without_private
 from torchferry.report.provenance import this_run
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, Grade
+from torchferry.report.safe import shortened
 from torchferry.text import Text
 
 ENDED_WELL = Text("ended without an error", "正常结束")
@@ -27,6 +28,7 @@ ENDED_WITH = Text("ended with exit code {code}", "以退出码 {code} 结束")
 _INTERRUPTED = Text("interrupted", "被中断")
 _INTERRUPTS = (130, 143)
 _LARGEST = 1 << 28  # bytes of a report that are kept
+_LONGEST = 600  # characters of a verdict
 _noting: ContextVar[list[tuple[Reports[Any], Any, Options]] | None] = ContextVar("noting", default=None)
 
 
@@ -127,7 +129,7 @@ def plugins_installed() -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    return " ".join(text.split())[:600]
+    return shortened(" ".join(text.split()), _LONGEST)
 
 
 def _relative(folder: Path, project: Path) -> str:

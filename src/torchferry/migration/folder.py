@@ -43,7 +43,7 @@ _UNWRITABLE = Text(
     "{path}：无法在此创建迁移文件夹（{reason}）；请用 --into 指定其他文件夹",
 )
 _DAMAGED = Text(
-    "{path}: can't be read ({reason}); run the command again to add its result anew",
+    "{path}: can't be read ({reason}); run the command again to add its result",
     "{path}：无法读取（{reason}）；请重新运行该命令以再次添加结果",
 )
 

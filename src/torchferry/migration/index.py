@@ -34,7 +34,7 @@ _NO_RUNS = Text(
     "No results yet. Commands add theirs while this folder is there: begin with `ferry scan . --to VENDOR`.",
     "还没有结果。此文件夹存在时，各命令会自动添加结果：可先运行 `ferry scan . --to VENDOR`。",
 )
-_NO_REPORT = Text("This command has no report of its own.", "该命令没有单独的报告。")
+_NO_REPORT = Text("This command writes no report.", "该命令没有单独的报告。")
 _NEXT, _AGAIN = Text("Next", "下一步"), Text("Run again", "重新运行")
 _ACCEPTED = Text("Accepted: {names}", "已接受：{names}")
 _HEADS = (
@@ -43,7 +43,6 @@ _HEADS = (
     Text("Date (UTC)", "日期（UTC）"),
     Text("Time", "用时"),
     Text("Exit code", "退出码"),
-    Text("Versions", "版本"),
     Text("Commit", "提交"),
 )
 _NUMBERS = (0, 3, 4)  # columns of the history
@@ -225,12 +224,12 @@ def _reports(
 def _report(stage: MigrationStage, run: KeptRun, body: PageBody | None) -> str:
     """One report under the command that made it; the script puts it in its place when its tab is opened."""
     head = (
-        f'<div class="stage-head"><h2>{_light(run.light)}{both(run.verdict)}</h2>'
+        f'<div class="stage-head"><h2>{_light(run.light)}{code(f"ferry {run.command}")}</h2>'
         f'<p class="quiet">{code(run.line)} · {escaped(_date(run))} · {units.duration(run.seconds)}</p>'
         f"<details><summary>{both(_HOW)}</summary>{made_block(run.made)}{_plugins(run)}</details></div>"
     )
     if body is None:
-        return f'<div class="stage-part">{head}{quiet(_NO_REPORT)}</div>'
+        return f'<div class="stage-part">{head}{both(run.verdict, "p")}{quiet(_NO_REPORT)}</div>'
     content = data_for_script(without_private(nested(body, f"{stage.key}-{run.command}-")))
     return f'<div class="stage-part">{head}<div class="stage-report">{content}</div></div>'
 
@@ -261,6 +260,5 @@ def _cells(run: KeptRun, shown: Mapping[int, PageBody]) -> Iterable[str]:
         escaped(_date(run)),
         units.duration(run.seconds),
         str(run.exit_code),
-        escaped(run.made.versions),
         escaped(run.made.commit[:12]),
     ]

@@ -44,8 +44,8 @@ _WITHOUT_DEVICE = Text("{said}; {device} is used instead", "{said}；改用{devi
 _ENDED_BY = Text("{said}: {error}", "{said}：{error}")
 _ERROR = re.compile(r"[\w.]*(?:Error|Exception|Interrupt)\b")  # as tracebacks end
 _EDITED = Text(
-    "The project has changed since the conversion, and the converted copy has edits of yours ({files}). Keep the copy as it "
-    "is: --accept convert; or move it away, and it is converted anew.",
+    "The project has changed since the conversion, and the converted copy has your edits ({files}). Keep the copy as it "
+    "is: --accept convert; or move it away, and it is converted again.",
     "转换之后项目有改动，而转换后的副本中有您的修改（{files}）。保留副本：--accept convert；或将其移走，以重新转换。",
 )
 _BUSY = Text(
@@ -65,7 +65,7 @@ _FAILED = {
     "scan": Text("See {log}.", "请查看 {log}。"),
     "convert": Text("See {log}.", "请查看 {log}。"),
     "ops": Text(
-        "The original program does not run on this machine, so its operators are not known; see {log}. Repair it, or go on "
+        "The original program does not run on this machine, so its operators are unknown; see {log}. Repair it, or go on "
         "without: --accept ops.",
         "原程序无法在本机运行，因此无法得知其算子；请查看 {log}。请修复程序，或跳过：--accept ops。",
     ),

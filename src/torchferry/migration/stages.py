@@ -79,14 +79,15 @@ STAGES = (
         "ferry zoo check .",
     ),
 )
+ASIDE = ("explain", "bundle", "case")  # about something that went wrong before: no light of their own
 OPTIONAL = ("accuracy", "speed", "delivery")  # without a result they are no step that is missing
 KEEPERS = tuple(command for stage in STAGES for command in stage.commands)  # commands that add their results
 LIGHTS = {
     GOOD: Text("done", "已完成"),
     RISK: Text("look once", "待检查"),
     DOUBT: Text("needs you", "需要处理"),
-    UNCLEAR: Text("not known", "未知"),
-    BAD: Text("stopped", "受阻"),
+    UNCLEAR: Text("unknown", "未知"),
+    BAD: Text("problem", "有问题"),
     QUIET: Text("not done yet", "尚未进行"),
 }
 
@@ -110,7 +111,8 @@ def decisive(runs: Sequence[KeptRun]) -> KeptRun | None:
     """The run that the stage's light shows: that of its first command; a later failure of another one goes before it."""
     if not runs:
         return None
-    failed = [run for run in runs[1:] if run.light in (BAD, DOUBT) and run.number > runs[0].number]
+    later = (run for run in runs[1:] if run.number > runs[0].number and run.command not in ASIDE)
+    failed = [run for run in later if run.light in (BAD, DOUBT)]
     return failed[-1] if failed else runs[0]
 
 

@@ -94,7 +94,7 @@ def activate_settings(settings: SimSettings) -> None:
         raise RunError(
             Text(
                 f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
-                "choose a vendor with a plugin of its own",
+                "choose a vendor with its own plugin",
                 f"{vendor.name}：设备 `{vendor.device_type}` 由 PyTorch 自带，无法模拟；请选择有自己插件的厂商",
             )
         )

@@ -244,7 +244,7 @@ _CUT_SHORT = Text(
     "{file} 在中途结束：已读到最后一个完整事件。",
 )
 _UNKNOWN_CATEGORIES = Text(
-    "{file}: events of categories that are not known ({categories}) count as work of the device where their process is "
+    "{file}: events of unknown categories ({categories}) count as work of the device where their process is "
     "labelled as one; the others were left out.",
     "{file}：未知类别的事件（{categories}），其进程标为设备的计为设备任务，其余已略去。",
 )

@@ -232,7 +232,7 @@ def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
     other = replace(mine, program="gan.py", torch="2.13.0")
     assert notes_of_comparison(mine, same, PairRows()) == ()
     said = [note.en for note in notes_of_comparison(mine, other, PairRows())]
-    assert said[0] == "the recordings are of different programs: /home/a/train.py --lr 1, and gan.py"
+    assert said[0] == "the recordings are of different programs: /home/a/train.py --lr 1 and gan.py"
     assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")
 
 

@@ -124,5 +124,5 @@ def test_what_does_not_depend_on_the_slices_alone_is_not_judged_by_them(tmp_path
     found = compared(tmp_path, alone=True)
     judgement = pair_of(found, "aten::sum").judgement
     assert judgement.verdict is Verdict.UNKNOWN
-    assert judgement.why is not None and "kept in part" in judgement.why.en
+    assert judgement.why is not None and "recorded in part" in judgement.why.en
     assert pair_of(found, "aten::gelu").judgement.verdict is Verdict.NORMAL

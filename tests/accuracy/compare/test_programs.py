@@ -116,14 +116,14 @@ def clipped(is_clipped: bool, factor: float = 0.25) -> Callable[[], Any]:
 def test_a_call_of_one_side_that_changes_what_follows(mine: bool, side: str, tmp_path: Path) -> None:
     comparison = compared(tmp_path, clipped(mine), clipped(not mine))
     assert said(comparison) == f"the programs differ here: only {side} calls aten::mul.Tensor"
-    assert any(f"only {side} calls: aten::mul.Tensor (" in note.en for note in comparison.notes)
+    assert any(f"calls only in {side}: aten::mul.Tensor (" in note.en for note in comparison.notes)
     assert exit_code([comparison], check=False) == 1
 
 
 def test_a_call_of_one_side_that_changes_nothing_is_only_named(tmp_path: Path) -> None:
     comparison = compared(tmp_path, clipped(True, 1.0), clipped(False))
     assert comparison.culprit is None and exit_code([comparison], check=False) == 0
-    assert any("only mine calls: aten::mul.Tensor" in note.en for note in comparison.notes)
+    assert any("calls only in mine: aten::mul.Tensor" in note.en for note in comparison.notes)
 
 
 def test_programs_come_before_operators(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_ranks(tmp_path: Path) -> None:
     trends = trends_of([tmp_path / "run.h5"], CurveChoice(rank=1))
     assert trends.runs[0].header.rank == 1 and len(trends.ranks[0]) == 3
     assert said(trends) == ["run.rank2.h5: NaN first at step 5: Outputs, Net: body.second"]
-    assert b"largest of 3 ranks" in REPORTS.render(trends, "html")
+    assert b"maximum of 3 ranks" in REPORTS.render(trends, "html")
     with pytest.raises(InputError, match="no rank 7; choose one of 0, 1, 2"):
         trends_of([tmp_path / "run.h5"], CurveChoice(rank=7))
 

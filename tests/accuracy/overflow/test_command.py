@@ -68,7 +68,7 @@ def process(*events: OverflowEvent, **fields: Any) -> OverflowFindings:
 def test_the_verdict_comes_first_in_both_languages() -> None:
     english, chinese = (to_text(checked(process(FOUND)), language, "ascend") for language in ("en", "zh"))
     assert english.splitlines()[0] == (
-        "overflow: aten::log makes NaN (step 2, backward pass, module head, train.py:9)"
+        "overflow: aten::log produces NaN (step 2, backward pass, module head, train.py:9)"
     )
     assert chinese.splitlines()[0] == "溢出：aten::log 产生 NaN（第 2 步，反向，模块 head，train.py:9）"
     assert "  output/output_0  float32 2x3  [0, 0.5] rms 0.2, 2 of 6 NaN" in english

@@ -70,7 +70,7 @@ def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     _, printed = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "ferry record: record.h5: step 1, " in printed
-    assert "interrupted; everything recorded before is kept" in printed
+    assert "interrupted; what was recorded until then is kept" in printed
     with open_record(tmp_path / "record.h5") as record:
         assert record.header.complete and {call.step for call in record.calls} == {1}
 
@@ -148,7 +148,7 @@ def test_bad_input_is_said_before_the_program_runs(
         (("-o", mine, script), "not a recording of TorchFerry; choose another name"),
         (("--sim", "-o", ok, script), "--sim needs a device"),
         (("--converted", "-o", ok, script), "--converted needs a target"),
-        (("--to", "ascend", "--as-is", "cpu", "-o", ok, script), "only one of them at a time"),
+        (("--to", "ascend", "--as-is", "cpu", "-o", ok, script), "can't be used together"),
         (("--to", "intel", "--sim", "-o", ok, script), "it can't be simulated"),
         (("--to", "nobody", "-o", ok, script), "nobody"),
         (("--whole", "--from", 2, "-o", ok, script), "--whole and --from"),

@@ -48,7 +48,7 @@ def test_a_slow_loader(tmp_path: Path) -> None:
 
 def test_one_with_workers_needs_more_of_them(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, steps(400, SEVERAL).run(tmp_path))
-    assert "raise num_workers" in diagnosis.remedies[0].en
+    assert "Raise num_workers" in diagnosis.remedies[0].en
 
 
 def taking(folder: Path, frame: str, unprofiled: float = 1.0, events_at: int = 30) -> Run:
@@ -67,7 +67,7 @@ LOADS = "<built-in function loads>"
 
 
 def test_workers_that_are_done_do_not_need_to_be_more(tmp_path: Path) -> None:
-    assert "raise num_workers" in the(DETECTOR, taking(tmp_path, POLL)).remedies[0].en
+    assert "Raise num_workers" in the(DETECTOR, taking(tmp_path, POLL)).remedies[0].en
     diagnosis = the(DETECTOR, taking(tmp_path, LOADS))
     assert "workers keep up: the program waits for them for 0.0%" in diagnosis.summary.en
     assert "num_workers=4" not in diagnosis.remedies[0].en and "pin_memory" in diagnosis.remedies[0].en

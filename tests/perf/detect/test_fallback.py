@@ -58,7 +58,7 @@ def test_vendor_data_has_a_replacement(tmp_path: Path) -> None:
 def test_counted_but_not_in_the_steps_of_the_trace() -> None:
     diagnosis = the(DETECTOR, Run(("run.json",), rank_facts={"fallbacks": {"aten::a": 3, "aten::b": 40}}))
     assert [evidence.what for evidence in diagnosis.evidence] == ["aten::b", "aten::a"]
-    assert diagnosis.summary.en.startswith("43 calls of 2 operators")
+    assert diagnosis.summary.en.startswith("In this run, 43 calls of 2 operators")
     assert diagnosis.severity is Impact.LOW
 
 

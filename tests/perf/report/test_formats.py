@@ -99,7 +99,7 @@ def test_of_several_ranks_the_slowest_is_shown() -> None:
 def test_a_comparison_with_a_baseline() -> None:
     found = lines(compared())
     assert "A step takes 100 ms, 2.00 times the baseline's 50.0 ms." in found
-    assert "Largest part of the difference: the device computes, +25.0 ms a step." in found
+    assert "Largest part of the difference: the device computes, +25.0 ms per step." in found
     assert "90.0% of this run's work and 90.0% of the baseline's were matched operator by operator." in found
     assert any(
         line == "aten::mm 64×64 float32 train.py:10 10.0 ms ×10 40.0 ms ×10 +30.0 ms 4.00" for line in found

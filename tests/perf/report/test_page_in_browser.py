@@ -111,7 +111,7 @@ def test_bars_say_what_they_are(open_page: Open) -> None:
     page.locator("canvas").hover(position=place(page, 25_000, lane=2, row=1))  # below its caller
     assert page.inner_text(".hover").split("\n")[:2] == ["aten::mm", "64×64, 64×32"]
     page.locator("canvas").hover(position=place(page, 45_500, lane=2))
-    assert page.inner_text(".hover").startswith("7 short ones")
+    assert page.inner_text(".hover").startswith("7 short events")
     page.locator("canvas").click(position=place(page, 25_000, lane=2))
     assert page.inner_text("#bar").startswith("aten::linear · 64×64 · 30.0 ms")
 

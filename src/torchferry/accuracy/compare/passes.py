@@ -38,12 +38,12 @@ _RELEASE = 1 << 27  # bytes of the files that are read before they are given bac
 
 _RANDOM = Text(
     "{operator} draws random numbers, which differ on each rank: compare runs without dropout (p=0), "
-    "or judge each rank by itself with `{command}`",
+    "or judge each rank separately with `{command}`",
     "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `{command}` "
     "单独判断各 rank",
 )
 _BATCH_NORM = Text(
-    "BatchNorm is not synchronized: each rank uses mean and variance of its own samples "
+    "BatchNorm is not synchronized: each rank uses the mean and variance of only its samples "
     "(torch.nn.SyncBatchNorm uses those of all ranks)",
     "BatchNorm 未同步：每个 rank 只用自己的样本计算均值和方差（torch.nn.SyncBatchNorm 使用全部 rank 的样本）",
 )

@@ -107,6 +107,7 @@ class ChunkFile:
         self._ends: deque[int] = (
             deque()
         )  # of pieces that are whole, and may still be on their way to the file
+        self.when_forked: Callable[[], None] | None = None  # called in a process that was forked
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
         self.is_ending = False  # what is appended now makes the file whole
         self.spare = _END  # bytes that will be needed for that
@@ -300,6 +301,8 @@ def _forked() -> None:
     """In a process that was forked. To ask for the process's number at each call would take longer than all else."""
     for file in list(_files):
         file.is_forked = True
+        if file.when_forked is not None:
+            file.when_forked()
 
 
 if hasattr(os, "register_at_fork"):

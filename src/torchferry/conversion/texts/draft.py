@@ -15,7 +15,7 @@ from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
 from torchferry.conversion.texts.words import Decision
 from torchferry.conversion.verify import make_hunks
-from torchferry.finding import Finding, Kind, Wording, finding_of, undone
+from torchferry.finding import Finding, Kind, Message, Wording, finding_of, undone
 from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, apply_edits, edited
 from torchferry.text import Text
@@ -24,7 +24,10 @@ Span = tuple[int, int]
 # Says what there is to say; answers with the spans of what it read.
 Look = Callable[["Draft"], Sequence[Span]]
 
-_PROSE = Text("a comment or a message: read by people, left as it is", "注释或提示文字：供人阅读，保持不变")
+_PROSE = Message(
+    Text("Comment or message that mentions CUDA", "提到 CUDA 的注释或提示文字"),
+    why=Text("People read it, no program does, so it stays.", "供人阅读而非程序读取，因此保留。"),
+)
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
 # What stands before a word in a comment of any of these texts: a mark at the start of the line, or behind plain code.
 _COMMENT = re.compile(r"[ \t]*(?:#|//|;)|[^\"'#]*[ \t]#")

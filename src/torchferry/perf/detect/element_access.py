@@ -21,7 +21,7 @@ _READS = ("aten::item", "aten::_local_scalar_dense", "aten::unbind", "aten::sele
 
 _TITLE = Text("The program reads tensors number by number", "程序逐个读取张量中的数值")
 _SUMMARY = Text(
-    "{count:.0f} times per step a single number is read (.item(), float(), a loop over a tensor); the calls alone take "
+    "{count:.0f} times per step a single number is read (.item(), float(), a loop over a tensor); the calls themselves take "
     "{share:.1%} of the time.",
     "每步有 {count:.0f} 次读取单个数值（.item()、float()、遍历张量），仅调用就占时间的 {share:.1%}。",
 )

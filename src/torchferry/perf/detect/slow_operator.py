@@ -49,7 +49,7 @@ _LAYOUT = Text(
 )
 _FORMS = Text(
     "`torchferry.perf.affinity` has faster variants of some; `ferry case` creates a test of one "
-    "operator with these shapes, to measure it alone or send it to the vendor.",
+    "operator with these shapes, to measure it separately or send it to the vendor.",
     "`torchferry.perf.affinity` 有部分算子的更快写法；`ferry case` 用这些形状为单个算子生成用例，"
     "可单独测量并提交给厂商。",
 )

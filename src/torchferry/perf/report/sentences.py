@@ -57,7 +57,7 @@ _SLOWER = Text(
     "单步用时 {mine}，为基线 {other} 的 {ratio:.2f} 倍。",
 )
 _WORK = Text(
-    "The work alone takes {mine} per step, {ratio:.2f} times the baseline's {other}.",
+    "The device work takes {mine} per step, {ratio:.2f} times the baseline's {other}.",
     "仅计算任务每步 {mine}，为基线 {other} 的 {ratio:.2f} 倍。",
 )
 _MATCHED = Text(

@@ -202,7 +202,7 @@ class _Node:
                 self.place,
                 Text(
                     "[tag, old, new] with a tag out of ' ', '~', '+', '-'",
-                    " [标记, 旧行, 新行]，标记为 ' '、'~'、'+'、'-' 之一",
+                    " [tag, old, new]，标记为 ' '、'~'、'+'、'-' 之一",
                 ),
             )
         tag, old, new = cast("list[str]", value)

@@ -122,7 +122,8 @@ class _Printer:
             (severity, sum(len(item.findings) for item in left if item.severity is severity))
             for severity in OPEN
         ]
-        what = ", ".join(self.say(words.counted(severity, count)) for severity, count in counts if count)
+        said = [words.counted(severity, count) for severity, count in counts if count]
+        what = words.listed(said)
         return plain(self.say(words.MORE_CAUSES.format(what=what, count=f"{len(left):,}")), "dim")
 
     def _whole(self, item: WorkItem) -> Iterator[RenderableType]:

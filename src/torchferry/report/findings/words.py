@@ -116,6 +116,11 @@ def counted(severity: Severity, count: int, command: str = "convert") -> Text:
     return forms[count != 1].format(count=f"{count:,}")
 
 
+def listed(several: list[Text]) -> Text:
+    """One after the other."""
+    return Text(", ".join(each.en for each in several), "、".join(each.zh for each in several))
+
+
 def work_time(minutes: int) -> Text:
     """How long a person works, as roughly as it is known: 20 min, 2 hours, half a day, 3 days, 2 weeks."""
     if minutes < 55:
@@ -196,7 +201,7 @@ TITLE_COLUMN, SOURCE_LINE = Text("Finding", "发现"), Text("Line of code", "代
 SEVERITY_COLUMN = Text("Severity", "严重程度")
 CAUSE = Text("Cause", "原因")
 NOTHING_FOUND = Text("Nothing in this project means CUDA.", "此项目中没有涉及 CUDA 的代码。")
-AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 等 {count} 处")
+AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 及另外 {rest} 处")
 MORE_CAUSES = Text(
     "… {count} more causes: {what}; --verbose lists all", "…… 另有 {count} 项：{what}；--verbose 列出全部"
 )
@@ -204,47 +209,44 @@ ROWS_LEFT_OUT = Text(
     "{count} more findings do not fit into a sheet", "另有 {count} 条发现超出工作表的行数限制"
 )
 
-# Words that only the HTML page uses; it holds both languages and switches between them.
+# Words that only the page uses.
+TAB_WORK, TAB_FILES = Text("Work list", "工作清单"), Text("Files and changes", "文件与改动")
+SEARCH = Text("Search code, messages, files, rules", "搜索代码、说明、文件、规则")
+SEARCH_LABEL, CLEAR = Text("Search", "搜索"), Text("Clear filters", "清除筛选")
+EXPORT = Text("Export ticks", "导出勾选")
+FILES_LINE = Text(
+    "{seen} files read, {changed} changed, {failed} not processed",
+    "读取 {seen} 个文件，修改 {changed} 个，未处理 {failed} 个",
+)
+FILES_LINE_SCAN = Text(
+    "{seen} files read, {changed} to change, {failed} not processed",
+    "读取 {seen} 个文件，需修改 {changed} 个，未处理 {failed} 个",
+)
 PAGE = {
-    "all_files": Text("All files", "全部文件"),
+    "why": Text("Why:", "原因："),
+    "do": Text("What to do:", "处理方法："),
+    "place": Text("1 place", "1 处"),
+    "places_one": Text("{count} places in 1 file", "1 个文件中的 {count} 处"),
     "all_rules": Text("All rules", "全部规则"),
-    "search": Text("Search code, messages, files, rules", "搜索代码、说明、文件、规则"),
-    "search_label": Text("Search", "搜索"),
-    "clear": Text("Clear filters", "清除筛选"),
-    "tab_findings": Text("Findings", "发现"),
-    "tab_files": Text("Files and changes", "文件与改动"),
-    "views": Text("Views", "视图"),
-    "filters": Text("Filters", "筛选"),
-    "language": Text("Language", "语言"),
-    "show_more": Text("Show {count} more", "再显示 {count} 条"),
-    "remaining": Text("{count} left", "剩余 {count} 条"),
+    "places": Text("{count} places in {files} files", "{files} 个文件中的 {count} 处"),
+    "ticked": Text("{count} ticked off", "已勾选 {count} 处"),
+    "tick": Text("Tick off {place}", "勾选 {place}"),
+    "open": Text("{count} open", "{count} 处待处理"),
+    "show_more": Text("Show {count} more ({left} left)", "再显示 {count} 条（剩余 {left} 条）"),
     "no_match": Text("Nothing matches these filters.", "没有符合筛选条件的内容。"),
-    "no_findings": Text(
-        "Nothing in this project means CUDA: there is nothing to convert.",
-        "此项目中没有涉及 CUDA 的代码，无需转换。",
-    ),
     "no_diff": Text("No line of this file changes.", "此文件没有改动的行。"),
     "elsewhere": Text("Elsewhere in this file", "此文件的其他位置"),
     "old_code": Text("Before", "修改前"),
     "new_code": Text("After", "修改后"),
-    "line": Text("line", "行"),
+    "line": Text("line {count}", "第 {count} 行"),
     "source": Text("Source", "来源"),
-    "expand_all": Text("Expand shown", "展开当前"),
-    "collapse_all": Text("Collapse all", "全部折叠"),
+    "expand_all": Text("Expand", "展开"),
+    "collapse_all": Text("Collapse", "折叠"),
+    "sort_decide": Text("Sort by most to decide", "按待处理数量排序"),
+    "sort_folders": Text("Sort by folder", "按文件夹排序"),
+    "hide_trivial": Text("Hide trivial rewrites", "隐藏简单改写"),
     "explain": Text("Explain changes", "显示说明"),
-    "of_sites": Text("of {count} places", "共 {count} 处"),
-    "percent_automatic": Text("automatic", "自动完成"),
-    "files_line": Text(
-        "{seen} files seen · {changed} changed · {failed} not processed",
-        "扫描 {seen} 个文件 · 修改 {changed} 个 · 未处理 {failed} 个",
-    ),
-    "files_line_scan": Text(
-        "{seen} files seen · {changed} to change · {failed} not processed",
-        "扫描 {seen} 个文件 · 需修改 {changed} 个 · 未处理 {failed} 个",
-    ),
-    "chart": Text("How the places divide", "各类位置的占比"),
-    "made_by": Text("Made by {tool}", "由 {tool} 生成"),
-    "skip": Text("Skip to the findings", "跳到发现列表"),
-    "open_file": Text("Show in the file", "在文件中查看"),
+    "show_findings": Text("Show its findings", "查看其发现"),
+    "more_about": Text("More about it:", "更多说明："),
     "hunks_more": Text("Show more of this file", "显示此文件的更多改动"),
 }

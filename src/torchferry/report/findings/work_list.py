@@ -106,8 +106,7 @@ def headline(work: WorkList, command: str) -> Text:
     counts = [words.counted(severity, work.places[severity]) for severity in OPEN if work.places[severity]]
     parts = [words.NO_WORK]
     if counts:
-        what = Text(", ".join(each.en for each in counts), "、".join(each.zh for each in counts))
-        parts = [words.IN_FILES[work.files != 1].format(what=what, count=f"{work.files:,}")]
+        parts = [words.IN_FILES[work.files != 1].format(what=words.listed(counts), count=f"{work.files:,}")]
     parts.append(words.counted(Severity.DONE, work.done, command))
     if work.minutes:
         parts.append(words.about_time(work.minutes))
