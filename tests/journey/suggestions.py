@@ -12,6 +12,7 @@ from pathlib import Path
 from torchferry.building.cache import folder as cache_folder_of
 
 _NEXT = re.compile(r"^(?:next|下一步)[^:：]*[:：] ?(?P<command>.*ferry .*)$")
+_NOTE = re.compile(r"^(?:note|说明)[:：].*[:：] ?(?P<command>ferry [a-z]+ .*)$")
 _INDENTED = re.compile(r"^ {2,}(?P<command>\(?(?:cd .* && )?ferry [a-z]+ .*)$")
 # What stands for something that the reader must fill in, where a command is only described.
 _PLACEHOLDER = re.compile(r"\b(?:SCRIPT|VENDOR|FILE|DIR|SHAPE|MODULE:FACTORY|NAME|ARGS|RECORD)\b|\.\.\.|…")
@@ -60,7 +61,7 @@ def suggested(done: subprocess.CompletedProcess[str]) -> list[str]:
     """The commands of ours that an output says to type, as they are printed."""
     found = []
     for line in (*done.stdout.splitlines(), *done.stderr.splitlines()):
-        match = _NEXT.match(line) or _INDENTED.match(line)
+        match = _NEXT.match(line) or _NOTE.match(line) or _INDENTED.match(line)
         if match:
             found.append(match["command"])
     assert not [command for command in found if _PLACEHOLDER.search(command)], found
