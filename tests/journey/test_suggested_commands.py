@@ -39,7 +39,7 @@ def test_from_the_scan_to_the_conversion(name: str, newcomer: Newcomer) -> None:
 
     (command,) = suggested(newcomer.type(ferry_command("scan", name, "--to", "ascend")))
     (command,) = suggested(newcomer.type(command))
-    assert command.startswith("ferry prove --to ascend --original ")
+    assert command.startswith("ferry prove --to ascend --before ")
     assert (newcomer.folder / f"{name}_npu" / "train it.py").is_file()
     (command,) = suggested(newcomer.type(ferry_command("scan", name, "--to", "ascend")))
     assert command.endswith(f"{ferry_command('-o', f'{name}_npu1').removeprefix('ferry ')}")

@@ -82,7 +82,7 @@ def after_conversion(
         command = ferry_command("run", *own, "--converted", "--nproc", "2", script)
         return [NEXT.format(command=in_folder(folder, command))]
     proofs = [
-        ("prove", *to, "--original", _in(path, script), "--converted", _in(output, script))
+        ("prove", *to, "--before", _in(path, script), "--after", _in(output, script))
         for script in scripts[:_SHOWN]
     ]
     if len(proofs) == 1:
