@@ -12,8 +12,8 @@ from torchferry.cli.output import exit_code, note_report, report_options, show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.write import (
     Replace,
     Written,

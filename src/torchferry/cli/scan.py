@@ -13,9 +13,9 @@ from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import exit_code, note_report, report_options
 from torchferry.cli.paths import expanded
 from torchferry.conversion.discover import check_input
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.planning import ConversionRequest, plan_for
 from torchferry.conversion.project import examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
