@@ -194,7 +194,9 @@ def _show(
     print(one_line(line), file=sys.stderr)
     main = distributed.main if distributed else ""
     files = (item.path for item in outcome.entries if not (item.is_folder or item.is_link or item.problem))
-    script = next_step.training_script(outcome.folder, files)
-    hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang, script)
-    if hint:
-        print(hint, file=sys.stderr)
+    scripts = next_step.training_scripts(outcome.folder, files)
+    hints = next_step.after_conversion(
+        args.path, args.output, outcome.target, main, scripts, args.vendor_path
+    )
+    for hint in hints:
+        print(hint.in_language(language), file=sys.stderr)

@@ -23,7 +23,7 @@ TEXT_FILE = report_rule(
     "TF802",
     "text-file",
     Text(
-        "Reports lines of scripts and configurations that mention CUDA and that no other rule understands",
+        "Reports lines of scripts and configurations that mention CUDA and that no other rule handles",
         "报告脚本和配置中提到 CUDA、但其他规则无法判断的行",
     ),
 )
