@@ -43,7 +43,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     found = next((rule for rule in all_rules() if rule.id == args.rule.upper()), None)
     if found is None:
-        raise FerryError(f"no rule {args.rule}; `ferry rules` lists them")
+        raise FerryError(
+            Text(
+                f"no rule {args.rule}; `ferry rules` lists them",
+                f"没有规则 {args.rule}；`ferry rules` 列出全部规则",
+            )
+        )
     function = found.check or found.rename or found.finish
     module = sys.modules.get(function.__module__ if function else "")
     documentation = (module.__doc__ or "").strip() if module else ""
