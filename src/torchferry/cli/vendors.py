@@ -196,11 +196,11 @@ def _ops_count(ops: Ops) -> Text:
 
 
 def _print_one(console: Console, vendor: Vendor, ops: Ops, language: Language) -> None:
-    rows = _labelled(vendor, language)
+    rows = labelled(vendor, language)
     rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
     console.print(vendor.name, style="bold cyan", markup=False)
     _print_rows(console, rows)
-    for key, rows in _sections(vendor, ops, language):
+    for key, rows in sections(vendor, ops, language):
         if rows:
             console.print(
                 f"\n{SECTIONS[key].in_language(language)} ({len(rows)})", style="bold", markup=False
@@ -220,7 +220,8 @@ def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
     console.print(grid)
 
 
-def _labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:
+def labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:
+    """(label, value) of every fact that is one value."""
     known = meanings(type(record))
     labels = ((field, known[name].label) for field, name, _ in fields_of(type(record)))
     return [
@@ -260,13 +261,14 @@ def _facts_of(card: Card) -> Iterator[str]:
     yield f"({card.source})"
 
 
-def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Key of SECTIONS -> its rows; a section without rows has nothing known."""
     none, unknown = NONE.in_language(language), UNKNOWN.in_language(language)
     by_support: dict[Support, list[tuple[str, str]]] = {support: [] for support in Support}
     for name, api in sorted(vendor.apis.items()):
         by_support[api.support].append((name, api.name if api.support is Support.RENAMED else api.basis))
     yield "dtypes", list(vendor.dtypes.items())
-    yield "limits", [(label, text) for label, text in _labelled(vendor.limits, language) if text != unknown]
+    yield "limits", [(label, text) for label, text in labelled(vendor.limits, language) if text != unknown]
     yield "cards", [(card.name, "; ".join(_facts_of(card))) for card in vendor.cards]
     yield "limits_sparse", _rows(vendor.limits.sparse, language)
     yield "limits_saturation", _rows(vendor.limits.saturation, language)
