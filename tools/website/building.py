@@ -19,6 +19,9 @@ from torchferry.text import Language, Text
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _CONFIGURATION = DOCS / "site" / "mkdocs.yml"
+# Parts of names are words, as in torch.nn.functional.huber_loss; jieba puts \u200b between Chinese words.
+_SEPARATOR = r"[\s\u200b\-_,:!=\[\]()\"'`/|，。；：、（）“”]+|\.(?!\d)|&[lg]t;"
+_WORDS = DOCS / "site" / "words.txt"  # that jieba does not know
 _DESCRIPTION = Text(
     "Migrate PyTorch training code from CUDA to Ascend, Cambricon and other accelerators, and verify the result",
     "将 PyTorch 训练代码从 CUDA 迁移到昇腾、寒武纪等加速卡，并验证结果",
@@ -58,5 +61,10 @@ def _settings(work: Path, language: Language, entries: list[dict[str, Any]]) -> 
         "site_description": _DESCRIPTION.in_language(language),
         "nav": entries,
         "theme": {"language": language, "custom_dir": str(DOCS / "site" / "theme")},
-        "plugins": {"search": {"lang": ["en"] if language == "en" else ["zh", "en"]}, "offline": {}},
+        "plugins": {"search": _search(language), "offline": {}},
     }
+
+
+def _search(language: Language) -> dict[str, Any]:
+    shared = {"separator": _SEPARATOR, "jieba_dict_user": str(_WORDS)}
+    return {**shared, "lang": ["en"] if language == "en" else ["zh", "en"]}
