@@ -20,18 +20,26 @@ if (location.protocol === "file:") {
           frame.document.head.append(script);
         });
       frame.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
+      // In a worker this ends at once. Here messages wait until it has ended and its caller has gone on.
       frame.importScripts = async (...addresses) => {
+        this.isReady = false;
         for (const address of addresses) await load(new URL(address, this.address).href);
+        setTimeout(() => this.deliver());
       };
-      load(this.address).then(() => {
-        this.isReady = true;
-        this.waiting.splice(0).forEach((data) => this.postMessage(data));
-      });
+      load(this.address).then(() => this.deliver());
+    }
+
+    deliver() {
+      this.isReady = true;
+      while (this.isReady && this.waiting.length) {
+        const message = new MessageEvent("message", { data: this.waiting.shift() });
+        this.frame.contentWindow.dispatchEvent(message);
+      }
     }
 
     postMessage(data) {
-      if (!this.isReady) this.waiting.push(data);
-      else this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data }));
+      this.waiting.push(data);
+      if (this.isReady) this.deliver();
     }
 
     terminate() {
