@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from torchferry.accuracy.curves import html
 from torchferry.accuracy.curves.events import export
-from torchferry.accuracy.curves.html import to_html
 from torchferry.accuracy.curves.runs import WatchedRun
 from torchferry.accuracy.curves.trends import trends_of
 from torchferry.accuracy.file.writer import StatisticsWriter, encoded_tensors
@@ -50,7 +50,7 @@ def measure(name: str, path: Path, folder: Path) -> None:
     """A line: seconds, megabytes, and the ratio to reading the file."""
     pages: list[str] = []
     whole = seconds(path.read_bytes)
-    page = seconds(lambda: pages.append(to_html(trends_of([path]), Options())))
+    page = seconds(lambda: pages.append(html.page(trends_of([path]), Options())))
     run = WatchedRun(path)
     events = seconds(lambda: export(run, folder))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -282,7 +282,7 @@ def test_the_demo_fits_a_terminal_proves_and_names_what_to_open(tmp_path: Path) 
     assert "Bottleneck: the program waits for data." in output
     assert (tmp_path / "demo-out" / "analyze.html").is_file()
     assert "saved on npu:0" in output
-    assert "onnxruntime computes what PyTorch does" in output
+    assert "onnxruntime computes the same as PyTorch" in output
     assert (tmp_path / "demo-out" / "model.onnx").is_file()
     assert "rank 1 failed first" in output
     for target in ("ascend", "cambricon", "tecorigin", "portable"):

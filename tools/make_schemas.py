@@ -211,7 +211,8 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
                 **each("sites automatic todo unsupported unknown findings", "whole"),
                 "automatic_percent": "number?",
                 **each("files_changed files_failed", "whole"),
-                **each("by_kind by_rule", {"*": "whole"}),
+                **each("by_kind by_severity by_rule", {"*": "whole"}),
+                **each("files_with_work minutes", "whole"),
             },
             "files": [
                 {
@@ -223,10 +224,11 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
             "findings": [
                 {
-                    **each("rule path before after message message_zh", "text"),
-                    **each("vendor url", "text"),
+                    **each("rule path before after title title_zh why why_zh do do_zh", "text"),
+                    **each("vendor url source", "text"),
                     "kind": "change|todo|unsupported|unknown|risk|info",
-                    **each("line col", "whole"),
+                    "severity": "blocker|decision|check|note|done",
+                    **each("line col effort effort_each", "whole"),
                 }
             ],
             "written?": {"*": "text"},
@@ -650,6 +652,28 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "vendor": "text?",
             "not_listed": ("null", ["text"], {"*": "any"}),
             "command": ("null", ["text"]),
+        },
+    ),
+    "torchferry-migration-steps": (
+        "ferry migrate",
+        {
+            **each("tool project to copy", "text"),
+            "device": "sim|emulate|real",
+            "program": ["text"],
+            "complete": "flag",
+            "verdict": "said",
+            "steps": [
+                {
+                    **each("name command", "text"),
+                    "state": "done|unchanged|accepted|decide|failed|interrupted|waiting",
+                    "verdict": "said",
+                    "seconds": "number",
+                    **each("exit_code run", "whole"),
+                }
+            ],
+            "decisions": [{"name": "text", "places": ["text"], "text": "said"}],
+            "advice": ["said"],
+            "accepted": ["text"],
         },
     ),
     "torchferry-zoo-review": (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.errors import FerryError, InputError, ReportError, RunError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -146,7 +147,12 @@ def ops(
     from torchferry.vendors.registry import get_vendor
 
     if [program, capture, trace].count(None) != 2:
-        raise RunError("one of a program, a capture and a trace is needed; leave the others out")
+        raise RunError(
+            Text(
+                "give exactly one of a program, a capture and a trace",
+                "程序、算子清单和 trace 只能给出其中一个",
+            )
+        )
     asked = [name.partition("@") for name in _names(to)]
     vendors = [(get_vendor(name, _paths(vendor_path)), version) for name, _, version in asked]
     for vendor, version in vendors:
@@ -179,7 +185,9 @@ def doctor(
     from torchferry.examination.host.machine import this_machine
 
     if emulate and not to:
-        raise ReportError("emulate: of which vendor? Name it with to")
+        raise ReportError(
+            Text("emulate needs a vendor; name it with to", "emulate 需要指定厂商；请用 to 指定")
+        )
     return examine_machine(this_machine(nproc), to, _paths(vendor_path), trial=trial, emulated=emulate)
 
 
@@ -265,7 +273,12 @@ def prove(
     from torchferry.vendors.registry import get_vendor
 
     if cwd is not None and not Path(cwd).is_dir():
-        raise InputError(f"{cwd}: no such folder; cwd is the one that both runs start in")
+        raise InputError(
+            Text(
+                f"no such folder: {cwd}; cwd is where both runs start",
+                f"没有该文件夹：{cwd}；cwd 是两次运行的启动位置",
+            )
+        )
     vendors = [get_vendor(name, _paths(vendor_path)) for name in _names(to)]
     for vendor in vendors:
         refuse_unprovable(vendor, emulate)
@@ -327,7 +340,12 @@ def record(
     from torchferry.accuracy.record.settings import RecordSettings
 
     if (stats and inputs) or (whole and first_step > 1):
-        raise RunError("stats and inputs, or whole and first_step: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "stats and inputs, or whole and first_step, can't be used together; leave one out",
+                "stats 与 inputs、whole 与 first_step 不能同时使用；请去掉其中一个",
+            )
+        )
     file = Path(output).absolute()
     wanted = _program(program, module, nproc)
     place = _place(to, sim, emulate, as_is, converted, vendor_path, devices or nproc)
@@ -418,7 +436,12 @@ def replay(
     from torchferry.accuracy.replay.launching import records_to_replay, replay_record
 
     if bool(to) == bool(device):
-        raise RunError("on which device? Name one of a vendor (to) and a device of PyTorch (device)")
+        raise RunError(
+            Text(
+                "replay needs a device; name a vendor (to) or a device of PyTorch (device)",
+                "重放需要指定设备；请给出厂商（to）或 PyTorch 设备（device）",
+            )
+        )
     place = _place(to, sim, emulate, device, bool(to), vendor_path, 1)
     file = Path(output).absolute()
     records = records_to_replay(Path(record), file)
@@ -434,7 +457,12 @@ def replay(
 
 def _replayed(outcome: ReplayOutcome, path: Path) -> ReplayOutcome:
     if not outcome.calls and not outcome.left:
-        raise InputError(f"{path}: has no call that module, op and phase select")
+        raise InputError(
+            Text(
+                f"{path}: no call matches module, op and phase",
+                f"{path}：没有符合 module、op 和 phase 的调用",
+            )
+        )
     return outcome
 
 
@@ -471,7 +499,12 @@ def watch(
     recorded = run_recorded(wanted, settings, place, timeout)
     if not recorded.files:
         code = recorded.ending.exit_code
-        raise RunError(f"{wanted.target}: ended with exit code {code}, and nothing was seen to watch")
+        raise RunError(
+            Text(
+                f"{wanted.target}: ended with exit code {code} before anything could be watched",
+                f"{wanted.target}：在监视到任何内容之前就以退出码 {code} 结束",
+            )
+        )
     return recorded
 
 
@@ -523,7 +556,12 @@ def profile(
 
     folder, (first, last) = Path(output).absolute(), steps
     if not 1 <= first <= last:
-        raise RunError(f"steps: {first} to {last} is no range of steps from 1 on; give (10, 12)")
+        raise RunError(
+            Text(
+                f"steps: {first} to {last} is not a range of steps from 1 on; give for example (10, 12)",
+                f"steps：{first} 到 {last} 不是从 1 开始的有效范围；例如 (10, 12)",
+            )
+        )
     wanted = _program(program, module, nproc)
     place = _place(to, sim, emulate, as_is, converted, vendor_path, devices or nproc)
     check_output(folder)
@@ -556,7 +594,12 @@ def analyze(
     from torchferry.perf.analysis import analyze_paths
 
     if not paths:
-        raise InputError("nothing to analyze: give a trace, or the folder that `ferry profile` wrote")
+        raise InputError(
+            Text(
+                "nothing to analyze; give a trace, or the folder that `ferry profile` wrote",
+                "没有可分析的内容；请给出 trace，或 `ferry profile` 写入的文件夹",
+            )
+        )
     return analyze_paths(_paths(paths), None if baseline is None else Path(baseline), rank, only, ignore)
 
 
@@ -572,7 +615,12 @@ def explain(
     from torchferry.explanation.rules import rule_book
 
     if bool(message) == bool(logs):
-        raise InputError("what is to be explained? Give a message, or the logs of one run")
+        raise InputError(
+            Text(
+                "nothing to explain; give a message, or the logs of one run",
+                "没有可解释的内容；请给出错误消息，或一次运行的日志",
+            )
+        )
     book = rule_book([to] if to else (), _paths(vendor_path))
     return explain_logs(_paths(logs), book) if logs else explain_text(message, book)
 
@@ -729,9 +777,16 @@ def zoo_check(
     from torchferry.zoo.review import review, run_short_training
 
     if not Path(path).is_dir():
-        raise InputError(f"{path}: no such folder; zoo_new makes one")
+        raise InputError(
+            Text(f"no such folder: {path}; zoo_new creates one", f"没有该文件夹：{path}；可用 zoo_new 创建")
+        )
     if emulate and not run:
-        raise RunError("emulate says where the short training runs; add run, or leave it out")
+        raise RunError(
+            Text(
+                "emulate selects where the short training runs; add run, or leave it out",
+                "emulate 用于选择短训练的运行位置；请加 run，或去掉 emulate",
+            )
+        )
     vendor, table = find_zoo(to, _paths(vendor_path))
     delivery = Delivery(Path(path), vendor, table, tolerance)
     ran = (run_short_training(delivery, _words(vendor_path), emulate),) if run else ()
@@ -770,8 +825,12 @@ def _reports_of(result: object) -> Reports[Any]:
     kind = type(result[0] if is_several else result).__name__  # type: ignore[index]
     if kind not in _REPORTS:
         raise ReportError(
-            f"no report is made of {kind}; reports are made of what scan, convert, prove, ops, compare, "
-            "analyze, explain, doctor, checkpoint_info, export and zoo_check return"
+            Text(
+                f"no report for {kind}; reports exist for the results of scan, convert, prove, ops, compare, "
+                "analyze, explain, doctor, checkpoint_info, export and zoo_check",
+                f"{kind} 没有报告；有报告的是 scan、convert、prove、ops、compare、analyze、explain、doctor、"
+                "checkpoint_info、export 和 zoo_check 的结果",
+            )
         )
     found: Reports[Any] = import_module(_REPORTS[kind]).REPORTS
     return found
@@ -794,7 +853,12 @@ def _program(program: StrPath | Sequence[str], module: bool, nproc: int | None) 
 
     words = [os.fspath(program)] if isinstance(program, (str, os.PathLike)) else [*map(os.fspath, program)]
     if not words:
-        raise RunError("which program? Name a script, or [script, argument, ...]")
+        raise RunError(
+            Text(
+                "which program? Name a script, or [script, argument, ...]",
+                "缺少程序；请给出脚本，或 [script, argument, ...]",
+            )
+        )
     return program_of(words, module, None if nproc is None else torchrun_words(nproc))
 
 
@@ -811,7 +875,12 @@ def _place(
     from torchferry.vendors.registry import get_vendor
 
     if sim and emulate:
-        raise RunError("sim and emulate: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "sim and emulate can't be used together; leave one out",
+                "sim 与 emulate 不能同时使用；请去掉其中一个",
+            )
+        )
     vendor = get_vendor(to, _paths(vendor_path)) if to else None
     return place_of(
         vendor, sim, emulate, as_is, converted, vendor_paths=_words(vendor_path), devices=devices or 1
@@ -822,7 +891,7 @@ def _names(given: Names) -> list[str]:
     names = given.split(",") if isinstance(given, str) else given
     found = list(dict.fromkeys(filter(None, map(str.strip, names))))
     if not found:
-        raise RunError("which devices? Name a vendor, or several")
+        raise RunError(Text("which devices? Name one vendor or several", "缺少设备；请给出一个或多个厂商"))
     return found
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 _NAME = re.compile(r"\.(?:log|out|err|txt)(?:\.\d+)?(?:\.(?:gz|bz2|xz|zst))?$")
 _NUMBERS = re.compile(r"(\d+)")
@@ -34,11 +35,19 @@ def log_files(paths: list[Path], skipped_folders: str) -> tuple[list[Path], dict
         elif path.exists():
             found.setdefault(_identity(path), path)
         else:
-            raise InputError(f"{path}: no such file or folder; give a log, or the folder of logs")
+            raise InputError(
+                Text(
+                    f"no such file or folder: {path}; give a log, or a folder of logs",
+                    f"没有该文件或文件夹：{path}；请给出日志或日志文件夹",
+                )
+            )
     if not found and not unread:
         where = ", ".join(map(str, paths))
         raise InputError(
-            f"{where}: no log there (*.log, *.out, *.err, *.txt, also packed); give the folder of logs"
+            Text(
+                f"{where}: no log there (*.log, *.out, *.err, *.txt, also compressed); give the folder of logs",
+                f"{where}：没有日志（*.log、*.out、*.err、*.txt 及其压缩文件）；请给出日志文件夹",
+            )
         )
     return list(found.values()), unread
 

@@ -16,6 +16,7 @@ from types import UnionType
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from torchferry.errors import RunError
+from torchferry.text import Text, then
 
 _Record = TypeVar("_Record")
 _Own = TypeVar("_Own", bound="Settings")
@@ -101,7 +102,9 @@ class Settings:
     """Settings of a process and of those that it starts, in a variable of the environment that each subclass names."""
 
     variable: ClassVar[str]
-    repair: ClassVar[str] = "only ferry sets it: unset it"  # where the variable can't be read
+    repair: ClassVar[Text] = Text(
+        "only ferry sets it: unset it", "该变量只由 ferry 设置：请取消设置"
+    )  # where the variable can't be read
 
     def encode(self) -> str:
         """The value of the environment variable."""
@@ -142,6 +145,7 @@ def set_variables(values: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def unreadable(variable: str, error: Exception, repair: str = Settings.repair) -> RunError:
+def unreadable(variable: str, error: Exception, repair: Text = Settings.repair) -> RunError:
     """What a user is told of a variable of ours that somebody else has set."""
-    return RunError(f"{variable} can't be read ({error}); {repair}")
+    said = Text(f"{variable} can't be read ({error})", f"无法读取 {variable}（{error}）")
+    return RunError(then(said, repair))

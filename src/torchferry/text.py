@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, NamedTuple
+import sys
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TextIO
 
 Language = Literal["en", "zh"]
 
@@ -25,10 +27,38 @@ class Text(NamedTuple):
         return self.zh if language == "zh" else self.en
 
 
+NOTHING = Text("", "")
+
+
+def did_you_mean(names: Sequence[str], fallback: Text = NOTHING) -> Text:
+    """A question about a name that was misspelled; the fallback where nothing is similar."""
+    if not names:
+        return fallback
+    return Text(f"did you mean {' or '.join(names)}?", f"是否要输入 {' 或 '.join(names)}？")
+
+
+def then(first: Text, second: Text) -> Text:
+    """Two clauses, the second of which may be empty."""
+    return Text(f"{first.en}; {second.en}", f"{first.zh}；{second.zh}") if second.en else first
+
+
 def user_language() -> Language:
-    """The language of this user: TORCHFERRY_LANG, else the locale, else English."""
+    """The language of this user: TORCHFERRY_LANG, else the locale, else English; English where nothing else can be
+    shown."""
     for variable in ("TORCHFERRY_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         value = os.environ.get(variable)
         if value:
-            return "zh" if value.lower().startswith("zh") else "en"
+            wanted: Language = "zh" if value.lower().startswith("zh") else "en"
+            return wanted if can_show(wanted, sys.stdout, sys.stderr) else "en"
     return "en"
+
+
+def can_show(language: Language, *streams: TextIO | None) -> bool:
+    """Whether streams have the characters of a language in their encodings."""
+    if language == "zh":
+        for stream in streams:
+            try:
+                "中文，。".encode(getattr(stream, "encoding", None) or "utf-8")
+            except (LookupError, UnicodeError):
+                return False
+    return True

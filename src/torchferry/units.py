@@ -50,6 +50,18 @@ def signed_duration(seconds: float) -> str:
     return f"{'+' if seconds > 0 else '−' if seconds < 0 else ''}{duration(abs(seconds))}"
 
 
+def long_duration(seconds: float) -> str:
+    """A time that is waited for, in whole seconds: 8 s, 2 min 5 s, 1 h 3 min."""
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
 def percent(share: float) -> str:
     """A share with one decimal, 12.3%; what is not nothing does not look so."""
     return "< 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"

@@ -9,6 +9,8 @@ OPS = "TORCHFERRY_OPS"  # capture operators
 RECORD = "TORCHFERRY_RECORD"  # record what operators compute, look for overflows, watch a long run
 PROFILE = "TORCHFERRY_PROFILE"  # profile some steps
 DIAGNOSIS = "TORCHFERRY_DIAGNOSIS"  # 0: a crash is not explained; asks a process for nothing else
+BY_HAND = "TORCHFERRY_BY_HAND"  # how a user would type the command: what the history of a migration shows
+STEPS = "TORCHFERRY_STEPS"  # end the program after so many steps
 
-PARTS = (PROVE, OPS, RECORD, PROFILE)  # in the order in which a process begins them
+PARTS = (PROVE, OPS, RECORD, PROFILE, STEPS)  # in the order in which a process begins them
 ALL = (TO, SIM, EMULATE, LAYER, *PARTS)

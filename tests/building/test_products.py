@@ -13,6 +13,7 @@ import pytest
 from torchferry.building.build import BuildState, Library, NativeBuild, Product, silent
 from torchferry.building.toolchain import find_torch
 from torchferry.errors import BuildError
+from torchferry.text import Text
 
 _ASK = """
 import ctypes, os, sys
@@ -61,7 +62,9 @@ def product(sources: Path) -> Product:
         ),
         Library("libempty.so", links=("libhigh.so",), soname=True),
     )
-    return Product(parts, "the thing", finish=lambda folder: (folder / "more").touch(), finished=("more",))
+    return Product(
+        parts, Text("the thing", "此物"), finish=lambda folder: (folder / "more").touch(), finished=("more",)
+    )
 
 
 def build(made: Product, cache: Path) -> Path:
@@ -87,7 +90,7 @@ def test_a_header_of_another_folder_makes_what_includes_it_anew(sources: Path, t
     states: list[BuildState] = []
     second = NativeBuild(find_torch(), product(sources)).in_cache(cache, states.append)
     assert second != first
-    assert (states[0].done, states[0].total, states[0].product) == (1, 3, "the thing")
+    assert (states[0].done, states[0].total, states[0].product) == (1, 3, Text("the thing", "此物"))
 
 
 @pytest.mark.parametrize("change", ["flags", "key_words", "links"])

@@ -78,7 +78,7 @@ def test_the_whole_way(record: Path, here: Path, capsys: pytest.CaptureFixture[s
     words = ("npu.h5", "train.log", "--call", 4, "--to", "ascend", "-o", "issue.zip", "-q")
     assert ferry("bundle", *words, "--hide", "moonshot") == 0
     said = capsys.readouterr().out
-    assert "issue.zip: 8 files" in said and "--hide WORD takes a word out" in said
+    assert "issue.zip: 8 files" in said and "--hide WORD removes a word" in said
     assert "gpu-node-17" in said and "s3cr" not in said.replace("s3c…", "")
     record.unlink()
     (here / "train.log").unlink()
@@ -171,7 +171,7 @@ def test_what_is_too_large_is_left_out_step_by_step(here: Path, capsys: pytest.C
 
     assert files("10MB") == ["record.h5", "test_exp.pt", "test_exp.py"]
     assert files("200k") == ["test_exp.pt", "test_exp.py"]
-    assert "the record was left out" in (here / "said.json").read_text()
+    assert "the recording was left out" in (here / "said.json").read_text()
     assert files("30k") == ["statistics.json", "test_exp.py"]
     assert "draws others" in (here / "said.json").read_text()
     root = unpacked(here / "issue.zip", here / "fresh")
@@ -209,7 +209,7 @@ def test_only_logs_and_a_dry_run(here: Path, capsys: pytest.CaptureFixture[str])
     (here / "logs" / "link.log").symlink_to(here / "keys.txt")
     assert ferry("bundle", "logs", "--to", "ascend", "--dry-run", "-q") == 3
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("nothing was written: the archive would have 5 files")
+    assert said.startswith("nothing was written; the archive would have 5 files")
     assert "link.log was left out: a link" in said and "rank1.log was left out: binary data" in said
     assert not (here / "issue.zip").exists()
 
@@ -254,18 +254,18 @@ def _pipe(folder: Path) -> Path:
     ("make", "options", "said"),
     [
         (write_wrong, [], "which of its 5 calls? Name one with --call N"),
-        (write_wrong, ["--call", "9"], "has no call 9; its calls are 1 to 5"),
-        (write_wrong, ["--call", "4", "-o", "issue.rar"], "what kind of archive? End the name in .zip or .tar.gz"),
+        (write_wrong, ["--call", "9"], "has no call 9; choose one of 1 to 5"),
+        (write_wrong, ["--call", "4", "-o", "issue.rar"], "unknown archive format; end the name in .zip or .tar.gz"),
         (write_wrong, ["--call", "4", "-o", "none/issue.zip"], "can't be written there"),
         (write_wrong, ["--call", "4", "--most", "lots"], "'lots' is no size"),
         (write_wrong, ["--call", "4", "--to", "asend"], "asend"),
-        (write_wrong, ["--call", "4", "npu.h5"], "is the second operator"),
-        (_statistics, [], "holds statistics alone"),
+        (write_wrong, ["--call", "4", "npu.h5"], "a second operator"),
+        (_statistics, [], "holds only statistics"),
         (_binary, [], "core.log: can't be read: binary data, not a log"),
-        (_binary, ["--call", "4"], "--call N: of which record?"),
-        (_own_code, [], "tests code of your own"),
-        (_other_script, [], "is no test of `ferry case`"),
-        (_pipe, [], "pipe.log: is a pipe or a device"),
+        (_binary, ["--call", "4"], "--call N needs a recording"),
+        (_own_code, [], "tests your own code"),
+        (_other_script, [], "not a test of `ferry case`"),
+        (_pipe, [], "pipe.log: a pipe or a device"),
         (lambda folder: folder / "nothing.h5", [], "no such file"),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ def test_fix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "npu:cpu",
     ]
     assert main(command) == 0
-    assert "took module. off 7 names" in capsys.readouterr().out
+    assert "removed module. from 7 names" in capsys.readouterr().out
     assert main(command) == 2
     assert "there already" in capsys.readouterr().err
 

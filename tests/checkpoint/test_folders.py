@@ -59,10 +59,10 @@ def test_a_shard_that_is_missing_or_elsewhere_is_named(tmp_path: Path) -> None:
         read(tmp_path / "model")
     index = tmp_path / "model" / "model.bin.index.json"
     index.write_text('{"weight_map": {"w": "../../secret.bin"}}')
-    with pytest.raises(InputError, match="is not beside it"):
+    with pytest.raises(InputError, match="is not in the same folder"):
         read(index)
     index.write_text('{"weight_map": {"w": "model-1-of-2.bin"}}')
-    with pytest.raises(InputError, match=r"w should be in model-1-of-2\.bin, and is not"):
+    with pytest.raises(InputError, match=r"w should be in model-1-of-2\.bin but is not"):
         read(index)
 
 
@@ -140,15 +140,15 @@ def test_what_frameworks_leave(tmp_path: Path) -> None:
         torch.save(tree, folder / file)
         assert [len(state.tensors) for state in state_dicts(read(folder).tree)] == [1]
         (folder / pointer).write_text("../../elsewhere")
-        with pytest.raises(InputError, match="is not there"):
+        with pytest.raises(InputError, match="does not exist"):
             read(folder)
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        (["a.pth", "b.pth"], r"a folder with 2 checkpoints: a\.pth, b\.pth; give one of them"),
-        (["notes.txt"], "a folder without a checkpoint"),
+        (["a.pth", "b.pth"], r"a folder with 2 checkpoints; give one of them: a\.pth, b\.pth"),
+        (["notes.txt"], "no checkpoint in this folder"),
         (["mp_rank_00_model_states.pt", "mp_rank_01_model_states.pt"], "split over 2 ranks"),
         (["zero_pp_rank_0_mp_rank_00_model_states.pt"], r"zero_to_fp32\.py"),
     ],
@@ -163,7 +163,7 @@ def test_folders_that_are_no_one_checkpoint(files: list[str], said: str, tmp_pat
 def test_a_folder_that_leads_to_itself(tmp_path: Path) -> None:
     (tmp_path / "again").symlink_to(".")
     (tmp_path / "latest").write_text("again")
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         read(tmp_path)
 
 

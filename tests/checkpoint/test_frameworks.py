@@ -121,7 +121,7 @@ def test_models_side_by_side_stay_several(tmp_path: Path, tree: dict[str, Any], 
 def test_several_parts_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = saved(tmp_path, {"model0": {"w": torch.ones(2)}, "model1": {"v": torch.ones(2)}})
     assert main(["checkpoint", "info", str(file)]) == 0
-    assert "weights are in 2 parts; the command takes model0" in capsys.readouterr().out
+    assert "weights are in 2 parts; the command uses model0" in capsys.readouterr().out
 
 
 _SHARDS = """
@@ -150,7 +150,7 @@ def test_distributed_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert state_dicts(contents.tree) == []
     assert list(tensors_of(contents.tree)) == ["model.part._local_tensor", "model.term._local_tensor"]
     assert main(["checkpoint", "info", str(tmp_path / "parts.pth")]) == 0
-    assert "2 tensors are parts of distributed ones" in capsys.readouterr().out
+    assert "2 tensors are parts of distributed tensors" in capsys.readouterr().out
     repair(tmp_path / "parts.pth", tmp_path / "rescued.pth", Repair(plain=True))
     rescued = torch.load(tmp_path / "rescued.pth", weights_only=True)
     assert rescued["model"]["part"]["_local_tensor"].shape == (2, 4)
@@ -200,7 +200,7 @@ def test_a_bit_that_fell_over(tmp_path: Path) -> None:
     data[data.index(samples.bits(weight)) + 100] ^= 1
     file.write_bytes(data)
     assert len(tensors_of(read(file).tree)) == 1  # the numbers are not read
-    with pytest.raises(InputError, match=r"a\.pth: damaged: the data of weight is not what was saved"):
+    with pytest.raises(InputError, match=r"a\.pth: damaged: the checksum of weight does not match"):
         repair(file, tmp_path / "clean.pth", Repair())
     assert not (tmp_path / "clean.pth").exists()
 

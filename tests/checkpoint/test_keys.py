@@ -31,10 +31,10 @@ def test_a_frameworks_own_prefix_goes_only_if_that_fits() -> None:
 def test_differences_are_told_both_ways() -> None:
     given = {"conv.weight": (4, 3), "conv.bais": (4,), "head.weight": (10, 4), "bn.num_batches_tracked": ()}
     wanted = {"conv.weight": (4, 3), "conv.bias": (4,), "head.weight": (5, 4), "bn.num_batches_tracked": ()}
-    assert differences(fit(given, wanted)) == [
+    assert [line.en for line in differences(fit(given, wanted))] == [
         "missing in the file: conv.bias (closest: conv.bais)",
         "not in the model: conv.bais (closest: conv.bias)",
-        "another shape: head.weight is 10x4 in the file, 5x4 in the model",
+        "shape mismatch: head.weight is 10x4 in the file, 5x4 in the model",
     ]
 
 

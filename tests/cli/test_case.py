@@ -49,7 +49,7 @@ def test_the_guide_s_example(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["case", "torch.max", "--input", "10x20:int64", "--to", "ascend", "--check"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "wrote test_max.py",
-        "equal: ascend's simulated device computes what the CPU computes",
+        "equal: ascend's simulated device computes the same as the CPU",
     ]
     before = (folder / "test_max.py").read_bytes()
     assert main(["case", "torch.max", "--input", "3x4", "--to", "ascend"]) == 2
@@ -108,7 +108,7 @@ def test_shrink(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert out[1].startswith(
         "differs on ascend's simulated device, forward: output: the values differ: 200 of 200"
     )
-    assert out[2].startswith("the smallest that fails alike (") and out[2].endswith(
+    assert out[2].startswith("the smallest case with the same failure (") and out[2].endswith(
         ": torch.abs(8:int64:full(0))"
     )
     assert "max abs error 1, max rel error inf, worst at [0]" in out[3]

@@ -59,7 +59,7 @@ def test_formats_in_a_pipe(project: Path, form: str) -> None:
     result = subprocess.run(["sh", "-c", call], capture_output=True, text=True, env=environment())
     assert (result.returncode, result.stderr) == (0, "")
     if form == "github":
-        assert "::warning file=train.py,line=4,col=1" in result.stdout
+        assert "::notice title=TorchFerry::Nothing to decide; 2 places are automatic" in result.stdout
     else:
         assert json.loads(result.stdout)
 
@@ -85,8 +85,8 @@ def test_a_reader_that_leaves(project: Path) -> None:
 def test_chinese(project: Path, tmp_path: Path) -> None:
     env = environment(TORCHFERRY_LANG="zh")
     assert "自动完成" in ferry("scan", project, env=env).stdout
-    assert "自动完成" in ferry("convert", project, "-o", tmp_path / "out", env=env).stdout
-    assert "Done automatically" in ferry("scan", project, "--lang", "en", env=env).stdout
+    assert "已完成 2 处" in ferry("convert", project, "-o", tmp_path / "out", env=env).stdout
+    assert "2 places are automatic" in ferry("scan", project, "--lang", "en", env=env).stdout
     latin = environment(TORCHFERRY_LANG="zh", PYTHONIOENCODING="ascii")
     assert ferry("scan", project, env=latin).returncode == 0
 

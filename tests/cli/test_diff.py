@@ -87,7 +87,7 @@ def test_dry_run_writes_nothing(project: Path, tmp_path: Path) -> None:
     before = tree(tmp_path)
     result = ferry("convert", project, "--dry-run")
     assert result.returncode == 0
-    assert "Done automatically" in result.stdout
+    assert "2 places done" in result.stdout
     assert tree(tmp_path) == before
     assert ferry("convert", project, "--dry-run", "-o", tmp_path / "out").returncode == 2
     assert names(tmp_path) == ["project"]

@@ -63,7 +63,11 @@ def test_folders_that_are_left_out_are_named(home: Path, mark: str) -> None:
     make(home / "tree" / "hidden", evil=TRAIN, **{mark: MARKS[mark]})
     found = json.loads(ferry("scan", home / "tree", "--format", "json").stdout)["findings"]
     (left,) = [item for item in found if item["rule"] == "TF906"]
-    assert left["path"] == "hidden" and mark in left["message"] and mark in left["message_zh"]
+    assert (
+        left["path"] == "hidden"
+        and mark in left["title"] + left["why"]
+        and mark in left["title_zh"] + left["why_zh"]
+    )
     assert "evil" not in json.dumps(found)
 
 
@@ -87,7 +91,7 @@ def test_links_that_lead_out_are_named_and_kept(home: Path) -> None:
     for name, to in links.items():
         (home / "tree" / name).symlink_to(to)
     found = json.loads(ferry("scan", home / "tree", "--format", "json").stdout)["findings"]
-    said = {item["path"]: item["message"] for item in found if item["rule"] == "TF907"}
+    said = {item["path"]: item["title"] + item["why"] for item in found if item["rule"] == "TF907"}
     assert sorted(said) == ["absolute", "out"]
     assert "in all: 2" in said["absolute"] and "outside of the project" in said["out"]
 

@@ -20,14 +20,19 @@ def test_missing(tmp_path: Path, name: str) -> None:
 
 
 def test_a_device_is_no_project(tmp_path: Path) -> None:
-    one_line(ferry("scan", "/dev/null"), "/dev/null: neither a file nor a folder")
+    one_line(
+        ferry("scan", "/dev/null"), "/dev/null: neither a file nor a folder; give a Python file or a folder"
+    )
 
 
 def test_not_readable(open_folder: Path) -> None:
     project = make(open_folder / "project", train=TRAIN)
     prefix = as_nobody()
     project.chmod(0o700 if prefix else 0)
-    one_line(ferry("convert", project, "-o", open_folder / "out", prefix=prefix), "no permission to read it")
+    one_line(
+        ferry("convert", project, "-o", open_folder / "out", "--verbose", prefix=prefix),
+        "no permission to read it",
+    )
     project.chmod(0o755)
     (project / "train.py").chmod(0o600 if prefix else 0)
     one_line(ferry("scan", project / "train.py", prefix=prefix), "no permission to read it")
@@ -41,7 +46,7 @@ def test_unreadable_parts_are_reported_and_the_others_done(open_folder: Path) ->
     prefix = as_nobody()
     for name in ("b.py", "weights.bin", "closed"):
         (project / name).chmod(0o600 if prefix else 0)
-    result = ferry("convert", project, "-o", open_folder / "out", prefix=prefix)
+    result = ferry("convert", project, "-o", open_folder / "out", "--verbose", prefix=prefix)
     (project / "closed").chmod(0o755)
     assert result.returncode == 3
     for name in ("b.py: no permission", "weights.bin: no permission", "closed: Permission denied"):
@@ -101,7 +106,7 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
     project = many_files(tmp_path / "project", folders=100)
     result = ferry("convert", project, "-o", tmp_path / "out")
     assert result.returncode == 0
-    assert "10000" in result.stdout
+    assert "10,000 files" in result.stdout
     assert sum(len(files) for _, _, files in os.walk(tmp_path / "out")) == 10_002
 
 
@@ -133,7 +138,7 @@ def test_pipes_and_sockets_are_left_out_and_named(project: Path, tmp_path: Path)
         os.chdir(project)
         server.bind("socket")
         os.chdir(here)
-        result = ferry("convert", project, "-o", tmp_path / "out")
+        result = ferry("convert", project, "-o", tmp_path / "out", "--verbose")
     assert result.returncode == 3
     assert "pipe.py: not a regular file" in result.stdout
     assert "socket: not a regular file" in result.stdout

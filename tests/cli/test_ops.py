@@ -160,7 +160,7 @@ def test_a_program_without_operators_is_refused(tmp_path: Path) -> None:
     result = ferry_ops("--to", "ascend", "train.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.splitlines()[0] == "hello"  # what the program prints is not mixed with the report
-    assert "without calling an operator" in result.stderr
+    assert "without calling a PyTorch operator" in result.stderr
 
 
 def test_quiet_hides_what_the_program_prints(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
         (["--to", "ascend"], "which program?"),
         (["--to", "nobody", "train.py"], "nobody"),
         (["--to", "ascend@9.9", "train.py"], "2.13"),  # said before the run
-        (["--to", "ascend", "nowhere.py"], "nowhere.py: no such script"),
+        (["--to", "ascend", "nowhere.py"], "no such script: nowhere.py"),
         (["--to", "ascend", "--input", "2x3", "train.py"], "--input: only with --model"),
         (["--to", "ascend", "--model", "a:b", "train.py"], "only one of them at a time"),
         (["--to", "ascend", "--sim", "--as-is", "cuda", "train.py"], "--sim and --as-is"),

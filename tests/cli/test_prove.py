@@ -309,7 +309,7 @@ def test_an_original_that_does_not_repeat_itself(tmp_path: Path) -> None:
     result = prove_forked("--to", "ascend", "--steps", 2, "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     assert verdicts(tmp_path / "proof") == {"ascend": "unrepeatable"}
-    assert "when it ran a second time on the CPU" in result.stdout.replace("\n  ", " ")
+    assert "a second run of the original on the CPU" in result.stdout.replace("\n  ", " ")
 
 
 RESUMES = (
@@ -331,7 +331,7 @@ def test_a_program_that_goes_on_where_the_run_before_ended(tmp_path: Path) -> No
     result = prove_forked("--to", "ascend", "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     assert verdicts(tmp_path / "proof") == {"ascend": "unrepeatable"}
-    assert "does it read what the first run wrote, a checkpoint?" in " ".join(result.stdout.split())
+    assert "does it read what the first run wrote, such as a checkpoint?" in " ".join(result.stdout.split())
 
 
 # An option that could be short for some of ours, words on stdin, a failure where it is only told to end, a model that
@@ -393,13 +393,16 @@ def test_a_program_with_habits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "says"),
     [
-        ("print(torch.ones(2).cuda())", "called backward nowhere and took no optimizer step"),
+        ("print(torch.ones(2).cuda())", "never called backward and made no optimizer step"),
         (
             "w = torch.ones(2, requires_grad=True)\noptimizer = torch.optim.SGD([w])\nw.sum().backward()",
-            "took no step with an optimizer",
+            "made no step with an optimizer",
         ),
-        ("torch.optim.SGD(nn.Linear(2, 2).cuda().parameters()).step()", "stepped without a gradient"),
-        (TRAIN.replace("cuda(", "to('cpu', ").replace('"cuda"', '"cpu"'), "trained on the CPU, never on npu"),
+        ("torch.optim.SGD(nn.Linear(2, 2).cuda().parameters()).step()", "made steps without a gradient"),
+        (
+            TRAIN.replace("cuda(", "to('cpu', ").replace('"cuda"', '"cpu"'),
+            "trained on the CPU and never on npu",
+        ),
     ],
 )
 def test_a_program_that_does_not_train(tmp_path: Path, program: str, says: str) -> None:
@@ -424,7 +427,7 @@ def test_an_original_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
     result = ferry_prove("--to", "ascend", "--timeout", 1, "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
     ended, ours = result.stderr.splitlines()[-2:]
-    assert ended == "ferry prove: ended after 1 seconds"
+    assert ended == "ferry prove: stopped after 1 seconds (--timeout)"
     assert ours == "ferry prove: the original ended with exit code 143 on the CPU, after 0 optimizer steps"
     assert verdicts(tmp_path / "proof") == {"ascend": "crashed"}
 
@@ -435,7 +438,7 @@ def test_a_migrated_run_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
     make(tmp_path, train=TRAIN.replace("for step", waits + "for step", 1))
     result = ferry_prove("--to", "ascend", "--timeout", 20, "-o", "proof", "train.py", cwd=tmp_path)
     assert result.returncode == 1
-    assert "ferry prove: ended after 20 seconds" in result.stderr
+    assert "ferry prove: stopped after 20 seconds (--timeout)" in result.stderr
     assert verdicts(tmp_path / "proof") == {"ascend": "crashed"}
 
 
@@ -472,17 +475,17 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
         (["--to", ",", "train.py"], "which devices?"),
         (["--to", "nobody", "train.py"], "nobody"),
         (["--to", "intel", "train.py"], "can't be simulated"),
-        (["--to", "ascend", "missing.py"], "missing.py: no such script"),
+        (["--to", "ascend", "missing.py"], "no such script: missing.py"),
         (
             ["--to", "ascend", "--original", "train.py", "--", "x"],
             "--original and --converted belong together",
         ),
         (
             ["--to", "ascend", "--original", "train.py", "--converted", "out_{vendor}.py"],
-            "out_ascend.py: no such script",
+            "no such script: out_ascend.py",
         ),
-        (["--to", "ascend", "-o", "full", "train.py"], "full: is not empty and holds no proof"),
-        (["--to", "ascend", "-o", "nowhere/proof", "train.py"], "name a folder in one that exists"),
+        (["--to", "ascend", "-o", "full", "train.py"], "full: not empty and holds no proof"),
+        (["--to", "ascend", "-o", "nowhere/proof", "train.py"], "name a folder inside one that exists"),
     ],
 )
 def test_bad_usage(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -616,7 +619,7 @@ def test_a_verdict_names_its_scope(tmp_path: Path) -> None:
     )
     said = " ".join(result.stdout.split())
     assert "parameters and small buffers of 2 steps, seed 7, no arguments, on a simulated npu" in said
-    assert "Not shown: how the vendor's own kernels round" in said
+    assert "Not covered: rounding and bugs of the vendor's own kernels" in said
     assert "proved" not in (tmp_path / "proof/proof.html").read_text()
 
 

@@ -45,9 +45,9 @@ def test_the_command_knows_every_format() -> None:
         ("text", "TorchFerry scan: demo → ascend"),
         ("json", '"torchferry-findings"'),
         ("sarif", '"2.1.0"'),
-        ("github", "::warning file=a.py"),
+        ("github", "::notice title=TorchFerry::"),
         ("md", "# TorchFerry report"),
-        ("csv", "TF120,change,a.py,1,1"),
+        ("csv", "TF120,change,done,a.py,1,1"),
     ],
 )
 def test_text_formats_go_to_stdout(

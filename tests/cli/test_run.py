@@ -80,7 +80,7 @@ def test_a_script(tmp_path: Path) -> None:
     assert result.stdout == f"__main__ 3 {' '.join(arguments)} {tmp_path / 'program'}\n"
     assert "npu:1" in result.stderr
     assert "2  aten::geqrf" in result.stderr
-    assert "times that memory ran out: 1" in result.stderr
+    assert "out of memory: 1" in result.stderr
     content = summary_of(report)
     assert (content["vendor"], content["device_type"], content["exit_code"]) == ("ascend", "npu", 7)
     assert [device["index"] for device in content["devices"]] == [1, 2]
@@ -230,7 +230,7 @@ def test_elastic_restart_after_a_killed_process(tmp_path: Path) -> None:
     content = summary_of(report)
     assert [process["restart"] for process in content["processes"]] == [1]
     assert content["unreported"] == 1
-    assert "processes that were killed before they could report, not counted here: 1" in result.stderr
+    assert "processes killed before they could report, not counted here: 1" in result.stderr
 
 
 WAITING = """\
@@ -331,7 +331,7 @@ def test_sizes_of_memory(text: str | int, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "0", "1.2.3G", "5 parsecs", "1e3", "8388608T"])
 def test_what_is_no_size_of_memory(text: str) -> None:
-    with pytest.raises(RunError, match="no size of memory"):
+    with pytest.raises(RunError, match="not a memory size"):
         parse_memory(text)
 
 

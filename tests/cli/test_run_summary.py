@@ -77,17 +77,17 @@ def test_the_text_in_english() -> None:
     )
     assert [line.removeprefix("torchferry: ") for line in text.splitlines()] == [
         "simulated npu (ascend): processes that used it: 2",
-        "processes that were killed before they could report, not counted here: 1",
+        "processes killed before they could report, not counted here: 1",
         "processes that the program left running, now ended: 3",
         "peak memory of one process (allocated, reserved, limit):",
         "  npu:0     1.0 GiB     2.0 GiB    32.0 GiB",
         "  npu:1     1.0 GiB     2.0 GiB    32.0 GiB",
-        "times that memory ran out: 2",
-        "operators that ran on the CPU, and how often:",
+        "out of memory: 2",
+        "operators that fell back to the CPU, with counts:",
         "      1,200  aten::b",
-        "operators that the device does not have (they raised):",
+        "missing operators (they raised an error):",
         "          1  aten::c",
-        "dtypes narrowed or refused, and how often:",
+        "narrowed or rejected dtypes, with counts:",
         "          3  float64",
     ]
 

@@ -219,7 +219,7 @@ def test_of_two_changes_that_meet_the_first_is_made() -> None:
         ("TF2", "todo"),
         ("TF3", "change"),
     ]
-    assert conversion.findings[1].message.en == "two changes meet here; this one was not made: rule 2"
+    assert conversion.findings[1].message.en == "Two changes overlap; not made: rule 2"
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,7 @@ def test_the_file_is_converted_without_the_option(rules: tuple[Rule, ...], optio
     assert outcome.new_data == b"import torch\nimport torch_npu\nx.npu()\n"
     told = [item for item in outcome.findings if item.rule == "TF905"]
     assert [item.kind for item in told] == [Kind.TODO] * len(options)
-    assert [item.message.en.split(":")[0] for item in told] == [
-        f"converted without {name}" for name in options
-    ]
+    assert [item.title.en for item in told] == [f"File converted without `{name}`" for name in options]
 
 
 def test_a_mistake_in_an_option_is_told_to_the_user_as_one() -> None:

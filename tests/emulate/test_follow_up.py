@@ -79,7 +79,7 @@ def test_a_delivery_trains_on_the_plugin(tmp_path: Path) -> None:
     item = run_short_training(Delivery(root, get_vendor("ascend"), table), (), emulate=True)
     assert (item.status, item.found.en) == (
         Status.FINE,
-        "ran to its end on the vendor's own plugin, emulated",
+        "ran to completion on the vendor's own plugin, emulated",
     )
 
 
@@ -90,7 +90,7 @@ def test_a_vendor_that_cannot_be_emulated_is_named(tmp_path: Path) -> None:
     (root / table.test).write_text("exit 0\n")
     item = run_short_training(Delivery(root, vendor, table), (), emulate=True)
     assert item.status is Status.DOUBT
-    assert "there is no emulation of this vendor's toolkit" in item.found.en
+    assert "no emulation of this vendor's toolkit" in item.found.en
 
 
 def test_emulate_is_for_the_short_training_alone(tmp_path: Path) -> None:

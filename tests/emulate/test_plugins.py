@@ -52,8 +52,8 @@ def test_a_wheel_that_fits_is_kept_beside_the_environment(tmp_path: Path, cache:
         ({"tag": "cp27-cp27mu-manylinux2014_x86_64"}, "is for cp27"),
         ({"tag": TAG.replace("manylinux", "macosx")}, "is for"),
         ({"tag": TAG.rpartition("_")[0] + "_riscv"}, "riscv"),
-        ({"module": "torch_mlu"}, "is not a wheel of torch_npu"),
-        ({"metadata": False}, "is not a wheel of torch_npu"),
+        ({"module": "torch_mlu"}, "not a wheel of torch_npu"),
+        ({"metadata": False}, "not a wheel of torch_npu"),
         ({"files": {"../evil.py": ""}}, "'../evil.py'"),
         ({"files": {"/etc/evil.py": ""}}, "'/etc/evil.py'"),
     ],
@@ -77,7 +77,7 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path, cache: Path) -> None:
     files = {"cut.whl": whole[:-40], "text.whl": b"torch", "empty.whl": b""}
     make(tmp_path / "bad", **files)
     for name in files:
-        with pytest.raises(InputError, match=r"is no wheel, or a damaged one"):
+        with pytest.raises(InputError, match=r"not a wheel, or a damaged one"):
             set_up(tmp_path / "bad" / name)
     with pytest.raises(InputError, match="no such wheel"):
         set_up(tmp_path / "nowhere.whl")
@@ -140,7 +140,7 @@ def test_without_a_network_it_says_what_to_bring(
     message = str(caught.value)
     assert "\n" not in message
     for part in (
-        "torch-npu can't be fetched",
+        "torch-npu can't be downloaded",
         f"'torch-npu=={TORCH}.*'",
         f"torch_npu-{TORCH}*-{plugins.python_tag()}-{plugins.python_tag()}-manylinux*",
         "ferry emulate setup --to ascend --wheel FILE",
@@ -203,7 +203,7 @@ def test_removing_takes_away_all_that_is_kept_and_nothing_else(tmp_path: Path, c
 
 @pytest.mark.parametrize("name", ["cambricon", "intel"])
 def test_a_vendor_without_an_emulation_is_refused(name: str) -> None:
-    with pytest.raises(FerryError, match=f"{name}: there is no emulation"):
+    with pytest.raises(FerryError, match=f"{name}: no emulation"):
         plugins.needed(get_vendor(name))
 
 

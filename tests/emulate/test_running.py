@@ -106,7 +106,7 @@ def test_a_cuda_program_runs_unchanged_and_the_summary_says_on_what(tmp_path: Pa
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("npu:0")
     assert "ascend's own plugin on an emulated npu: processes that used it: 1" in result.stderr
-    assert "functions of operators that the plugin called:" in result.stderr
+    assert "operator functions that the plugin called:" in result.stderr
     summary = json.loads((tmp_path / "s.json").read_text())
     assert (summary["means"], summary["exit_code"]) == ("emulated", 0)
     assert summary["devices"][0]["peak_allocated"] > 0

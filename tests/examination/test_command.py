@@ -39,9 +39,9 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, s
 def test_the_verdict_comes_first(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capfd, "host", "--to", "ascend", "--lang", "en")
     assert (code, err) == (0, "")
-    assert out.splitlines()[0] == "2 things cost speed: CPU governor, ASCEND_GLOBAL_LOG_LEVEL"
+    assert out.splitlines()[0] == "2 settings reduce speed: CPU governor, ASCEND_GLOBAL_LOG_LEVEL"
     assert "1\\x1b[31m" in out
-    assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项降低速度")
+    assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项设置降低速度")
 
 
 def test_what_may_be_faster_is_not_denied_first(
@@ -50,8 +50,8 @@ def test_what_may_be_faster_is_not_denied_first(
     host = machine(tmp_path, {}, {}, packages={"Pillow": "11.0.0"})
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: host)
     out = run(capfd, "--lang", "en")[1]
-    assert "may be faster with another value" in out and "worth a try" in out
-    assert "nothing that was looked at costs speed" not in out
+    assert "may be faster with another value" in out and "worth trying" in out
+    assert "none of the checked settings reduces speed" not in out
 
 
 @pytest.mark.usefixtures("slow")
@@ -65,8 +65,8 @@ def test_check_of_a_good_server(
     host = machine(tmp_path)
     monkeypatch.setattr(machine_module, "this_machine", lambda nproc=1: host)
     code, out, _ = run(capfd, "host", "--check", "--lang", "en")
-    assert (code, out.splitlines()[0]) == (0, "nothing that was looked at costs speed")
-    assert run(capfd, "host", "--fix", "--lang", "en")[1] == "# nothing to fix by a command\n"
+    assert (code, out.splitlines()[0]) == (0, "none of the checked settings reduces speed")
+    assert run(capfd, "host", "--fix", "--lang", "en")[1] == "# nothing that a command could fix\n"
 
 
 @pytest.fixture
@@ -84,14 +84,14 @@ def test_the_vendor_whose_things_are_here(capfd: pytest.CaptureFixture[str]) -> 
     code, out, _ = run(capfd, "--check", "--lang", "en")
     assert (code, out.splitlines()[0]) == (0, "ready for ascend")
     assert "--sim" not in out
-    assert "note: ascend: of no other vendor anything is here" in out
+    assert "note: ascend: no other vendor's components were found" in out
     assert run(capfd, "--lang", "zh")[1].splitlines()[0] == "可以使用 ascend"
 
 
 def test_not_ready_because(ascend: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (ascend / "dev/hisi_hdc").unlink()
     code, out, _ = run(capfd, "--to", "ascend", "--check", "--lang", "en")
-    assert (code, out.splitlines()[0]) == (1, "not ready for ascend, in the way: control files")
+    assert (code, out.splitlines()[0]) == (1, "not ready for ascend, blocked by: control files")
     assert "ferry run --sim --to ascend SCRIPT" in out.splitlines()[-1]
     assert "ferry run --sim --to ascend SCRIPT" in run(capfd, "--to", "ascend", "--lang", "zh")[1]
     found = json.loads(run(capfd, "--to", "ascend", "--json")[1])
@@ -106,8 +106,8 @@ def test_not_ready_because(ascend: Path, capfd: pytest.CaptureFixture[str]) -> N
     }
     assert found["host"]["format"] == "torchferry-host"
     page = run(capfd, "--to", "ascend", "--format", "md", "--lang", "en")[1]
-    assert page.startswith("# Is this machine ready\n\n- not ready for ascend")
-    assert "| `torch-npu` | fine | 2.9.0<br>made for torch 2.9.0 |" in page
+    assert page.startswith("# Machine check\n\n- not ready for ascend")
+    assert "| `torch-npu` | fine | 2.9.0<br>built for torch 2.9.0 |" in page
 
 
 def test_of_nobody_and_of_several_something_is_here(
@@ -118,7 +118,7 @@ def test_of_nobody_and_of_several_something_is_here(
     code, out, _ = run(capfd, "--check", "--lang", "en")
     assert (code, out.splitlines()[0][:9]) == (1, "not ready")
     put(tmp_path, {"dev/davinci0": "", "dev/tcaicard0": ""})
-    assert "of several vendors something is here: ascend, tecorigin" in run(capfd, "--lang", "en")[1]
+    assert "found components of several vendors: ascend, tecorigin" in run(capfd, "--lang", "en")[1]
 
 
 @pytest.mark.usefixtures("slow")
@@ -146,8 +146,8 @@ def test_json(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("slow")
 def test_markdown_explains_everything(capfd: pytest.CaptureFixture[str]) -> None:
     out = run(capfd, "host", "--format", "md", "--lang", "en")[1]
-    assert "| `CPU governor` | costs speed | performance (7), ondemand (1)<br>only" in out
-    assert "name one with --to" in out
+    assert "| `CPU governor` | reduces speed | performance (7), ondemand (1)<br>only" in out
+    assert "name a vendor with --to" in out
 
 
 def test_bad_usage(capfd: pytest.CaptureFixture[str]) -> None:
@@ -175,14 +175,14 @@ def test_a_vendor_of_the_users_own(tmp_path: Path, capfd: pytest.CaptureFixture[
     code, out, _ = run(capfd, *options)
     assert (code, out.splitlines()[0]) == (
         0,
-        "what a machine needs for acme is not known: its data have no machine.toml",
+        "the requirements of acme are unknown: its data has no machine.toml",
     )
     assert json.loads(run(capfd, *options, "--json")[1])["ready"] is None
     assert run(capfd, *options, "--check")[0] == 1  # of what nobody knows, nobody says that it is ready
     table = '[plugin]\npackage = "torch-acme"\n[toolkit]\nname = "SDK"\nfolders = ["/nowhere/acme"]\n'
     (acme / "machine.toml").write_text(table)
-    assert run(capfd, *options)[1].startswith("not ready for acme, in the way: SDK, torch-acme")
+    assert run(capfd, *options)[1].startswith("not ready for acme, blocked by: SDK, torch-acme")
     (acme / "machine.toml").write_text(table + "version = '('\n")
     assert "key 'toolkit.version' must be" in run(capfd, *options)[2]
     (acme / "machine.toml").write_text(table + "version = '([)'\n")
-    assert "key 'toolkit.version' is no regular expression" in run(capfd, *options)[2]
+    assert "key 'toolkit.version' is not a valid regular expression" in run(capfd, *options)[2]

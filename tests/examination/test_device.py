@@ -209,8 +209,8 @@ def test_network(server: Path) -> None:
     assert check("network", station(server, address="127.0.1.1"))["host name"].status is Status.INFO
     variables = {"MASTER_PORT": "4711", "HCCL_SOCKET_IFNAME": "ib0", "HCCL_IF_IP": "10.0.0.300"}
     found = check("network", station(server, environment=variables, taken_ports=[4711]))
-    assert found["port"].found.en == "port 4711 is taken"
-    assert found["HCCL_SOCKET_IFNAME"].found.en == "ib0: no such interface; there are eth0"
+    assert found["port"].found.en == "port 4711 is in use"
+    assert found["HCCL_SOCKET_IFNAME"].found.en == "ib0: no such interface; choose one of eth0"
     assert found["HCCL_IF_IP"].status is Status.DOUBT
     right = check("network", station(server, environment={"HCCL_SOCKET_IFNAME": "=eth0"}))
     assert right["HCCL_SOCKET_IFNAME"].status is Status.FINE

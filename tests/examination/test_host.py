@@ -66,7 +66,7 @@ def test_governor_of_a_driver_that_chooses_the_clock(tmp_path: Path) -> None:
     }
     result = first("governor", machine(tmp_path, files))
     assert result.status is Status.COSTS
-    assert "powersave` is not the lowest one" in result.why.en
+    assert "powersave` is not the lowest clock" in result.why.en
     assert lines([result], Reach.ROOT)[0].startswith("apt-get install")
 
 
@@ -136,7 +136,10 @@ def test_opencv(tmp_path: Path) -> None:
 def test_a_quota_below_the_processors(tmp_path: Path, files: dict[str, str]) -> None:
     host = machine(tmp_path, files)
     processors, workers = check("processors", host)
-    assert (processors.status, processors.found.en) == (Status.COSTS, "8 by affinity, but a quota of 2")
+    assert (processors.status, processors.found.en) == (
+        Status.COSTS,
+        "8 allowed by affinity, but a quota of 2",
+    )
     assert workers.found.en.startswith("1 for each process")
     threads = first("threads", host)
     assert (threads.status, threads.commands[0].line) == (Status.COSTS, "export OMP_NUM_THREADS=2")

@@ -42,7 +42,7 @@ def test_libraries_for_another_processor(server: Path) -> None:
     put(server, {f"{CANN}/lib64/libhccl.so": shared_object(machine=183)})
     result = only("libraries", station(server))
     assert (result.status, result.found.en) == (Status.BLOCKS, "not found: libhccl.so")
-    assert result.why.en == f"/{CANN}/lib64/libhccl.so is made for another processor"
+    assert result.why.en == f"/{CANN}/lib64/libhccl.so is built for another processor"
 
 
 def test_heads_of_shared_objects(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_library_that_is_too_old(server: Path) -> None:
     assert only("libraries", station(server)).status is Status.FINE
     first = {**ASCEND_VARIABLES, "LD_LIBRARY_PATH": f"/{CANN}/lib64:/opt/conda/lib"}
     result = check("libraries", station(server, environment=first))["libstdc++.so.6"]
-    assert (result.status, result.found.en) == (Status.BLOCKS, f"/{conda} has no GLIBCXX_3.4.29")
+    assert (result.status, result.found.en) == (Status.BLOCKS, f"/{conda} lacks GLIBCXX_3.4.29")
     # Python of conda names its own folder for all that it loads
     put(server, {"opt/conda/bin/python": shared_object(rpath="$ORIGIN/../lib")})
     inherited = station(server, interpreter=server / "opt/conda/bin/python")

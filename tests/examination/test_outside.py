@@ -89,11 +89,11 @@ def test_commands_whose_libraries_are_not_mounted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "status", "found"),
     [
-        (CommandOutput(0, "warning\ncomputed 0\ncomputed 1\n"), Status.FINE, "2 devices computed"),
+        (CommandOutput(0, "warning\ncomputed 0\ncomputed 1\n"), Status.FINE, "computed on 2 devices"),
         (CommandOutput(0, ""), Status.BLOCKS, "the import works, but no device is seen"),
         (CommandOutput(1, "Traceback\nImportError: libhccl.so\n"), Status.BLOCKS, "ImportError: libhccl.so"),
         (CommandOutput(-11, ""), Status.BLOCKS, "ended by SIGSEGV: -"),
-        (CommandOutput(None, ""), Status.BLOCKS, "no answer within 180 s"),
+        (CommandOutput(None, ""), Status.BLOCKS, "no response within 180 s"),
     ],
 )
 def test_a_trial(tmp_path: Path, output: CommandOutput, status: Status, found: str) -> None:
@@ -112,7 +112,7 @@ def test_the_network(tmp_path: Path) -> None:
         return check("network", station(tmp_path, environment=variables, address=None))
 
     assert results(RANK_TABLE_FILE="/etc/ranks.json")["RANK_TABLE_FILE"].status is Status.FINE
-    assert "no JSON" in results(RANK_TABLE_FILE="/etc/broken.json")["RANK_TABLE_FILE"].found.en
+    assert "not valid JSON" in results(RANK_TABLE_FILE="/etc/broken.json")["RANK_TABLE_FILE"].found.en
     assert "no file" in results(HCCL_WHITELIST_FILE="/etc/none")["HCCL_WHITELIST_FILE"].found.en
     assert results(MASTER_ADDR="node-1")["MASTER_ADDR"].status is Status.DOUBT
     assert "MASTER_ADDR" not in results(MASTER_ADDR="10.0.0.1")
@@ -132,7 +132,7 @@ def test_folders_that_nothing_can_be_written_to(tmp_path: Path) -> None:
     results = check("disk", closed)
     assert (results["home"].status, results["home"].found.en) == (
         Status.DOUBT,
-        "/home/me: nothing can be written there",
+        "/home/me: not writable",
     )
     assert results["work folder"].status is Status.FINE
 

@@ -70,10 +70,10 @@ def test_values(vendor: str, name: str, value: str, status: Status, command: str
 
 def test_what_is_not_known_is_said_so() -> None:
     found = results("ascend", HCCL_EXEC_TIMEOUT="60")
-    assert found["PTCOPY_ENABLE"].found.en == "not set; its default is not known"
+    assert found["PTCOPY_ENABLE"].found.en == "not set; its default is unknown"
     assert found["PTCOPY_ENABLE"].status is Status.INFO
     assert found["TASK_QUEUE_ENABLE"].found.en == "not set, so 1"
-    assert "what it does to speed is not known" in found["HCCL_EXEC_TIMEOUT"].why.en
+    assert "its effect on speed is unknown" in found["HCCL_EXEC_TIMEOUT"].why.en
 
 
 def test_options_of_a_program_cant_be_seen() -> None:
@@ -91,5 +91,5 @@ def test_a_vendor_of_the_users_own(tmp_path: Path) -> None:
     (result,) = check_variables(vendor, load_host(tmp_path).tuning, {"ACME_QUEUE": "0"})
     assert (result.status, result.why.zh) == (Status.COSTS, "a queue；建议：1")
     (tmp_path / "host.toml").write_text(row.replace('"0"', '"("'))
-    with pytest.raises(VendorError, match=r"'tuning\[1\].slow' is no regular expression"):
+    with pytest.raises(VendorError, match=r"'tuning\[1\].slow' is not a valid regular expression"):
         load_host(tmp_path)

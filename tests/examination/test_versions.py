@@ -108,13 +108,13 @@ def with_toolkit(server: Path, version: str, plugin: str, driver: str = "25.2.0"
 @pytest.mark.parametrize(
     ("toolkit", "plugin", "status", "said"),
     [
-        ("8.5.0", "2.9.0", Status.FINE, "as the vendor's table says"),
-        ("9.0.0", "2.9.0", Status.FINE, "calls this one compatible"),
-        ("8.2.RC1", "2.9.0", Status.DOUBT, "the vendor's table names 8.5.0 for torch-npu 2.9.0"),
-        ("8.0.RC1.1", "2.1.0.post6", Status.DOUBT, "names 8.0.RC2"),
-        ("7.0.1", "2.1.0", Status.INFO, "a later correction of 7.0.0"),
-        ("10.1.0", "2.9.0", Status.INFO, "newer than all that is known"),
-        ("8.5.0", "2.9.0.post99", Status.INFO, "not known"),
+        ("8.5.0", "2.9.0", Status.FINE, "matches the vendor's table"),
+        ("9.0.0", "2.9.0", Status.FINE, "this version as compatible"),
+        ("8.2.RC1", "2.9.0", Status.DOUBT, "the vendor's table lists 8.5.0 for torch-npu 2.9.0"),
+        ("8.0.RC1.1", "2.1.0.post6", Status.DOUBT, "lists 8.0.RC2"),
+        ("7.0.1", "2.1.0", Status.INFO, "a bugfix release of 7.0.0"),
+        ("10.1.0", "2.9.0", Status.INFO, "newer than all known versions"),
+        ("8.5.0", "2.9.0.post99", Status.INFO, "is unknown"),
     ],
 )
 def test_toolkit_and_plugin(server: Path, toolkit: str, plugin: str, status: Status, said: str) -> None:
@@ -125,12 +125,12 @@ def test_toolkit_and_plugin(server: Path, toolkit: str, plugin: str, status: Sta
 @pytest.mark.parametrize(
     ("toolkit", "driver", "status", "said"),
     [
-        ("9.1.0", "25.5.2", Status.FINE, "goes with CANN 9.1.0"),
+        ("9.1.0", "25.5.2", Status.FINE, "compatible with CANN 9.1.0"),
         ("9.1.0", "25.0.rc1", Status.DOUBT, "CANN 9.1.0 needs >=25.2"),
-        ("8.3.RC1", "24.1.rc3", Status.INFO, "of older drivers nothing is known"),
-        ("8.3.RC1", "26.1.0", Status.INFO, "newer than what is known"),
+        ("8.3.RC1", "24.1.rc3", Status.INFO, "nothing is known about older drivers"),
+        ("8.3.RC1", "26.1.0", Status.INFO, "newer than the drivers known"),
         ("8.2.RC1", "23.0.3", Status.DOUBT, "CANN 8.2.RC1 needs >=24.1.RC2"),
-        ("6.0.1", "23.0.3", Status.FINE, "which driver CANN 6.0.1 needs is not known"),
+        ("6.0.1", "23.0.3", Status.FINE, "the driver version that CANN 6.0.1 needs is unknown"),
     ],
 )
 def test_driver_and_toolkit(server: Path, toolkit: str, driver: str, status: Status, said: str) -> None:
@@ -152,7 +152,7 @@ def test_firmware_that_the_driver_does_not_name(server: Path) -> None:
 def test_a_toolkit_for_another_processor(server: Path) -> None:
     (server / CANN / "x86_64-linux").rename(server / CANN / "aarch64-linux")
     result = only("toolkit", station(server))
-    assert (result.status, result.found.en) == (Status.BLOCKS, f"in /{CANN}, made for aarch64")
+    assert (result.status, result.found.en) == (Status.BLOCKS, f"in /{CANN}, built for aarch64")
 
 
 def test_a_toolkit_without_operators_and_packages(server: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_line_of_a_message_that_says_most_is_the_cause() -> None:
 
 def test_the_order_of_lines_of_several_processes_proves_nothing() -> None:
     said = verdict(NCCL)
-    assert "failed first" not in said.replace("which process failed first is not known", "")
+    assert "failed first" not in said.replace("which process failed first is unknown", "")
     assert "the launcher saw rank 0 end first" in said
     first, second = raised("ValueError: bad picture", 1), raised("RuntimeError: Connection closed by peer", 0)
     assert "rank 1 failed first" in verdict(second + first), "the other one has only a consequence"
@@ -69,16 +69,19 @@ def test_the_order_of_lines_of_several_processes_proves_nothing() -> None:
 
 def test_an_error_of_the_device_surfaces_later() -> None:
     said = verdict(ASSERTED)
-    assert "surfaced at: label.py:5, in <module>; perhaps later" in said and "CUDA_LAUNCH_BLOCKING=1" in said
+    assert (
+        "surfaced at: label.py:5, in <module>; the error may have occurred earlier" in said
+        and "CUDA_LAUNCH_BLOCKING=1" in said
+    )
     assert "any.cuda-error" not in ids(ASSERTED), "the message's further line says no more than its first"
     assert "in the program: train.py:6" in verdict(raised("torch.OutOfMemoryError: CUDA out of memory.", 0))
 
 
 def test_an_unknown_exception_names_the_line_to_look_at() -> None:
-    assert "what to do: look at train.py:6" in verdict(raised("KeyError: 'label 37'", 0))
+    assert "what to do: check train.py:6" in verdict(raised("KeyError: 'label 37'", 0))
 
 
 def test_a_log_without_an_error_names_exit_codes_and_claims_nothing() -> None:
     assert explained("about to work\n").cause is None
-    assert "if the program ended early nevertheless" in verdict("about to work\n")
+    assert "if the program ended early anyway" in verdict("about to work\n")
     assert "ended early" not in verdict(ASSERTED)

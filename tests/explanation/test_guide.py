@@ -157,7 +157,7 @@ def test_entry(entry: str) -> None:
 
 
 def test_an_early_error_of_the_program_is_not_hidden_by_the_late_log() -> None:
-    """MemCopySync names an operator that is not the culprit: it is logged after the real error."""
+    """MemCopySync names an operator that is not the cause: it is logged after the real error."""
     shell = (
         "[ERROR] RUNTIME(160)kernel task happen error, retCode=0x28, [aicpu timeout].\n"
         "[ERROR] RUNTIME(160)aicpu kernel execute failed, device_id=0, stream_id=512, task_id=24.\n"

@@ -195,7 +195,7 @@ def test_a_library_is_not_called_the_program(file: str, said: str) -> None:
     text = f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    g()\nKeyError: 3\n'
     lines = [line.en for line, _ in page_of(explained(text), Options()).verdicts]
     assert any(line.startswith(said) for line in lines)
-    assert any("look at src/train.py:3" in line for line in lines) == (file == "src/train.py")
+    assert any("check src/train.py:3" in line for line in lines) == (file == "src/train.py")
 
 
 def test_what_logs_look_like(tmp_path: Path) -> None:
@@ -314,8 +314,8 @@ def test_a_pipe_in_a_folder_is_not_waited_for_and_a_log_is_read_once(tmp_path: P
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        ("2024-05-06 10:11:12 x", "step", "bear no times"),
-        ("2024-05-06T10:11:12Z x", "2024-05-06 10:11:12 x", "of which time zone"),
+        ("2024-05-06 10:11:12 x", "step", "have no times"),
+        ("2024-05-06T10:11:12Z x", "2024-05-06 10:11:12 x", "include the time zone"),
         ("2024-05-06 10:11:12 x", "2024-05-06 10:11:14 x", "rank 0 failed first"),
         ("2024-05-06T10:11:12+08:00 x", "2024-05-06T02:11:11Z x", "rank 1 failed first"),
         ("2024-05-06 10:11:12.1 x", "2024-05-06 10:11:12.2 x", "clocks of different machines may differ"),

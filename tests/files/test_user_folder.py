@@ -57,4 +57,4 @@ def test_no_library_is_loaded_from_a_cache_that_everybody_can_write_to(
         place.chmod(before & 0o7755)
     (tmp_path / "cache").chmod(0o777)
     assert build_cache.writable_folder("sim") == tmp_path / "instead"
-    assert "others can write there, or it is another user's" in capsys.readouterr().err
+    assert "others can write there, or it belongs to another user" in capsys.readouterr().err

@@ -27,7 +27,7 @@ class Program:
 
     name: str
     options: tuple[str, ...] = ()  # of `ferry prove`
-    steps: int = 3  # of all processes together
+    steps: int = 3  # of all processes in total
 
     def __str__(self) -> str:
         return self.name

@@ -20,7 +20,7 @@ def test_explain_needs_no_program(tmp_path: Path) -> None:
     result = ferry_run("--explain", "--to", "ascend")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["what", "the", "program", "writes", "what", "it", "means", "now"]
+    assert lines[0].split() == ["the", "program", "writes", "it", "now", "means"]
     rows = dict(line.split("  ", 1) for line in lines if "  " in line)
     assert "torch.npu" in rows["torch.cuda.is_available"]
     assert len(lines) == len(set(lines))
@@ -70,12 +70,12 @@ def test_no_explanation_once_the_layer_is_off(tmp_path: Path) -> None:
 
 
 LIBRARIES = {
-    "a library for CUDA": ("import flash_attn", "flash_attn is made for CUDA; Huawei Ascend has "),
+    "a library for CUDA": ("import flash_attn", "flash_attn is made for CUDA; Huawei Ascend offers"),
     "a part of one": ("from flash_attn.layers import rotary", "flash_attn is made for CUDA; "),
-    "kernels of its own": (
+    "its own CUDA kernels": (
         "from torch.utils.cpp_extension import load_inline\n"
         "load_inline('k', cpp_sources='', cuda_sources='__global__ void k() {}', functions=[])",
-        "train.py:3 compiles CUDA kernels of its own",
+        "train.py:3 compiles its own CUDA kernels",
     ),
     "any other library": ("import no_such_library", ""),
 }

@@ -110,7 +110,7 @@ def test_weights_of_a_checkpoint(tmp_path: Path) -> None:
     torch.save({"ema": weights, "model": weights, "epoch": 1}, tmp_path / "a.pth")
     exported, model = export(tmp_path, "Normed", "2x3", checkpoint=str(tmp_path / "a.pth"))
     said = [note.en for note in exported.notes]
-    assert "model of" in said[0] and "also has ema" in said[1] and "module._orig_mod." in said[2]
+    assert "model of" in said[0] and "also contains ema" in said[1] and "module._orig_mod." in said[2]
     (found,) = (entry for entry in model.graph.initializer if entry.name.endswith("0.weight"))
     assert exported.is_good and list(found.dims) == [4, 3]
 
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_model(tmp_path: Path) -> None:
     assert error.value.lines[1:] == (
         "missing in the file: layers.0.weight (closest: layers.0.wieght)",
         "not in the model: layers.0.wieght (closest: layers.0.weight)",
-        "another shape: layers.0.bias is 9 in the file, 4 in the model",
+        "shape mismatch: layers.0.bias is 9 in the file, 4 in the model",
     )
     exported, _ = export(tmp_path, "Normed", "2x3", checkpoint=str(tmp_path / "a.pth"), lenient=True)
     assert exported.is_good and "1 weights are not in the file" in exported.notes[-1].en
@@ -136,9 +136,9 @@ def test_a_checkpoint_of_another_model(tmp_path: Path) -> None:
     [
         ({"inputs": ()}, "add --input"),
         ({"dynamic": ("a-b",)}, "--dynamic a-b: write a name"),
-        ({"dynamic": ("other:0=n",)}, "there is no such input; there are input"),
-        ({"dynamic": ("input:5=n",)}, "has 2 axes, counted from 0"),
-        ({"opset": 5}, "begin with 7"),
+        ({"dynamic": ("other:0=n",)}, "no such input; the inputs are input"),
+        ({"dynamic": ("input:5=n",)}, "has only 2 axes, counted from 0"),
+        ({"opset": 5}, "start at opset 7"),
     ],
 )
 def test_bad_requests(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -153,12 +153,13 @@ def test_a_size_that_the_model_itself_rejects_is_named(tmp_path: Path) -> None:
     assert {check.sizes["batch"] for check in exported.checks} == {1, 2}
     (note,) = exported.notes
     assert (
-        "not compared with batch=4: the model itself takes no such size (ValueError: two at most" in note.en
+        "not compared for batch=4: the model itself does not accept this size (ValueError: two at most"
+        in note.en
     )
 
 
 def test_names_that_meet_are_told_apart_or_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="mask: the name of two inputs or outputs; choose others"):
+    with pytest.raises(RunError, match="mask: used for two inputs or outputs; choose other names"):
         export(tmp_path, "Passing", "mask=2x3")
     exported, _ = export(tmp_path, "Passing", "mask=2x3", output_names=("x", "y", "z"))
     assert exported.is_good and [port.name for port in exported.outputs] == ["x", "y", "z"]
@@ -180,6 +181,6 @@ def test_weights_beyond_the_limit_lie_in_a_file_of_their_own(
     assert output.stat().st_size < 8000 < 64 * 64 * 4 < (tmp_path / "model.onnx.data").stat().st_size
     assert output.stat().st_mode == (tmp_path / "model.onnx.data").stat().st_mode
     output.unlink()
-    with pytest.raises(OutputError, match=r"model\.onnx\.data: there already"):
+    with pytest.raises(OutputError, match=r"model\.onnx\.data: already exists"):
         exported_here(request)
     assert not output.exists()

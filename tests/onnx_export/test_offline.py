@@ -88,7 +88,7 @@ def test_a_converter_is_asked_for_before_the_export(
     atc: OfflineTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_tool(atc, "Ascend310P3")
-    with pytest.raises(RunError, match="must know the chip"):
+    with pytest.raises(RunError, match="needs the chip's name"):
         check_tool(atc, "")
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     with pytest.raises(RunError, match="atc is not here"):
@@ -125,7 +125,7 @@ def test_ctrl_c_while_a_converter_runs(
 
 def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: OfflineTable, tmp_path: Path) -> None:
     (tmp_path / "atc").write_text("#!/bin/sh\nexit 0\n")
-    with pytest.raises(RunError, match=r"net\.om is not there"):
+    with pytest.raises(RunError, match=r"net\.om does not exist"):
         _run(atc, tmp_path)
 
 
@@ -135,15 +135,15 @@ def test_a_converter_that_ends_well_without_a_result_is_no_success(atc: OfflineT
         (
             "ascend",
             ("Conv", "Relu"),
-            "all its 2 operators are in the list of atc of ascend; attributes and dtypes were not compared",
+            "all its 2 operators are supported by atc of ascend; attributes and dtypes were not compared",
         ),
         (
             "ascend",
             ("Conv", "GridSample"),
-            "not in the list of operators that atc of ascend takes: GridSample",
+            "not in the list of operators that atc of ascend supports: GridSample",
         ),
-        ("tecorigin", ("Conv",), "how tecorigin turns ONNX into its own format is unknown here"),
-        ("cambricon", ("Conv",), "which operators of ONNX cambricon takes is unknown here"),
+        ("tecorigin", ("Conv",), "how tecorigin converts ONNX to its own format is unknown"),
+        ("cambricon", ("Conv",), "the ONNX operators that cambricon supports are unknown"),
     ],
 )
 def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], said: str) -> None:
@@ -153,7 +153,7 @@ def test_operators_against_the_vendors(vendor: str, operators: tuple[str, ...], 
 
 def test_a_difference_is_the_verdict() -> None:
     report = ExportReport(exported(("x", ("1",)), is_good=False), None, OfflineTable(), [], False)
-    assert "does not compute what PyTorch does: output differs by 0.5" in said_of(report)
+    assert "does not compute the same as PyTorch: output differs by 0.5" in said_of(report)
     assert "结果不一致" in said_of(report, "zh")
     assert '"is_good": false' in to_json(report, Options("en"))
 

@@ -13,7 +13,7 @@ from tests.perf.real_traces import KERNEL_TABLE, SLOW_LOADER, real_run, real_tra
 from torchferry.perf.analysis import MOST_POINTS, analyze, memory_curve
 from torchferry.perf.detect import registry
 from torchferry.perf.detect.model import NO_TRACE, Detector
-from torchferry.perf.model import Diagnosis, Evidence, KernelRow, Severity, TimePart
+from torchferry.perf.model import Diagnosis, Evidence, Impact, KernelRow, TimePart
 from torchferry.perf.opening import open_runs
 from torchferry.perf.run import Run
 from torchferry.perf.timeline import HOST
@@ -136,8 +136,8 @@ def test_a_detector_that_breaks_down_does_not_end_the_analysis(
     monkeypatch.setattr(registry, "DETECTORS", detectors)
     found = analyze(two_steps().run(tmp_path))
     assert [(each.id, each.severity) for each in found.diagnoses] == [
-        ("great", Severity.HIGH),
-        ("small", Severity.LOW),
+        ("great", Impact.HIGH),
+        ("small", Impact.LOW),
     ]
     assert (
         found.failed == {"broken": "ZeroDivisionError: by zero"} and "ZeroDivisionError" in found.notes[0].en

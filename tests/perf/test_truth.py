@@ -138,7 +138,7 @@ def found_with(share: float) -> Analysis:
 def test_an_eighth_of_the_time_is_no_bottleneck() -> None:
     said = [text.en for text in sentences.verdict(found_with(0.128))]
     assert said[:2] == [
-        "The greatest finding: the program waits for data, 12.8% of the time.",
+        "Largest finding: the program waits for data, 12.8% of the time.",
         "The largest part of a step: operators (87.2%).",
     ]
 

@@ -142,13 +142,16 @@ def test_whole_numbers_must_be_equal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("migrated", "says"),
     [
-        (THREE[:2], "the original took 3 optimizer steps, the migrated run 2"),
-        ([*THREE, step(4)], "the original took 3 optimizer steps, the migrated run 4"),
-        ([step(1, optimizer=1)], "step 1 is one of optimizer 0 (SGD) in the original, of optimizer 1 (SGD)"),
-        ([step(1, losses=THREE[0].losses * 2, skipped=1)], "(steps that GradScaler left out: 0 and 1)"),
+        (THREE[:2], "the original made 3 optimizer steps, the migrated run 2"),
+        ([*THREE, step(4)], "the original made 3 optimizer steps, the migrated run 4"),
+        (
+            [step(1, optimizer=1)],
+            "step 1 is a step of optimizer 0 (SGD) in the original, of optimizer 1 (SGD)",
+        ),
+        ([step(1, losses=THREE[0].losses * 2, skipped=1)], "(steps skipped by GradScaler: 0 and 1)"),
         (
             [step(1, parameters=(), gradients=())],
-            "the optimizer of the original has 2 parameters, that of the migrated run 0",
+            "the original's optimizer has 2 parameters, the migrated run's 0",
         ),
         (
             [

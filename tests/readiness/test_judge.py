@@ -126,7 +126,7 @@ def test_dtypes_of_one_kernel(acme: Vendor) -> None:
     judgement = only(acme, call("aten::convolution", double))
     assert (judgement.support, judgement.reason.en) == (
         OperatorSupport.LIMITED,
-        "The kernel takes float32 only, here it gets float64.",
+        "The kernel accepts only float32 , here it gets float64.",
     )
     assert only(acme, call("aten::convolution", ROW, double)).support is OperatorSupport.KERNEL
 

@@ -74,7 +74,7 @@ def one_finding(**changes: object) -> Report:
         "col": 13,
         "before": "model.cuda()",
         "after": "model.npu()",
-        "message": Text("The device is npu.", "设备是 npu。"),
+        "title": Text("The device is npu.", "设备是 npu。"),
         "vendor": "ascend",
     }
     finding = Finding(**{**values, **changes})  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ def test_format() -> None:
     assert list(tree) == [
         "format", "version", "tool", "command", "vendor", "project", "files_seen", "summary", "files", "findings",
     ]  # fmt: skip
-    assert (tree["format"], tree["version"]) == ("torchferry-findings", 1)
+    assert (tree["format"], tree["version"]) == ("torchferry-findings", 2)
     assert tree["summary"]["automatic_percent"] == 100
     assert tree["files"] == [
         {
@@ -48,10 +48,18 @@ def test_format() -> None:
             "col": 13,
             "before": "model.cuda()",
             "after": "model.npu()",
-            "message": "The device is npu.",
-            "message_zh": "设备是 npu。",
+            "title": "The device is npu.",
+            "title_zh": "设备是 npu。",
             "vendor": "ascend",
             "url": "",
+            "why": "",
+            "why_zh": "",
+            "do": "",
+            "do_zh": "",
+            "severity": "done",
+            "effort": 0,
+            "effort_each": 0,
+            "source": "",
         }
     ]
 
@@ -81,7 +89,7 @@ def broken(change: Callable[[Any], object]) -> bytes:
         (b"[" * 100_000, "not JSON"),
         (b"[]", "not a TorchFerry findings file"),
         (b'{"format": "eslint"}', "not a TorchFerry findings file"),
-        (broken(lambda tree: tree.update(version=2)), "newer TorchFerry (format 2, this one reads up to 1)"),
+        (broken(lambda tree: tree.update(version=3)), "newer TorchFerry (format 3, this one reads up to 2)"),
         (broken(lambda tree: tree.pop("vendor")), "vendor is missing"),
         (broken(lambda tree: tree.update(files_seen=True)), "files_seen must be a whole number"),
         (broken(lambda tree: tree.update(findings={})), "findings must be a list"),
@@ -119,3 +127,14 @@ def test_missing_file_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_findings(tmp_path / "none.json")
     with pytest.raises(ReportError, match="a folder"):
         read_findings(tmp_path)
+
+
+def test_a_file_of_an_older_version_is_read() -> None:
+    tree = json.loads(dump(one_finding()))
+    tree["version"] = 1
+    new = ("title", "title_zh", "why", "why_zh", "do", "do_zh", "severity", "effort", "effort_each", "source")
+    for finding in tree["findings"]:
+        finding |= {"message": finding["title"], "message_zh": finding["title_zh"]}
+        for key in new:
+            del finding[key]
+    assert load(json.dumps(tree).encode()) == one_finding()

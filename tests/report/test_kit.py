@@ -60,7 +60,7 @@ def test_it_has_all_formats(example: Any) -> None:
 def test_text(example: Any) -> None:
     text = render(example, "text").decode()
     assert text.startswith("too large\n\nModels\n")
-    assert " ".join(text.splitlines()[-2].split()) == "large 640.0 GB too large"
+    assert " ".join(text.splitlines()[-1].split()) == "large 640.0 GB too large"
     assert "放得下" in render(example, "text", "zh").decode()
 
 

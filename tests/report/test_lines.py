@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import REPORTS
-from torchferry.report.findings.text import MAX_ITEMS
+from torchferry.report.findings.text import MAX_LINES
+from torchferry.report.findings.work_list import OPEN
 from torchferry.report.formats import Options
+from torchferry.report.streams import WIDEST, Styles
 from torchferry.text import Text
 
 from .samples import empty_report, hostile_report, large_report, one_finding, sample_report
@@ -24,38 +27,63 @@ def shown(report: Report, format_name: str, options: Options | None = None) -> s
 def test_text_says_the_numbers_and_the_places() -> None:
     text = shown(sample_report(), "text")
     assert "resnet-trainer → ascend" in text
-    assert "82.1%" in text
-    assert "legacy/old_eval.py: line 3: Python 2 print statement" in text
-    assert "8:19  to decide" in text
+    assert text.splitlines()[-1] == ("4 blockers, 3 decisions, 6 to check once in 7 files; 46 places done")
+    assert "eval.py:8" in text
     assert "\x1b" not in text
 
 
-def test_text_fits_80_columns() -> None:
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_text_fits_its_width_and_a_screen(width: int) -> None:
     from rich.cells import cell_len
 
-    for options in (Options("en"), Options("zh")):
-        assert all(cell_len(line) <= 80 for line in shown(sample_report(), "text", options).splitlines())
+    for report in (sample_report(), large_report(2000), hostile_report()):
+        for language in ("en", "zh"):
+            lines = shown(report, "text", Options(language, width=width)).splitlines()
+            assert all(cell_len(line) <= min(width, WIDEST) for line in lines)
+            assert len(lines) <= MAX_LINES
 
 
 def test_text_in_chinese() -> None:
     text = shown(sample_report(), "text", Options("zh"))
-    assert "涉及 CUDA 的位置" in text
+    assert "阻塞项" in text
     assert "目标平台没有对应功能" in text
 
 
-def test_text_is_capped_unless_verbose() -> None:
-    report = large_report(1000)
-    wanted = sum(
-        finding.kind in (Kind.TODO, Kind.UNSUPPORTED, Kind.UNKNOWN, Kind.RISK) for finding in report.findings
+def test_verbose_text_has_every_place_with_its_line_and_what_to_do() -> None:
+    report = sample_report()
+    text = shown(report, "text", Options(everything=True))
+    assert "--verbose" not in text
+    for finding in report.findings:
+        assert f"{finding.path}:{finding.line}:{finding.col}" in text
+    said = one_finding(
+        kind=Kind.TODO,
+        after="",
+        why=Text("It is slow.", ""),
+        do=Text("Remove it.", ""),
+        source="x = model.cuda()",
     )
-    assert f"and {wanted - MAX_ITEMS} more; --verbose shows all" in shown(report, "text")
-    assert "more; --verbose" not in shown(report, "text", Options(everything=True))
+    text = shown(said, "text", Options(everything=True))
+    assert "Why: It is slow." in text
+    assert "What to do: Remove it." in text
+    assert "train.py:12:13  x = model.cuda()" in text
 
 
-def test_text_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True))
+def test_text_groups_places_by_cause_with_the_recipe() -> None:
+    report = one_finding(
+        kind=Kind.TODO, do=Text("Start one process per card. Then wait.", ""), effort=90, effort_each=10
+    )
+    (finding,) = report.findings
+    many = replace(report, findings=tuple(replace(finding, line=line) for line in (3, 8, 21)))
+    assert shown(many, "text").splitlines()[2:5] == [
+        "Decisions",
+        f"   3 × {'The device is npu.':<75}  TF120  ~ 2 hours",
+        "      train.py:3, train.py:8 and 1 more → Start one process per card",
+    ]
+    assert "1 file; 0 places done; about 2 hours" in shown(many, "text")
+
+
+def test_text_has_colours_on_a_terminal_only() -> None:
+    assert "\x1b[" in shown(sample_report(), "text", Options(width=80, terminal=True, styles=Styles.COLORS))
 
 
 def test_text_of_hostile_code_is_shown_not_obeyed() -> None:
@@ -67,29 +95,26 @@ def test_text_of_hostile_code_is_shown_not_obeyed() -> None:
 
 def test_text_of_nothing() -> None:
     assert "Nothing in this project means CUDA." in shown(empty_report(), "text")
-    assert "Nothing needs your attention." in shown(one_finding(), "text")
+    assert "Nothing to decide; 1 place done" in shown(one_finding(), "text")
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
         (
-            {"kind": Kind.UNSUPPORTED},
-            "::error file=train.py,line=12,col=13,title=TF120 not supported::The device is npu.",
+            {"kind": Kind.UNSUPPORTED, "do": Text("Remove it.", "")},
+            "::error file=train.py,line=12,col=13,title=TF120 The device is npu.::Remove it.",
         ),
         (
-            {"kind": Kind.INFO, "path": "a,b:c%.py", "message": Text("50%\ndone\r", "")},
-            "::notice file=a%2Cb%3Ac%25.py,line=12,col=13,title=TF120 left as is::50%25%0Adone%0D",
+            {"kind": Kind.RISK, "path": "a,b:c%.py", "title": Text("50%\ndone\r", "")},
+            "::notice file=a%2Cb%3Ac%25.py,line=12,col=13,title=TF120 50%25%0Adone%0D::50%25%0Adone%0D",
         ),
-        (
-            {},
-            "::warning file=train.py,line=12,col=13,title=TF120 rewrite::The device is npu.%0Amodel.cuda() → model.npu()",
-        ),
+        ({}, "::notice title=TorchFerry::Nothing to decide; 1 place done"),
     ],
     ids=["unsupported", "escaping", "change"],
 )
 def test_github(changes: dict[str, object], line: str) -> None:
-    assert shown(one_finding(**changes), "github") == line + "\n"
+    assert shown(one_finding(**changes), "github").splitlines()[0] == line
 
 
 def test_github_puts_the_worst_first_and_one_command_a_line() -> None:
@@ -98,7 +123,8 @@ def test_github_puts_the_worst_first_and_one_command_a_line() -> None:
     assert commands == sorted(commands, key=["::error", "::warning", "::notice"].index)
     hostile = hostile_report()
     failed = sum(record.status is FileStatus.FAILED for record in hostile.files)
-    assert failed and len(shown(hostile, "github").split("\n")) == len(hostile.findings) + failed + 1
+    wanted = sum(finding.severity in OPEN for finding in hostile.findings)
+    assert failed and shown(hostile, "github").count("\n") == wanted + failed + 1
     assert shown(empty_report(), "github") == ""
 
 
@@ -124,15 +150,18 @@ def test_markdown_tables_hold_together() -> None:
 )
 def test_markdown_code(before: str, cell: str) -> None:
     row = next(
-        line for line in shown(one_finding(before=before), "md").split("\n") if line.startswith("| 12:13")
+        line
+        for line in shown(one_finding(before=before), "md").split("\n")
+        if line.startswith("| `train.py:12:13`")
     )
     assert cell in row
 
 
 def test_markdown_messages_are_text_and_links_are_web_addresses() -> None:
     message = Text("use <b>npu</b> [here](x)", "")
-    text = shown(one_finding(message=message, url="https://example.com/a"), "md")
-    assert "use \\<b\\>npu\\</b\\> \\[here\\](x) [Link](<https://example.com/a>)" in text
+    text = shown(one_finding(title=message, url="https://example.com/a"), "md")
+    assert "### use \\<b\\>npu\\</b\\> \\[here\\](x) (TF120 × 1)" in text
+    assert "[Link](<https://example.com/a>)" in text
     assert "javascript" not in shown(hostile_report(), "md")
 
 
@@ -144,7 +173,7 @@ def test_csv_has_one_row_a_finding() -> None:
     report = sample_report()
     rows = csv_rows(report, Options("zh"))
     assert len(rows) == len(report.findings)
-    assert rows[0]["message"] == report.findings[0].message.zh
+    assert rows[0]["title"] == report.findings[0].title.zh
     assert (rows[0]["path"], rows[0]["line"], rows[0]["kind"]) == ("train.py", "5", "change")
     assert csv_rows(empty_report()) == []
     assert REPORTS.render(report, "csv").startswith(b"\xef\xbb\xbf")

@@ -49,11 +49,11 @@ def test_structure(report: Report) -> None:
 @pytest.mark.parametrize(
     ("kind", "level"),
     [
-        (Kind.CHANGE, "warning"),
+        (Kind.CHANGE, "note"),
         (Kind.TODO, "warning"),
         (Kind.UNSUPPORTED, "error"),
-        (Kind.UNKNOWN, "warning"),
-        (Kind.RISK, "warning"),
+        (Kind.UNKNOWN, "note"),
+        (Kind.RISK, "note"),
         (Kind.INFO, "note"),
     ],
 )

@@ -54,7 +54,7 @@ def test_numbers_of_cards(size: int, is_taken: bool, tmp_path: Path) -> None:
     if is_taken:
         assert ended.stdout == "joined\n", ended.stderr
     else:
-        assert "HCCL takes 1, 2, 4, 8 devices of a server with Ascend910A, not 3" in ended.stderr
+        assert "HCCL supports groups of 1, 2, 4, 8 devices on a server with Ascend910A, not 3" in ended.stderr
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_another_card_in_the_same_process() -> None:
     ended = run("ascend", "Ascend910A", "torchferry.sim.activate('ascend', card='Ascend310P3')\n")
-    assert "this process simulates Ascend910A; start another one for Ascend310P3" in ended.stderr
+    assert "this process already simulates Ascend910A; start another one for Ascend310P3" in ended.stderr

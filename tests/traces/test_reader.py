@@ -168,7 +168,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("content", [b"[]", b'{"traceEvents": []}', b"[", b'{"traceEvents": [{"ph": "M"}]}'])
 def test_traces_without_events_say_what_to_record(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InputError, match="holds no events of a profiler: record with"):
+    with pytest.raises(InputError, match="holds no profiler events; record with"):
         read(tmp_path, content)
 
 
@@ -241,7 +241,7 @@ def test_totals_of_a_vendors_timeline_are_those_of_its_text() -> None:
 
 
 def test_a_table_is_no_trace() -> None:
-    with pytest.raises(InputError, match="is no profiler trace"):
+    with pytest.raises(InputError, match="is not a profiler trace"):
         read_trace(real_trace(KERNEL_TABLE))
 
 

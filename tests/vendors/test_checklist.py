@@ -33,7 +33,7 @@ def test_a_vendor_of_which_only_the_names_are_known(acme: Path, capsys: pytest.C
     assert ferry_vendors("--check", str(acme), "--lang", "en") == 1
     out = capsys.readouterr().out
     for line in (
-        "no  Names fit each other",
+        "no  Names match each other",
         'vendor.toml: company_zh = "..."',
         "errors.toml: the file; where nothing is known, [[sources]]: where its facts come from",
         'apis.toml: [apis] "torch.cuda.set_device" = "same"',

@@ -76,7 +76,7 @@ def test_json_of_one(capsys: pytest.CaptureFixture[str]) -> None:
 def test_user_vendor_of_which_little_is_known(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ferry_vendors("--vendor-path", str(acme), "--lang", "en")
     line = next(line for line in capsys.readouterr().out.splitlines() if "acme" in line)
-    assert line.count("unknown") == 2  # operators and source
+    assert line.count("unknown") == 1  # operators
 
 
 def test_unknown_vendor() -> None:

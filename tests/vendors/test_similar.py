@@ -51,7 +51,7 @@ def test_a_vendor_without_a_table_gets_plain_torch(tmp_path: Path) -> None:
     ("cuda", "use", "message"),
     [
         ("torch.f(a, b=)", "torch.g({a})", r"similar\[1\]\.cuda' has no signature"),
-        ("torch.f(a)", "torch.g({b})", r"similar\[1\]\.use' speaks of 'b'.*\['a'\]"),
+        ("torch.f(a)", "torch.g({b})", r"similar\[1\]\.use' mentions 'b'.*\['a'\]"),
         ("torch.f(a)", "torch.g({a}", r"similar\[1\]\.use' is no expression"),
         ("torch f(a)", "torch.g({a})", r"similar\[1\]\.cuda' must be a string that matches"),
     ],

@@ -74,7 +74,7 @@ def test_apex_counts_where_the_vendor_has_its_own(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from apex import amp\nm, o = amp.initialize(m, o)\n")
     vendor, table = find_zoo("tecorigin", ())
     features = {item.subject: item for item in code.check(Delivery(tmp_path, vendor, table))}
-    assert features["amp"].found.en == "apex.amp.initialize, which exists for CUDA alone"
+    assert features["amp"].found.en == "apex.amp.initialize, which exists only for CUDA"
     assert "ferry convert --amp" in features["amp"].why.en
     own = {item.subject: item for item in code.check(Delivery(tmp_path, replace(vendor, apex="own"), table))}
     assert own["amp"].status.value == "fine"

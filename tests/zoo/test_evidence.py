@@ -95,7 +95,7 @@ def test_an_analysis(tmp_path: Path) -> None:
 )
 def test_nothing_to_read(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=r"no loss, accuracy or throughput|is no JSON|is damaged"):
+    with pytest.raises(InputError, match=r"no loss, accuracy or throughput|is not JSON|damaged"):
         read_evidence(tmp_path / name)
     with pytest.raises(InputError, match="can't be read"):
         read_evidence(tmp_path / "absent.log")

@@ -55,7 +55,7 @@ def test_places_that_are_taken(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     itself.parent.mkdir()
     root.rename(itself)
     assert new(itself, itself) == 2
-    assert "is not empty" in capfd.readouterr()[1]
+    assert "not empty" in capfd.readouterr()[1]
     assert sorted(path.name for path in itself.iterdir()) == ["LICENSE", "README.md", "train.py"]
 
 

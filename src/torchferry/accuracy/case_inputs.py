@@ -15,6 +15,7 @@ from torchferry.errors import InputError
 from torchferry.readiness.cases.building import RecordedCall, RecordedInputs
 from torchferry.readiness.cases.contents import check_fits, overlaps
 from torchferry.readiness.cases.model import CaseValue, Draw, TensorContents, TensorInput, contiguous
+from torchferry.text import Text
 
 
 def calls(path: Path, operator: str = "") -> list[RecordedCall]:
@@ -65,7 +66,12 @@ def _tensor(record: Record, recorded: TensorRecord, stored: dict[str, torch.Tens
     name = recorded.name.rpartition("/")[2]
     if recorded.offset is None:
         why = recorded.unread or ("only slices" if recorded.part else "only statistics")
-        raise InputError(f"{record.path}: the contents of `{name}` were not recorded ({why}); record tensors")
+        raise InputError(
+            Text(
+                f"{record.path}: the contents of `{name}` were not recorded ({why}); record tensors",
+                f"{record.path}：没有记录 `{name}` 的内容（{why}）；请记录张量",
+            )
+        )
     key, count = name, 1
     while key in stored:
         count += 1

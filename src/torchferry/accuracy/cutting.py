@@ -15,9 +15,10 @@ from torchferry.accuracy.file.reader import MappedRecord, Record, open_record
 from torchferry.accuracy.file.writer import RecordWriter
 from torchferry.accuracy.model import Call, RandomState, RecordHeader, TensorRecord, Value
 from torchferry.accuracy.record.settings import Selection
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, OutputError, no_place, not_writable
 from torchferry.files.aside import folder_aside, remove_leftovers
 from torchferry.readiness.model import Special
+from torchferry.text import Text
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _RELEASED = 64  # calls after which memory is given back
@@ -87,7 +88,12 @@ def chosen_calls(record: Record, request: CutRequest) -> list[int]:
     """The places of the wanted calls among those of a record; an error says which there are."""
     calls = record.calls
     if not calls:
-        raise InputError(f"{record.path}: holds no call")
+        raise InputError(
+            Text(
+                f"{record.path}: an empty recording, without a single call; record again",
+                f"{record.path}：记录为空，没有任何调用；请重新记录",
+            )
+        )
     first, last = calls[0].number, calls[-1].number
     wanted: Iterable[int] = range(len(calls))
     if request.numbers:
@@ -96,8 +102,12 @@ def chosen_calls(record: Record, request: CutRequest) -> list[int]:
     if not found:
         steps = sorted({call.step for call in calls})
         raise InputError(
-            f"{record.path}: no call fits {request.describe()}; it has the calls {first} to {last} of "
-            f"{_ranges_of(steps)}: `ferry record info {record.path}` lists its operators"
+            Text(
+                f"{record.path}: no call matches {request.describe()}; it holds calls {first} to {last} of "
+                f"{_ranges_of(steps)}; `ferry record info {record.path}` lists its operators",
+                f"{record.path}：没有符合 {request.describe()} 的调用；其中有 {_ranges_of(steps)} 的第 {first} "
+                f"到第 {last} 次调用；`ferry record info {record.path}` 可列出其算子",
+            )
         )
     return found
 
@@ -106,11 +116,20 @@ def _numbered(record: Record, wanted: NumberRange, first: int, last: int) -> ran
     start = bisect_left(record.calls, wanted.first, key=attrgetter("number"))
     end = bisect_left(record.calls, wanted.last + 1, lo=start, key=attrgetter("number"))
     if wanted.first < first or wanted.last > last:
-        raise InputError(f"{record.path}: has no call {wanted}; its calls are {first} to {last}")
+        raise InputError(
+            Text(
+                f"{record.path}: no call {wanted}; choose one of {first} to {last}",
+                f"{record.path}：没有第 {wanted} 次调用；请在 {first} 到 {last} 之间选择",
+            )
+        )
     if start == end:
         raise InputError(
-            f"{record.path}: has no call {wanted}; its calls are some of {first} to {last}, the next one is "
-            f"{record.calls[start].number}"
+            Text(
+                f"{record.path}: no call {wanted}; only some of {first} to {last} were kept, the next one is "
+                f"{record.calls[start].number}",
+                f"{record.path}：没有第 {wanted} 次调用；{first} 到 {last} 中只保留了一部分，下一个是 "
+                f"{record.calls[start].number}",
+            )
         )
     return range(start, end)
 
@@ -122,9 +141,14 @@ def _ranges_of(steps: Sequence[int]) -> str:
 def check_cut_output(target: Path, sources: Iterable[Path]) -> None:
     """Complain of a place that can't or must not be written to."""
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{target}: can't be written there; name a file in a folder that exists")
+        raise no_place(target)
     if any(target.exists() and target.samefile(source) for source in sources):
-        raise OutputError(f"{target}: is the record that is cut; name another file with -o")
+        raise OutputError(
+            Text(
+                f"{target}: this is the recording to cut from; choose another file with -o",
+                f"{target}：这正是要截取的记录；请用 -o 指定其他文件",
+            )
+        )
     check_replaceable(target)
 
 
@@ -141,7 +165,7 @@ def cut(source: Path, target: Path, request: CutRequest, change: Change = str) -
                 _write(record, places, RecordWriter(made, header, is_read_meanwhile=False), change)
                 os.replace(made, target)
         except OSError as error:
-            raise OutputError(f"{target}: can't be written: {error.strerror or error}") from None
+            raise not_writable(target, error) from None
         return CutRecord(len(places), len(record.calls), target.stat().st_size)
 
 

@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchferry.errors import RunError
+from torchferry.errors import RunError, no_place
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -40,14 +41,34 @@ class Dumper:
         switches = {"use_dump": use_dump, "use_load": use_load, "check_overflow": check_overflow}
         for name, value in {**switches, "load_with_acl_dump": load_with_acl_dump}.items():
             if not isinstance(value, bool):
-                raise RunError(f"dumper: {name} must be True or False, not {value!r}")
+                raise RunError(
+                    Text(
+                        f"dumper: {name} must be True or False, not {value!r}",
+                        f"dumper：{name} 必须为 True 或 False，而不是 {value!r}",
+                    )
+                )
         chosen = [name for name, value in switches.items() if value]
         if len(chosen) > 1:
-            raise RunError(f"dumper: {' and '.join(chosen)} can't be used together; leave one out")
+            raise RunError(
+                Text(
+                    f"dumper: {' and '.join(chosen)} can't be used together; leave one out",
+                    f"dumper：{'、'.join(chosen)} 不能同时使用；请去掉其中一个",
+                )
+            )
         if use_load and not load_file_path:
-            raise RunError("dumper: use_load needs a record; name it with load_file_path")
+            raise RunError(
+                Text(
+                    "dumper: use_load needs a recording; name it with load_file_path",
+                    "dumper：use_load 需要一份记录；请用 load_file_path 指定",
+                )
+            )
         if load_with_acl_dump and not use_load:
-            raise RunError("dumper: load_with_acl_dump goes with use_load=True")
+            raise RunError(
+                Text(
+                    "dumper: load_with_acl_dump needs use_load=True",
+                    "dumper：load_with_acl_dump 需要同时设置 use_load=True",
+                )
+            )
         self.enabled = enabled and bool(chosen)
         self.check_overflow = check_overflow
         self.load_with_acl_dump = load_with_acl_dump
@@ -60,7 +81,12 @@ class Dumper:
         if not self.enabled:
             return self
         if Dumper._is_one_at_work:
-            raise RunError("dumper: another one is at work; they can't be nested")
+            raise RunError(
+                Text(
+                    "dumper: another dumper is active, and dumpers can't be nested; end it first",
+                    "dumper：已有另一个 dumper 在工作，且不能嵌套；请先结束它",
+                )
+            )
         with ExitStack() as stack:
             if self.check_overflow:
                 from torchferry.accuracy.overflow import check_block
@@ -105,15 +131,24 @@ class Dumper:
 
         assert self.path is not None
         if self.load_file_path.resolve() == self.path.resolve():
-            raise RunError(f"dumper: {self.path} can't be read and written at once; name another dump_path")
+            raise RunError(
+                Text(
+                    f"dumper: {self.path} can't be read and written at once; choose another dump_path",
+                    f"dumper：{self.path} 不能同时读写；请另设 dump_path",
+                )
+            )
         return stack.enter_context(open_record(self.load_file_path))
 
     def _dumping(self, device: str, is_simulated: bool) -> Any:
         """What dumps one call of the device, as acl.json says."""
         if not is_simulated:
             raise RunError(
-                "dumper: load_with_acl_dump needs a simulated device (ferry run --sim); a real one's own kernels are "
-                "dumped by its runtime alone: call its dump functions around the operator"
+                Text(
+                    "dumper: load_with_acl_dump needs a simulated device (ferry run --sim); on a real device only "
+                    "its runtime can dump kernels: call its dump functions around the operator",
+                    "dumper：load_with_acl_dump 需要模拟设备（ferry run --sim）；真实设备的 kernel 只能由其运行时 "
+                    "dump：请在算子前后调用运行时的 dump 函数",
+                )
             )
         from torchferry.accuracy.dump.mode import DumpingMode, read_configuration
 
@@ -134,5 +169,5 @@ def _output_file(dump_path: str | os.PathLike[str] | None) -> Path:
     if path.is_dir():
         path = path / f"{datetime.now():%Y%m%d_%H%M%S.%f}.h5"
     if not path.parent.is_dir():
-        raise RunError(f"dumper: {path}: can't be written there; name a file in a folder that exists")
+        raise no_place(f"dumper: {path}")
     return path

@@ -21,9 +21,8 @@ from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import TorchInstallation, find_compiler, link_flags
 from torchferry.errors import BuildError
 from torchferry.files.aside import uninterrupted
-from torchferry.report.progress import StatusLine
-
-_SECONDS_BETWEEN_LINES = 30  # in a log file, where a line can't be written over
+from torchferry.report.progress import Counted, LongTask
+from torchferry.text import Text
 
 
 class Stage(Enum):
@@ -42,32 +41,46 @@ class BuildState:
     torch: str = ""
     done: int = 0
     total: int = 0
-    seconds: float = 0.0
-    product: str = "the simulated device"
+    product: Text = Text("the simulated device", "模拟设备")
 
 
 Progress = Callable[[BuildState], None]
 
 
+_NAMES = {
+    Stage.WAITING: Text(
+        "waiting for another process that is building {product}", "正在等待另一个进程编译 {product}"
+    ),
+    Stage.COMPILING: Text(
+        "building {product} for torch {torch}, once", "正在为 torch {torch} 编译 {product}（仅此一次）"
+    ),
+}
+
+
 class ProgressLine:
-    """Shows the state of one build: a line that changes on a terminal, a few lines elsewhere."""
+    """Tells how far one build is."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
-        self._line = StatusLine(stream, _SECONDS_BETWEEN_LINES)
+        self._stage = Stage.ENDED
+        self._task: LongTask | None = None
 
     def __call__(self, state: BuildState) -> None:
         """Take notice of a new state."""
-        if state.stage is Stage.WAITING:
-            StatusLine(self._stream, 0).show("torchferry: waiting for another process that is building")
-        elif state.stage is Stage.COMPILING:
-            text = (
-                f"torchferry: building {state.product} for torch {state.torch}, once: "
-                f"{state.done}/{state.total} files, {state.seconds:.0f} s"
-            )
-            self._line.show(text, state.done == state.total, state.seconds)
-        else:
-            self._line.clear()
+        if state.stage is not self._stage:
+            self._stage = state.stage
+            self._begin(state)
+        if self._task is not None:
+            self._task(state.done, state.total)
+
+    def _begin(self, state: BuildState) -> None:
+        if self._task is not None:
+            self._task.stop()
+            self._task = None
+        if state.stage is not Stage.ENDED:
+            name = _NAMES[state.stage].format(product=state.product, torch=state.torch)
+            self._task = LongTask(name, Counted.SOURCES, self._stream, is_told_at_once=True)
+            self._task.start()
 
 
 def silent(state: BuildState) -> None:
@@ -213,7 +226,7 @@ class Product:
     """Libraries that are made and kept together."""
 
     libraries: tuple[Library, ...]  # those that others link come first
-    title: str  # what it is in words, for the line that shows the progress
+    title: Text  # what it is in words, for the line that shows the progress
     extra_files: tuple[Path, ...] = ()  # decide what `finish` makes
     finish: Callable[[Path], None] = field(default=lambda folder: None)  # adds further files
     finished: tuple[str, ...] = ()  # their names
@@ -242,9 +255,13 @@ class NativeBuild:
         """The folder of the libraries in a cache; processes that ask at the same time wait for the first one's work."""
         folder = cache / self.key
         lock = cache / f"{self._torch.label}.lock"
-        with build_cache.locked(lock, lambda: progress(BuildState(Stage.WAITING))):
-            if not self._product.is_complete(folder):
-                self._make(cache, folder, progress)
+        title = self._product.title
+        try:
+            with build_cache.locked(lock, lambda: progress(BuildState(Stage.WAITING, product=title))):
+                if not self._product.is_complete(folder):
+                    self._make(cache, folder, progress)
+        finally:
+            progress(BuildState(Stage.ENDED))
         build_cache.mark_used(folder)
         return folder
 
@@ -300,19 +317,11 @@ class NativeBuild:
         return parts
 
     def _run(self, jobs: list[Job], total: int, work: Path, progress: Progress) -> None:
-        started = time.monotonic()
-
         def report(finished: int) -> None:
             done = total - len(jobs) + finished
-            seconds = time.monotonic() - started
-            progress(
-                BuildState(Stage.COMPILING, self._torch.build, done, total, seconds, self._product.title)
-            )
+            progress(BuildState(Stage.COMPILING, self._torch.build, done, total, self._product.title))
 
-        try:
-            run_jobs(jobs, work, report)
-        finally:
-            progress(BuildState(Stage.ENDED))
+        run_jobs(jobs, work, report)
 
     def _link(
         self, compiler: Sequence[str], library: Library, parts: list[Path], work: Path, result: Path
@@ -334,7 +343,7 @@ class NativeBuild:
 
 
 @contextmanager
-def _log_of_failure(title: str, path: Path) -> Iterator[None]:
+def _log_of_failure(title: Text, path: Path) -> Iterator[None]:
     """Keep what a failing compiler printed, show its end, and raise one line."""
     try:
         yield
@@ -344,8 +353,12 @@ def _log_of_failure(title: str, path: Path) -> Iterator[None]:
         print("\n".join(lines[-_LOG_LINES:]), file=sys.stderr)
         reason = next((line for line in lines if _REASON.search(line)), lines[-1])
         raise BuildError(
-            f"{title} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: "
-            f"{reason.strip()}; the whole log is in {path}"
+            Text(
+                f"{title.en} can't be built: {failure.job.command[0]} failed on {failure.job.shown}: {reason.strip()}"
+                f"; the full log is in {path}",
+                f"{title.zh} 构建失败：{failure.job.command[0]} 编译 {failure.job.shown} 时出错：{reason.strip()}；"
+                f"完整日志见 {path}",
+            )
         ) from None
     path.unlink(missing_ok=True)
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from torchferry.errors import BuildError
+from torchferry.errors import BuildError, system_reason
 from torchferry.files.user_folder import VARIABLE, cache_folder, is_trusted, private_temporary_folder
+from torchferry.text import Text, user_language
 
 _UNUSED_SECONDS = 14 * 24 * 3600
 
@@ -22,6 +23,13 @@ _UNUSED_SECONDS = 14 * 24 * 3600
 def folder(product: str) -> Path:
     """The folder that holds one folder per build of a product, such as `sim`; it need not exist."""
     return cache_folder() / product
+
+
+_NOT_SAFE = Text("others can write there, or it belongs to another user", "其他用户可写，或属于其他用户")
+_ELSEWHERE = Text(
+    "{wanted} can't be used ({problem}); building in {instead}; set ${variable} to choose another place",
+    "无法使用 {wanted}（{problem}）；改在 {instead} 构建；可设置 ${variable} 指定其他位置",
+)
 
 
 def writable_folder(product: str) -> Path:
@@ -32,14 +40,12 @@ def writable_folder(product: str) -> Path:
         with tempfile.TemporaryFile(dir=wanted):
             if is_safe_to_load(wanted):
                 return wanted
-        problem = "others can write there, or it is another user's"
+        problem = _NOT_SAFE
     except OSError as error:
-        problem = error.strerror or str(error)
+        problem = system_reason(error)
     instead = private_temporary_folder()
-    print(
-        f"torchferry: {wanted} can't be used ({problem}); building in {instead}; ${VARIABLE} names another place",
-        file=sys.stderr,
-    )
+    said = _ELSEWHERE.format(wanted=wanted, problem=problem, instead=instead, variable=VARIABLE)
+    print(f"torchferry: {said.in_language(user_language())}", file=sys.stderr)
     return instead
 
 
@@ -63,7 +69,10 @@ def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
             raise BuildError(
-                f"{path} can't be locked on this file system; set ${VARIABLE} to a folder on another disk"
+                Text(
+                    f"{path} can't be locked on this file system; set ${VARIABLE} to a folder on another disk",
+                    f"{path} 所在的文件系统不支持加锁；请将 ${VARIABLE} 设为其他磁盘上的文件夹",
+                )
             ) from error
         yield
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from torchferry.errors import BuildError
 from torchferry.operators.native_functions import package_folder, torch_version
+from torchferry.text import Text
 
 OLDEST_TORCH = (2, 4)
 # The headers refuse C++17 from here on.
@@ -65,7 +66,10 @@ def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
     if _release(version) < OLDEST_TORCH:
         oldest = ".".join(map(str, OLDEST_TORCH))
         raise BuildError(
-            f"torch {version} is too old: torchferry's compiled parts need torch {oldest} or newer"
+            Text(
+                f"torch {version} is too old; the compiled parts of TorchFerry need torch {oldest} or newer",
+                f"torch {version} 过旧；TorchFerry 的编译部分需要 torch {oldest} 或更新版本",
+            )
         )
     return TorchInstallation(version, folder, torchgen, _has_cxx11_abi(folder / "lib" / "libc10.so"))
 
@@ -73,7 +77,12 @@ def torch_in(folder: Path, torchgen: Path) -> TorchInstallation:
 def _folder(package: str) -> Path:
     folder = package_folder(package)
     if folder is None:
-        raise BuildError(f"{package} is not installed here: pip install torch")
+        raise BuildError(
+            Text(
+                f"{package} is not installed here; pip install torch",
+                f"当前环境没有安装 {package}；请执行 pip install torch",
+            )
+        )
     return folder
 
 
@@ -81,7 +90,10 @@ def _version(folder: Path) -> str:
     version = torch_version(folder)
     if not version:
         raise BuildError(
-            f"{folder / 'version.py'} does not say which version of torch this is; install torch anew"
+            Text(
+                f"{folder / 'version.py'} does not tell the version of torch; reinstall torch",
+                f"{folder / 'version.py'} 没有说明 torch 的版本；请重新安装 torch",
+            )
         )
     return version
 
@@ -97,7 +109,10 @@ def _has_cxx11_abi(library: Path) -> bool:
         return _OLD_STRING_SYMBOL not in library.read_bytes()
     except FileNotFoundError:
         raise BuildError(
-            f"{library} is missing; torchferry's compiled parts need PyTorch for Linux"
+            Text(
+                f"{library} is missing; the compiled parts of TorchFerry need PyTorch for Linux",
+                f"缺少 {library}；TorchFerry 的编译部分需要 Linux 版 PyTorch",
+            )
         ) from None
 
 
@@ -106,15 +121,24 @@ def find_compiler() -> tuple[str, ...]:
     chosen = shlex.split(os.environ.get("CXX", ""))
     if chosen:
         if shutil.which(chosen[0]) is None:
-            raise BuildError(f"$CXX says {chosen[0]!r}, which is no command here; unset it or correct it")
+            raise BuildError(
+                Text(
+                    f"$CXX is {chosen[0]!r}, which is not a command here; unset or correct it",
+                    f"$CXX 的值 {chosen[0]!r} 不是可用的命令；请取消设置或改正",
+                )
+            )
         return tuple(chosen)
     for name in ("g++", "clang++", "c++"):
         if shutil.which(name):
             return (name,)
     raise BuildError(
-        "no C++ compiler found, and the device must be compiled once; install g++ (apt-get install g++, "
-        "dnf install gcc-c++, conda install gxx), or for the simulated device a torchferry wheel that carries "
-        "it compiled for your torch"
+        Text(
+            "no C++ compiler found, and the device must be compiled once; install g++ (apt-get install g++, "
+            "dnf install gcc-c++, conda install gxx), or for the simulated device a TorchFerry wheel with "
+            "binaries for your torch",
+            "找不到 C++ 编译器，而设备需要先编译一次；请安装 g++（apt-get install g++、dnf install gcc-c++、"
+            "conda install gxx），若使用模拟设备也可安装含有对应 torch 版本二进制的 TorchFerry wheel",
+        )
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from torchferry.errors import OutputError
+from torchferry.text import Text
 
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can say
 _SECONDS = 315532800  # the same, as a tar says it
@@ -43,7 +44,12 @@ def _form(name: str) -> Callable[[list[Path], str, IO[bytes]], None]:
     for suffixes, write in _FORMS.items():
         if name.lower().endswith(suffixes):
             return write
-    raise OutputError(f"{name}: what kind of archive? End the name in .zip or .tar.gz")
+    raise OutputError(
+        Text(
+            f"{name}: unknown archive format; end the name in .zip or .tar.gz",
+            f"{name}：未知的归档格式；文件名请以 .zip 或 .tar.gz 结尾",
+        )
+    )
 
 
 def _write_zip(files: list[Path], root: str, stream: IO[bytes]) -> None:

@@ -21,7 +21,7 @@ from torchferry.accuracy.model import Call, Kept, RecordHeader
 from torchferry.accuracy.native.library import statistics_of
 from torchferry.accuracy.report import sentences
 from torchferry.bundle.model import RECORD, STATISTICS, BundleRequest, IssueCase
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.files.aside import whole_file, write_whole
 from torchferry.readiness.cases.bench import BenchSetting, bench_for
 from torchferry.readiness.cases.building import CaseRequest, build
@@ -72,7 +72,12 @@ def cut_call(work: CaseWork, record: Path) -> Call:
     cut(record, work.folder / RECORD, request, work.anonymiser)
     with open_record(work.folder / RECORD) as made:
         if len(made.calls) > 1:
-            raise InputError(f"{record}: has several calls with this number; cut one with `ferry record cut`")
+            raise InputError(
+                Text(
+                    f"{record}: several calls have this number; cut one out with `ferry record cut`",
+                    f"{record}：有多个调用使用该编号；请先用 `ferry record cut` 截取一个",
+                )
+            )
         return made.calls[0]
 
 
@@ -84,9 +89,17 @@ def _numbers(request: BundleRequest, record: Path) -> tuple[NumberRange, ...]:
         if count == 1:
             return ()
         if not count:
-            raise InputError(f"{record}: holds no call")
+            raise InputError(
+                Text(
+                    f"{record}: an empty recording, without a single call; record again",
+                    f"{record}：记录为空，没有任何调用；请重新记录",
+                )
+            )
         raise InputError(
-            f"{record}: which of its {count:,} calls? Name one with --call N, as `ferry compare` counts them"
+            Text(
+                f"{record}: which of its {count:,} calls? Name one with --call N, as `ferry compare` counts them",
+                f"{record}：其中有 {count:,} 次调用，请用 --call N 指定一次（编号与 `ferry compare` 相同）",
+            )
         )
 
 
@@ -106,7 +119,10 @@ def recorded_case(work: CaseWork, call: Call, is_drawn: bool = False) -> IssueCa
         header = opened.header
     if header.kept is Kept.STATISTICS:
         raise InputError(
-            "the record holds statistics alone, no inputs to call an operator with; record without --stats"
+            Text(
+                "the recording holds only statistics, no inputs to call an operator with; record without --stats",
+                "该记录只有统计值，没有可用于调用算子的输入；请去掉 --stats 重新记录",
+            )
         )
     case = build(CaseRequest(call.operator, source=record, call=call.number), case_inputs)
     if is_drawn:
@@ -151,7 +167,12 @@ def _written(work: CaseWork, case: Case, frame: FileFrame) -> CaseOutcome | None
     with _bench(work) as bench, tempfile.TemporaryDirectory(prefix="torchferry-bundle-") as scratch:
         facts = bench.probe(write_case(case, TrialFacts(), frame, Path(scratch) / "test_probe.py"))
         if facts.error:
-            raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
+            raise InputError(
+                Text(
+                    f"{described_call(case)}: the CPU rejects this call: {facts.error}",
+                    f"{described_call(case)}：CPU 拒绝该调用：{facts.error}",
+                )
+            )
         facts = replace(facts, uninitialised=case.callee.returns_raw_memory)
         file = write_case(case, facts, frame, work.folder / frame.file_name)
         return _told(work, bench.run(file)) if work.request.is_run else None
@@ -186,7 +207,9 @@ def given_case(work: CaseWork, case: Path) -> IssueCase:
         with _bench(work) as bench:
             outcome = _told(work, bench.run(file))
     if outcome is not None and outcome.kind is CaseVerdict.INVALID:
-        raise InputError(f"{case}: can't be run: {outcome.message}")
+        raise InputError(
+            Text(f"{case}: can't be run: {outcome.message}", f"{case}：无法运行：{outcome.message}")
+        )
     runner = "python" if "unittest.main()" in text else "python -m pytest"
     return IssueCase(operator, file.name, f"{runner} {file.name}", outcome=outcome)
 
@@ -195,10 +218,13 @@ def _tensors_in(data: Path) -> Mapping[str, torch.Tensor]:
     try:
         found = torch.load(data, weights_only=True)
     except Exception as error:  # of a file that anybody may have made
-        raise InputError(f"{data}: can't be read: {str(error).splitlines()[0]}") from None
+        raise not_readable(data, str(error).splitlines()[0]) from None
     if not isinstance(found, dict) or not all(isinstance(each, torch.Tensor) for each in found.values()):
         raise InputError(
-            f"{data}: holds something else than tensors by name; `ferry case` writes the test anew"
+            Text(
+                f"{data}: must hold named tensors only; `ferry case` writes the test again",
+                f"{data}：只能包含带名称的张量；请用 `ferry case` 重新生成测试",
+            )
         )
     return {str(name): tensor for name, tensor in found.items()}
 

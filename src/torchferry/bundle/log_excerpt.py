@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from torchferry.bundle.model import LogExcerpt
-from torchferry.errors import InputError
+from torchferry.errors import not_readable
 from torchferry.explanation.explaining import Shown, explain_logs
 from torchferry.explanation.lines import clean
 from torchferry.explanation.model import Explanation, FoundMessage
@@ -17,12 +17,15 @@ from torchferry.explanation.report import cause_of, remedy_of
 from torchferry.explanation.rules import RuleBook
 from torchferry.logs import blocks_of_file, log_files
 from torchferry.report.safe import one_line, shortened, visible
+from torchferry.text import Text
 
 _BEFORE, _AFTER = 60, 40  # lines
 _TAIL = 100  # lines of a log in which no error was found
 _LONGEST = 2000  # letters of a line
 _LONGEST_BYTES = 1 << 16  # of a line that has no end
 _MOST_LOGS = 4
+
+_TEXT_LOG = Text("name a log in plain text", "请给出文本格式的日志")
 
 
 def excerpt_of(paths: Sequence[Path], book: RuleBook, show: Shown | None = None) -> LogExcerpt:
@@ -32,7 +35,7 @@ def excerpt_of(paths: Sequence[Path], book: RuleBook, show: Shown | None = None)
     unread = {**links, **explanation.unread}
     if not explanation.logs:
         name, why = next(iter(unread.items()))
-        raise InputError(f"{name}: can't be read: {why}; name a log that is text")
+        raise not_readable(name, why, _TEXT_LOG)
     parts = [_around(explanation, finding) for finding in _decisive(explanation)]
     parts = parts or [_tail(explanation, number) for number in range(len(explanation.logs))[:_MOST_LOGS]]
     cause = explanation.cause
@@ -48,7 +51,7 @@ def _own_files(paths: Sequence[Path]) -> tuple[list[Path], dict[str, str]]:
     left = [file for file in files if file not in links]
     if not left:
         name, why = next(iter(unread.items()))
-        raise InputError(f"{name}: can't be read: {why}; name a log that is text")
+        raise not_readable(name, why, _TEXT_LOG)
     return left, unread
 
 

@@ -29,7 +29,7 @@ from torchferry.bundle.model import (
 )
 from torchferry.bundle.readme import ReadmeFacts, holds, readme_of
 from torchferry.bundle.sources import sorted_sources
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, OutputError, not_writable
 from torchferry.explanation.explaining import Shown
 from torchferry.explanation.rules import rule_book
 from torchferry.files.aside import temporary_folder, whole_file, write_whole
@@ -40,25 +40,26 @@ from torchferry.text import Text
 from torchferry.units import size
 
 _WITHOUT_RECORD = Text(
-    "the record was left out, to stay below {most}; the test has the inputs",
+    "the recording was left out to stay below {most}; the test contains its inputs",
     "为不超过 {most}，未包含记录；测试中有其输入",
 )
 _WITH_DRAWN = Text(
-    "the recorded inputs were left out, to stay below {most}: the test draws others of the same shape, layout, dtype and "
-    "range from a seed",
-    "为不超过 {most}，未包含录制的输入：测试以固定种子生成形状、布局、类型与取值范围相同的输入",
+    "the recorded inputs were left out to stay below {most}; the test generates others with the same "
+    "shape, layout, dtype and range from a seed",
+    "为不超过 {most}，未包含记录的输入；测试以固定种子生成形状、布局、数据类型与取值范围相同的输入",
 )
 _FAILS_NO_MORE = Text(
-    "the test is equal on the device here: with drawn inputs it may not show what the recorded ones show",
-    "该测试在此处的设备上一致：使用生成的输入可能无法重现录制输入的问题",
+    "the test passes on the device here; with generated inputs it may not reproduce the problem of "
+    "the recorded ones",
+    "该测试在此处的设备上通过；使用生成的输入可能无法重现所记录输入的问题",
 )
 _STILL = Text(
-    "{name} still holds the {kind} `{word}` as a part of other words: take it out with --hide if that says something",
-    "{name} 中仍有{kind} `{word}`（作为其他词的一部分）：如涉及隐私，请用 --hide 去除",
+    "{name} still contains the {kind} `{word}` inside other words; if that is private, remove it with --hide",
+    "{name} 中仍有{kind} `{word}`（作为其他词的一部分）；如涉及隐私，请用 --hide 去除",
 )
 _SHOWS_NOTHING = Text(
-    "neither the test nor the record shows anything wrong: add a log, or run this where the device is",
-    "测试与记录均未显示异常：请加上日志，或在有该设备的机器上执行本命令",
+    "neither the test nor the recording shows a problem; add a log, or run this on a machine with the device",
+    "测试与记录均未显示异常；请加上日志，或在有该设备的机器上执行本命令",
 )
 _CHUNK = 1 << 20
 
@@ -159,12 +160,22 @@ def _reductions(work: _Work) -> list[Callable[[], None]]:
     return [whole, without_record, drawn]
 
 
-def _too_large(work: _Work, nbytes: int) -> str:
+_TOO_LARGE = Text(
+    "the archive would be {whole}, more than --most {most}: {name} takes {largest}; raise the limit, or create "
+    "the case with smaller inputs (`ferry case --shrink`)",
+    "归档将达到 {whole}，超过 --most {most}：仅 {name} 就占 {largest}；请提高上限，或用更小的输入生成用例"
+    "（`ferry case --shrink`）",
+)
+
+
+def _too_large(work: _Work, nbytes: int) -> Text:
     files = sorted(work.folder.iterdir(), key=lambda path: -path.stat().st_size)
     largest = files[0]
-    return (
-        f"the archive would have {size(nbytes)}, more than --most {size(work.request.most)}: {largest.name} alone is "
-        f"{size(largest.stat().st_size)}; allow more, or make the case of smaller inputs (`ferry case --shrink`)"
+    return _TOO_LARGE.format(
+        whole=size(nbytes),
+        most=size(work.request.most),
+        name=largest.name,
+        largest=size(largest.stat().st_size),
     )
 
 
@@ -240,7 +251,7 @@ def _put(packed: Path, output: Path) -> None:
         with packed.open("rb") as source, whole_file(output) as target:
             shutil.copyfileobj(source, target, _CHUNK)
     except OSError as error:
-        raise OutputError(f"{output}: can't be written: {error.strerror or error}") from None
+        raise not_writable(output, error) from None
 
 
 def _leftovers(work: _Work) -> list[Text]:
@@ -264,5 +275,10 @@ def _leftovers(work: _Work) -> list[Text]:
 def check_sources(request: BundleRequest) -> None:
     """Complain before the work of what can't be put into an archive."""
     if not request.sources:
-        raise InputError("what is the issue about? Name a case, a record with --call N, or logs")
+        raise InputError(
+            Text(
+                "a bundle needs a subject; name a case, a recording with --call N, or logs",
+                "缺少打包对象；请给出用例、记录（加 --call N）或日志",
+            )
+        )
     sorted_sources(request)

@@ -15,23 +15,25 @@ _Say = Callable[[Text], str]
 
 _TITLE = Text("{operator} on {vendor}", "{vendor} 上的 {operator}")
 _TITLE_OF_LOG = Text("a program fails on {vendor}", "程序在 {vendor} 上失败")
-_HAPPENS = Text("What happens", "现象")
+_HAPPENS = Text("Problem", "现象")
 _IN_QUESTION = Text(
-    "what {operator} does on {vendor}'s device is in question", "{operator} 在 {vendor} 设备上的行为存疑"
+    "{operator} may behave incorrectly on {vendor}'s device", "{operator} 在 {vendor} 设备上的行为存疑"
 )
 _REPRODUCE = Text("How to reproduce it", "复现方法")
 _NEEDED = Text(
-    "It needs PyTorch and {plugin}, nothing else; unpack the archive and run this in its folder:",
-    "只需要 PyTorch 与 {plugin}；解压后在其目录中执行：",
+    "It needs only PyTorch and {plugin}; unpack the archive and run this in its folder:",
+    "只需要 PyTorch 与 {plugin}；解压后在其文件夹中执行：",
 )
 _ELSEWHERE = Text(
-    "On the device of another vendor: `TORCHFERRY_CASE_TO=NAME` before the command.",
+    "On another vendor's device, put `TORCHFERRY_CASE_TO=NAME` before the command.",
     "在其他厂商的设备上：在命令前加 `TORCHFERRY_CASE_TO=NAME`。",
 )
 _DRAWN = Text(
-    "The recorded inputs were too large for the archive: the test draws others of the same shape, layout, dtype and range "
-    "from a fixed seed. `{file}` has the statistics of the recorded ones.",
-    "录制的输入过大，未放入归档：测试以固定种子生成形状、布局、类型与取值范围相同的输入。`{file}` 是录制输入的统计量。",
+    "The recorded inputs were too large for the archive, so the test generates others with the same "
+    "shape, layout, dtype and range from a fixed seed. `{file}` has the statistics of the recorded "
+    "inputs.",
+    "记录的输入过大，未放入归档：测试以固定种子生成形状、布局、数据类型与取值范围相同的输入。"
+    "`{file}` 是所记录输入的统计值。",
 )
 _EXPECTED = Text("Expected", "预期结果")
 _SAME = Text(
@@ -40,41 +42,45 @@ _SAME = Text(
 )
 _ACTUAL = Text("Actual", "实际结果")
 _RUN_HERE = Text(
-    "The test, on the machine on which this archive was made: {outcome}",
+    "The test, on the machine that created this archive: {outcome}",
     "在制作本归档的机器上运行该测试：{outcome}",
 )
 _NOT_RUN = Text(
-    "The test was not run on the machine on which this archive was made.", "制作本归档时未运行该测试。"
+    "The test was not run on the machine that created this archive.", "制作本归档时未运行该测试。"
 )
-_RECORDED = Text("The results as they were recorded in the run:", "运行时录制的结果：")
+_RECORDED = Text("The results recorded in the run:", "运行时记录的结果：")
 _CALLED = Text("Called as", "调用方式")
 _OF_RUN = Text("Where it was called", "调用位置")
 _VERSIONS = Text("Versions", "版本")
 _VERSIONS_HERE = Text(
-    "Of the machine on which this archive was made; `{file}` has what a check of it found.",
+    "Versions on the machine that created this archive; `{file}` has the results of its machine check.",
     "制作本归档的机器的版本；`{file}` 是对该机器的检查结果。",
 )
 _WHAT, _VERSION = Text("what", "项目"), Text("version", "版本")
 _LOG = Text("Log", "日志")
-_LOG_HERE = Text("`{file}` has the lines around what ended the run.", "`{file}` 是导致运行结束处的日志。")
+_LOG_HERE = Text(
+    "`{file}` has the lines around the error that ended the run.", "`{file}` 是导致运行结束处的日志。"
+)
 _FILES = Text("Files", "文件")
 _FILE = Text("file", "文件名")
-_HOLDS = Text("holds", "内容")
-_TAKEN_OUT = Text("Taken out", "已去除的内容")
+_HOLDS = Text("content", "内容")
+_TAKEN_OUT = Text("Removed", "已去除的内容")
 _PLACEHOLDERS = Text(
-    "What is private was replaced by placeholders, the same thing always by the same one: {counts}.",
+    "Private information was replaced with placeholders, always the same one for the same thing: {counts}.",
     "私有内容已替换为占位符，同一内容始终用同一占位符：{counts}。",
 )
-_NOTHING = Text("Nothing private was found.", "未发现私有内容。")
+_NOTHING = Text("No private information was found.", "未发现私有内容。")
 HOLDS = {
-    RECORD: Text("the call with its inputs and results, an HDF5 record", "该调用及其输入与结果（HDF5 记录）"),
-    STATISTICS: Text("statistics of the recorded inputs", "录制输入的统计量"),
+    RECORD: Text(
+        "the call with its inputs and results, an HDF5 recording", "该调用及其输入与结果（HDF5 记录）"
+    ),
+    STATISTICS: Text("statistics of the recorded inputs", "所记录输入的统计值"),
     LOG: Text("the decisive lines of the logs", "日志的关键行"),
-    MACHINE: Text("what a check of the machine found", "对机器的检查结果"),
+    MACHINE: Text("results of the machine check", "对机器的检查结果"),
     README: Text("this page", "本说明"),
     MANIFEST: Text("size and SHA-256 of each file", "每个文件的大小与 SHA-256"),
 }
-_TEST = Text("the test, which stands alone", "可独立运行的测试")
+_TEST = Text("the test, without other dependencies", "可独立运行的测试")
 _TENSORS = Text("the tensors of the test", "测试所用张量")
 _OTHER = Text("versions, for programs", "供程序读取的版本信息")
 

@@ -16,14 +16,15 @@ from torchferry.units import size
 
 REPORTS: Reports[Bundle] = Reports({"json": f"{__name__}:to_json"}, page=f"{__name__}:page_of")
 
-_TITLE = Text("An archive for an issue", "用于提交问题的归档")
+_TITLE = Text("Archive for an issue", "用于提交问题的归档")
 _WROTE = Text("{archive}: {count} files, {nbytes}", "{archive}：{count} 个文件，{nbytes}")
 _WOULD = Text(
-    "nothing was written: the archive would have {count} files, {nbytes}",
+    "nothing was written; the archive would have {count} files, {nbytes}",
     "未写入：归档将包含 {count} 个文件，{nbytes}",
 )
 _LOOK = Text(
-    "look through it before you send it: what no pattern knows may still be there; --hide WORD takes a word out",
+    "check it before you send it: private information that matches no pattern may remain; --hide "
+    "WORD removes a word",
     "发送前请检查一遍：不符合任何模式的私有内容可能仍在其中；--hide WORD 可去除指定的词",
 )
 _UNREAD = Text("{file} was left out: {why}", "未包含 {file}：{why}")
@@ -31,7 +32,7 @@ _FILES = Text("Files", "文件")
 _COLUMNS = (
     Column(Text("file", "文件名"), kind="code", is_whole=True),
     Column(Text("size", "大小"), is_number=True),
-    Column(Text("holds", "内容")),
+    Column(Text("content", "内容")),
 )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from torchferry.accuracy.file.chunks import SIGNATURE
 from torchferry.bundle.model import BundleRequest, BundleSources
-from torchferry.errors import InputError, RunError
+from torchferry.errors import InputError, RunError, not_readable
 from torchferry.readiness.cases.writing import VARIABLE
+from torchferry.text import Text
 
 
 def sorted_sources(request: BundleRequest) -> BundleSources:
@@ -25,18 +26,36 @@ def sorted_sources(request: BundleRequest) -> BundleSources:
             (cases if _is_case(path) else logs).append(path)
     if len(cases) + len(records) > 1:
         raise RunError(
-            f"{(cases + records)[1]}: is the second operator; an issue is about one, so make a bundle for each"
+            Text(
+                f"{(cases + records)[1]}: a second operator; an issue covers one, so make a bundle for each",
+                f"{(cases + records)[1]}：这是第二个算子；一个 issue 只涉及一个算子，请分别打包",
+            )
         )
     if request.call is not None and not records:
-        raise RunError("--call N: of which record? Name it, as in `ferry bundle npu.h5 --call 12`")
+        raise RunError(
+            Text(
+                "--call N needs a recording; name it, as in `ferry bundle npu.h5 --call 12`",
+                "--call N 需要一份记录；例如 `ferry bundle npu.h5 --call 12`",
+            )
+        )
     return BundleSources(next(iter(cases), None), next(iter(records), None), tuple(logs))
 
 
 def _check_readable(path: Path) -> None:
     if not path.exists():
-        raise InputError(f"{path}: no such file; name a case, a record or logs")
+        raise InputError(
+            Text(
+                f"no such file: {path}; name a case, a recording or logs",
+                f"没有该文件：{path}；请给出用例、记录或日志",
+            )
+        )
     if not path.is_dir() and not path.is_file():
-        raise InputError(f"{path}: is a pipe or a device; name a file or a folder of logs")
+        raise InputError(
+            Text(
+                f"{path}: a pipe or a device; name a file or a folder of logs",
+                f"{path}：是管道或设备；请给出文件或日志文件夹",
+            )
+        )
 
 
 def _is_record(path: Path) -> bool:
@@ -44,7 +63,7 @@ def _is_record(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(len(SIGNATURE)) == SIGNATURE
     except OSError as error:
-        raise InputError(f"{path}: can't be read: {error.strerror}") from None
+        raise not_readable(path, error) from None
 
 
 def _is_case(path: Path) -> bool:
@@ -52,9 +71,18 @@ def _is_case(path: Path) -> bool:
         return False
     text = path.read_bytes().decode("utf-8", "replace")
     if VARIABLE not in text or "def inputs(" not in text:
-        raise InputError(f"{path}: is no test of `ferry case`, which is what can be sent; it makes one")
+        raise InputError(
+            Text(
+                f"{path}: not a test of `ferry case`; only such tests can be sent",
+                f"{path}：不是 `ferry case` 生成的测试；只能发送这种测试",
+            )
+        )
     if "sys.path.insert(" in text:
         raise InputError(
-            f"{path}: tests code of your own, which the archive would not hold; make a test of the operator in it"
+            Text(
+                f"{path}: tests your own code, which the archive would not include; make a test of the operator "
+                "inside it",
+                f"{path}：测试的是您自己的代码，归档中不会包含；请为其中的算子生成测试",
+            )
         )
     return True

@@ -26,7 +26,8 @@ from torchferry.checkpoint.model import (
     TensorEntry,
 )
 from torchferry.checkpoint.unpickling import STORAGE_DTYPES, Bounded, Reader
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
+from torchferry.text import NOTHING, Text
 from torchferry.units import ITEM_SIZES
 
 # Files that hold tensors and nothing else: safetensors, and NumPy's .npy and .npz.
@@ -47,7 +48,11 @@ def read_safetensors(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
     (length,) = struct.unpack("<Q", stream.read(8))
     if length > min(_LONGEST_HEADER, size - 8):
         raise InputError(
-            f"{path}: cut short, or no safetensors file: its header has {length} bytes; fetch it anew"
+            Text(
+                f"{path}: truncated, or not a safetensors file: its header claims {length} bytes; download it "
+                "again",
+                f"{path}：文件被截断，或不是 safetensors 文件：文件头声称有 {length} 字节；请重新下载",
+            )
         )
     header = json.loads(stream.read(length))
     metadata = header.pop("__metadata__", {})
@@ -66,14 +71,23 @@ def _safetensor(
 ) -> TensorEntry:
     dtype = _SAFETENSORS_DTYPES.get(entry["dtype"])
     if dtype is None:
-        raise InputError(f"{path}: {name} has the dtype {entry['dtype']}, which is unknown here")
+        raise InputError(
+            Text(
+                f"{path}: {name} has the unknown dtype {entry['dtype']}; update TorchFerry, or save it with "
+                "another dtype",
+                f"{path}：{name} 的数据类型 {entry['dtype']} 未知；请升级 TorchFerry，或换用其他数据类型保存",
+            )
+        )
     shape = tuple(map(int, entry["shape"]))
     storage = Storage(name, dtype, "cpu", place.size // ITEM_SIZES[dtype])
     tensor = TensorEntry(storage, dtype, shape, contiguous_strides(shape), 0, "cpu")
     begin = place.offset or 0
     if min(shape, default=0) < 0 or tensor.nbytes != place.size or begin < 8 or begin + place.size > size:
         raise InputError(
-            f"{path}: cut short or damaged: the data of {name} does not fit its shape; fetch it anew"
+            Text(
+                f"{path}: truncated or damaged: the data of {name} does not match its shape; download it again",
+                f"{path}：被截断或已损坏：{name} 的数据与形状不符；请重新下载",
+            )
         )
     return tensor
 
@@ -98,21 +112,39 @@ def read_npz(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
 def _npy(path: Path, stream: IO[bytes], size: int, key: str) -> TensorEntry:
     start = stream.read(8)
     if start[:6] != NUMPY_MAGIC:
-        raise InputError(f"{path}: damaged: {key} is no array of NumPy; fetch it anew")
+        raise InputError(
+            Text(
+                f"{path}: damaged: {key} is not a NumPy array; download it again",
+                f"{path}：已损坏：{key} 不是 NumPy 数组；请重新下载",
+            )
+        )
     form = "<H" if start[6] == 1 else "<I"
     (length,) = struct.unpack(form, stream.read(struct.calcsize(form)))
     if length > _LONGEST_NUMPY_HEADER:
-        raise InputError(f"{path}: damaged: the header of {key} has {length} bytes; fetch it anew")
+        raise InputError(
+            Text(
+                f"{path}: damaged: the header of {key} claims {length} bytes; download it again",
+                f"{path}：已损坏：{key} 的文件头声称有 {length} 字节；请重新下载",
+            )
+        )
     header = ast.literal_eval(stream.read(length).decode("latin-1").strip())
     dtype = dtype_named(header["descr"]) if isinstance(header["descr"], str) else ""
     if not dtype:
-        raise InputError(f"{path}: {key} holds {header['descr']}, which no tensor does; save numbers alone")
+        raise InputError(
+            Text(
+                f"{path}: {key} holds {header['descr']}, which no tensor can hold; save only numbers",
+                f"{path}：{key} 的内容为 {header['descr']}，张量不支持；请只保存数字",
+            )
+        )
     begin = len(start) + struct.calcsize(form) + length
     shape = tuple(map(int, header["shape"]))
     described = array(shape, dtype, bool(header["fortran_order"]), key)
     if begin % ITEM_SIZES[dtype] or min(shape, default=0) < 0 or begin + described.nbytes > size:
         raise InputError(
-            f"{path}: cut short or damaged: the data of {key} does not fit its shape; fetch it anew"
+            Text(
+                f"{path}: truncated or damaged: the data of {key} does not match its shape; download it again",
+                f"{path}：被截断或已损坏：{key} 的数据与形状不符；请重新下载",
+            )
         )
     storage = Storage(key, dtype, "cpu", size // ITEM_SIZES[dtype])  # the header lies before the first number
     offset = begin // ITEM_SIZES[dtype]
@@ -126,12 +158,21 @@ _PACKED = {
     b"Rar!": "RAR",
 }  # fmt: skip
 _OTHERS = {
-    b"\x89HDF": "an HDF5 file, as Keras writes",
-    b"GGUF": "a GGUF file of llama.cpp",
-    b"version https://git-lfs": "a pointer of Git LFS, not the file itself (git lfs pull fetches it)",
-    b"PK\x05\x06": "an empty zip archive",
-    b"{": "JSON, not a checkpoint: perhaps a server's error instead of the file",
+    b"\x89HDF": Text("an HDF5 file, as Keras writes", "HDF5 文件，例如 Keras 写入的文件"),
+    b"GGUF": Text("a GGUF file of llama.cpp", "llama.cpp 的 GGUF 文件"),
+    b"version https://git-lfs": Text(
+        "a Git LFS pointer, not the file itself (git lfs pull downloads it)",
+        "是 Git LFS 指针而不是文件本身（git lfs pull 可下载）",
+    ),
+    b"PK\x05\x06": Text("an empty zip archive", "空的 zip 归档"),
+    b"{": Text(
+        "JSON, not a checkpoint: perhaps a server's error message instead of the file",
+        "是 JSON 而不是 checkpoint：可能是服务器返回的错误信息",
+    ),
 }
+
+
+CHECK_PATH = Text("check the path", "请检查路径")
 
 
 def read_file(path: Path) -> Checkpoint:
@@ -144,7 +185,10 @@ def read_file(path: Path) -> Checkpoint:
             contents = _read(path, stream, size, start)
     if contents is None:
         raise InputError(
-            f"{path}: {_what_else(start)}; give a file of torch.save, TorchScript, safetensors or NumPy"
+            Text(
+                "{path}: {what}; give a file of torch.save, TorchScript, safetensors or NumPy",
+                "{path}：{what}；请给出 torch.save、TorchScript、safetensors 或 NumPy 的文件",
+            ).format(path=path, what=_what_else(start))
         )
     return contents
 
@@ -153,11 +197,16 @@ def damaged(path: Path, error: Exception) -> InputError:
     """What to say when a part of a file can't be read."""
     text = str(error).splitlines()[0][:200] if str(error) else ""
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return InputError(f"{path}: damaged, or no checkpoint ({reason}); save or fetch it anew")
+    return InputError(
+        Text(
+            f"{path}: damaged, or not a checkpoint ({reason}); save or download it again",
+            f"{path}：已损坏，或不是 checkpoint（{reason}）；请重新保存或下载",
+        )
+    )
 
 
 @contextmanager
-def readable(path: Path, remedy: str = "") -> Iterator[None]:
+def readable(path: Path, remedy: Text = NOTHING) -> Iterator[None]:
     """Whatever a damaged or hostile file makes the standard library raise is an InputError.
 
     With a `remedy` an error of the system is told apart: the file may be whole, but can't be read.
@@ -167,8 +216,8 @@ def readable(path: Path, remedy: str = "") -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        if remedy and isinstance(error, OSError):
-            raise InputError(f"{path}: can't be read ({error.strerror}); {remedy}") from None
+        if remedy.en and isinstance(error, OSError):
+            raise not_readable(path, error, remedy) from None
         raise damaged(path, error) from None
 
 
@@ -190,28 +239,33 @@ def _read(path: Path, stream: IO[bytes], size: int, start: bytes) -> Checkpoint 
 def _opened(path: Path) -> IO[bytes]:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InputError(f"{path}: not a file; give a checkpoint file")
+            raise InputError(
+                Text(
+                    f"{path}: not a regular file; give a checkpoint file",
+                    f"{path}：不是普通文件；请给出 checkpoint 文件",
+                )
+            )
         return open(path, "rb")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: can't be read ({reason}); check the path") from None
+        reason = error if isinstance(error, OSError) else str(error)
+        raise not_readable(path, reason, CHECK_PATH) from None
 
 
-def _what_else(start: bytes) -> str:
+def _what_else(start: bytes) -> Text:
     if not start:
-        return "an empty file"
+        return Text("an empty file", "文件为空")
     if not start.strip(b"\0"):
-        return "nothing but zeros at its beginning: it was never written to the end"
+        return Text("starts with zeros only, so it was never fully written", "开头全是零，说明没有写完")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        return "a web page, not a checkpoint: the download went wrong"
+        return Text("a web page, not a checkpoint: the download failed", "是网页而不是 checkpoint：下载失败")
     if start[_TAR_MAGIC] == b"ustar":
-        return "a tar archive; unpack it first"
+        return Text("a tar archive; unpack it first", "是 tar 归档；请先解包")
     for magic, name in _PACKED.items():
         if start.startswith(magic):
-            return f"compressed with {name}; unpack it first"
+            return Text(f"compressed with {name}; decompress it first", f"经过 {name} 压缩；请先解压")
     return next(
         (name for magic, name in _OTHERS.items() if start.startswith(magic)),
-        "no checkpoint that is known here",
+        Text("an unknown kind of file", "未知的文件类型"),
     )
 
 
@@ -253,7 +307,12 @@ def members_of(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInf
     """The members by name; what one program takes from two of a name, another would not."""
     members = {member.filename: member for member in archive.infolist()}
     if len(members) != len(archive.infolist()):
-        raise InputError(f"{path}: damaged: a zip archive with two members of one name; fetch it anew")
+        raise InputError(
+            Text(
+                f"{path}: damaged: a zip archive with two members of the same name; download it again",
+                f"{path}：已损坏：zip 归档中有两个同名成员；请重新下载",
+            )
+        )
     return members
 
 
@@ -267,7 +326,12 @@ def read_zip(path: Path, stream: IO[bytes], size: int, begin: int = 0, prefix: s
         if pickled is None:
             shown = ", ".join(list(members)[:_SHOWN]) + (" ..." if len(members) > _SHOWN else "")
             inside = f"it holds {shown}" if members else "it is empty"
-            raise InputError(f"{path}: a zip archive, but not of torch.save: {inside}; unpack it first")
+            raise InputError(
+                Text(
+                    f"{path}: a zip archive, but not one of torch.save: {inside}; unpack it first",
+                    f"{path}：是 zip 归档，但不是 torch.save 保存的：{inside}；请先解压",
+                )
+            )
         folder = pickled.removesuffix("data.pkl")
         packed = members[pickled]
         size_read = packed.file_size
@@ -326,7 +390,12 @@ def read_pickles(path: Path, stream: IO[bytes], size: int) -> Checkpoint:
         (elements,) = struct.unpack("<q", stream.read(8))
         count = elements * ITEM_SIZES.get(reader.storages[str(key)].dtype, 0)
         if elements < 0 or stream.tell() + count > size:
-            raise InputError(f"{path}: cut short: storage {key} ends after the file; save or fetch it anew")
+            raise InputError(
+                Text(
+                    f"{path}: truncated: storage {key} extends past the end of the file; save or download it again",
+                    f"{path}：文件被截断：存储 {key} 超出文件末尾；请重新保存或下载",
+                )
+            )
         places[str(key)] = StoragePlace(count, stream.tell())
         stream.seek(count, os.SEEK_CUR)
     places.update(reader.places)
@@ -393,7 +462,12 @@ def _storages(
         (elements,) = struct.unpack("<q", window.read(8) or b"")
         size = elements * ITEM_SIZES.get(dtype, 0)
         if elements < 0 or window.tell() + size > member.size:
-            raise InputError(f"{path}: cut short: storage {key} ends after the file; fetch it anew")
+            raise InputError(
+                Text(
+                    f"{path}: truncated: storage {key} extends past the end of the file; download it again",
+                    f"{path}：文件被截断：存储 {key} 超出文件末尾；请重新下载",
+                )
+            )
         found[int(key)] = Storage(str(key), dtype, str(device), elements)
         places[str(key)] = StoragePlace(size, member.offset_data + window.tell())
         window.seek(window.tell() + size)

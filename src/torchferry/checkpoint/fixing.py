@@ -24,6 +24,7 @@ from torchferry.checkpoint.names import (
 )
 from torchferry.checkpoint.writing import write_safetensors, write_torch
 from torchferry.errors import InputError, OutputError
+from torchferry.text import Text, then
 
 # What is changed in a tree before it is written: names of weights, their dtype, the devices they are
 # marked with.
@@ -44,10 +45,14 @@ def renamed(tree: Any, old: str, new: str, option: str) -> tuple[Any, int]:
             tree = made
     if not total:
         names = [str(key) for _, node in model_parts(tree, torch.Tensor) for key in node]
-        first = f"the first is {names[0]}" if names else "there are none"
+        first = Text("there are no weights", "没有权重")
+        if names:
+            first = Text(f"the first is {names[0]}", f"第一个权重是 {names[0]}")
         wrappers = "".join(wrappers_of(names))
-        hint = f"all begin with {wrappers}" if wrappers else first
-        raise InputError(f"{option}: no name of a weight begins with that; {hint}")
+        hint = Text(f"all begin with {wrappers}", f"所有名称都以 {wrappers} 开头") if wrappers else first
+        raise InputError(
+            then(Text(f"{option}: no weight's name starts with that", f"{option}：没有权重名以此开头"), hint)
+        )
     return tree, total
 
 
@@ -58,7 +63,10 @@ def _renamed(node: Any, old: str, new: str, option: str) -> tuple[Any, int]:
         name = new + key.removeprefix(old) if fits else key
         if name in made:
             raise InputError(
-                f"{option}: {key} and another name would both become {name}; nothing was written"
+                Text(
+                    f"{option}: {key} and another name would both become {name}; nothing was written",
+                    f"{option}：{key} 与另一个名称都会变成 {name}；未写入任何内容",
+                )
             )
         made[name] = part
         count += fits
@@ -96,7 +104,12 @@ def cast(tree: Any, name: str, devices: dict[int, str]) -> tuple[Any, Cast]:
             node[key] = new.requires_grad_(tensor.requires_grad)
             tensors += 1
     if not tensors:
-        raise InputError(f"--dtype {name}: no weight has another dtype of floating point; leave it out")
+        raise InputError(
+            Text(
+                f"--dtype {name}: no weight has another floating-point dtype; leave it out",
+                f"--dtype {name}：没有其他浮点类型的权重；请去掉该选项",
+            )
+        )
     return tree, Cast(name, tensors, infinite)
 
 
@@ -118,8 +131,13 @@ def moved(
             counts[device, new] = counts.get((device, new), 0) + 1
     for old, to in wanted:
         if old not in used:
-            there = ", ".join(sorted(set(devices.values()))) or "none"
-            raise InputError(f"--map {old}:{to}: nothing was saved on {old}; devices in the file: {there}")
+            there = ", ".join(sorted(set(devices.values()))) or "-"
+            raise InputError(
+                Text(
+                    f"--map {old}:{to}: nothing was saved on {old}; devices in the file: {there}",
+                    f"--map {old}:{to}：没有内容保存在 {old} 上；文件中的设备：{there}",
+                )
+            )
     return result, tuple((old, new, count) for (old, new), count in counts.items())
 
 
@@ -136,15 +154,28 @@ class _Taken:
 def repair(source: Path, output: Path, asked: Repair) -> Repaired:
     """Read, change, write, and read back what was written."""
     if output.is_dir():
-        raise OutputError(f"{output}: a folder; -o takes the name of a file")
+        raise OutputError(
+            Text(f"{output}: is a folder; give -o a file name", f"{output}：是文件夹；请给 -o 一个文件名")
+        )
     if output.exists() and not asked.force:
-        which = "the input itself" if source.exists() and output.samefile(source) else "there already"
-        raise OutputError(f"{output}: {which}; choose another name, or add --force to replace it")
+        is_input = source.exists() and output.samefile(source)
+        which = Text("the input itself", "这正是输入文件") if is_input else Text("already exists", "已存在")
+        raise OutputError(
+            Text(
+                "{path}: {which}; choose another name, or add --force to replace it",
+                "{path}：{which}；请另选文件名，或加 --force 替换",
+            ).format(path=output, which=which)
+        )
     contents = read(source)
     try:
         taken = _taken(contents, asked)
     except RecursionError:
-        raise InputError(f"{source}: nested too deeply; that is no checkpoint") from None
+        raise InputError(
+            Text(
+                f"{source}: nested too deeply for a checkpoint; check the file",
+                f"{source}：嵌套过深，不像 checkpoint；请检查该文件",
+            )
+        ) from None
     try:
         return _changed_and_written(output, asked, contents, taken)
     except RuntimeError as error:
@@ -226,5 +257,11 @@ def _flat(tree: Any, contents: Checkpoint) -> dict[str, torch.Tensor]:
     if not odd and isinstance(tree, dict) and tree:
         return {str(name): tensor for name, tensor in tree.items()}
     states = [state.name for state in state_dicts(contents.tree) if state.path]
-    hint = f"add --only {states[0]}" if states else "write a .pth"
-    raise InputError(f"safetensors holds tensors alone, and {', '.join(odd[:5]) or 'this'} is none; {hint}")
+    hint = Text("write a .pth", "请写成 .pth")
+    if states:
+        hint = Text(f"add --only {states[0]}", f"请加 --only {states[0]}")
+    said = Text(
+        f"safetensors holds only tensors, and {', '.join(odd[:5]) or 'this'} is not one",
+        f"safetensors 只能保存张量，而 {', '.join(odd[:5]) or '该内容'} 不是张量",
+    )
+    raise InputError(then(said, hint))

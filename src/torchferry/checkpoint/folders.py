@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry.checkpoint.classes import contiguous_strides
-from torchferry.checkpoint.files import damaged, read_file, read_zip, readable
+from torchferry.checkpoint.files import CHECK_PATH, damaged, read_file, read_zip, readable
 from torchferry.checkpoint.model import (
     Checkpoint,
     FileFormat,
@@ -27,7 +27,8 @@ from torchferry.checkpoint.model import (
 )
 from torchferry.checkpoint.names import tensors_of
 from torchferry.checkpoint.unpickling import Bounded, Reader
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
+from torchferry.text import NOTHING, Text, then
 
 # Folders of torch.distributed.checkpoint: which part of which tensor lies where, put together as one
 # tree.
@@ -45,9 +46,7 @@ def read_distributed(folder: Path) -> Checkpoint:
     try:
         return _read_metadata(folder)
     except OSError as error:
-        raise InputError(
-            f"{error.filename or folder}: can't be read ({error.strerror}); fetch it anew"
-        ) from None
+        raise not_readable(error.filename or folder, error, Text("download it again", "请重新下载")) from None
     except InputError:
         raise
     except Exception as error:  # whatever a damaged or hostile file makes the standard library raise
@@ -70,7 +69,12 @@ def _read_metadata(folder: Path) -> Checkpoint:
     names: dict[Global, None] = {}
     for name, kind in about["state_dict_metadata"].items():
         if name not in pieces:
-            raise InputError(f"{path}: does not say where {name} is; save it anew")
+            raise InputError(
+                Text(
+                    f"{path}: does not tell where {name} is; save it again",
+                    f"{path}：没有说明 {name} 的位置；请重新保存",
+                )
+            )
         described = _state(kind)
         if "size" in described:
             leaves[name], places[name] = _tensor(path, name, described, pieces[name])
@@ -109,14 +113,27 @@ def _pieces(folder: Path, stored: Mapping[Any, Any]) -> dict[str, list[Piece]]:
     for index, info in stored.items():
         which, where = _state(index), _state(info)
         if where.get("transform_descriptors"):
-            raise InputError(f"{folder}: its files are compressed; save it without extensions")
+            raise InputError(
+                Text(
+                    f"{folder}: its files are compressed; save it without extensions",
+                    f"{folder}：其中的文件经过压缩；请在保存时不使用扩展",
+                )
+            )
         file = str(where["relative_path"])
         if not is_beside(file):
-            raise InputError(f"{folder}: names {file}, which is not in it; that is no checkpoint")
+            raise InputError(
+                Text(
+                    f"{folder}: refers to {file} outside the folder; not a valid checkpoint",
+                    f"{folder}：引用了文件夹之外的 {file}；不是合法的 checkpoint",
+                )
+            )
         path = folder / file
         if not path.exists():
             raise InputError(
-                f"{folder}: {file} is missing: it was saved by another machine, or not fetched; bring it"
+                Text(
+                    f"{folder}: {file} is missing: it was saved by another machine, or not downloaded; copy it here",
+                    f"{folder}：缺少 {file}：它由另一台机器保存，或尚未下载；请将其复制到此处",
+                )
             )
         piece = Piece(path, int(where["offset"]), int(where["length"]), _sizes(which.get("offset")))
         found.setdefault(str(which["fqn"]), []).append(piece)
@@ -133,7 +150,12 @@ def _tensor(
     tensor = TensorEntry(Storage(name, dtype, "cpu", 0), dtype, shape, contiguous_strides(shape), 0, "cpu")
     there = sum(math.prod(_sizes(chunk["sizes"])) for chunk in chunks)
     if there != tensor.elements or len({piece.starts for piece in pieces}) < len(chunks):
-        raise InputError(f"{path}: parts of {name} are missing; save it anew, from all ranks")
+        raise InputError(
+            Text(
+                f"{path}: parts of {name} are missing; save it again from all ranks",
+                f"{path}：缺少 {name} 的部分内容；请从所有 rank 重新保存",
+            )
+        )
     return tensor, StoragePlace(tensor.nbytes, pieces=tuple(pieces))
 
 
@@ -181,7 +203,7 @@ def _listing(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError as error:
-        raise InputError(f"{folder}: can't be read ({error.strerror}); check the path") from None
+        raise not_readable(folder, error, CHECK_PATH) from None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -199,7 +221,10 @@ def _followed(folder: Path, inside: list[str]) -> Checkpoint | None:
             below = said if said == "release" else form.format(said)
             if not is_beside(below) or not (folder / below).is_dir():
                 raise InputError(
-                    f"{folder}: its file {name} names {below}, which is not there; give the folder to read"
+                    Text(
+                        f"{folder}: its file {name} refers to {below}, which does not exist; give the folder to read",
+                        f"{folder}：其中的 {name} 指向不存在的 {below}；请直接给出要读取的文件夹",
+                    )
                 )
             return read_folder(folder / below)
     ranks = [name for name in inside if _RANK.fullmatch(name) and (folder / name).is_dir()]
@@ -212,8 +237,13 @@ def _followed(folder: Path, inside: list[str]) -> Checkpoint | None:
 
 def _split_model(folder: Path, ranks: list[str]) -> InputError:
     return InputError(
-        f"{folder}: a model that is split over {len(ranks)} ranks ({ranks[0]} ... {ranks[-1]}), and only the framework "
-        "that saved it knows how; convert it with that to a checkpoint of one rank, or give one of the files"
+        Text(
+            f"{folder}: a model split over {len(ranks)} ranks ({ranks[0]} ... {ranks[-1]}), in a layout that "
+            "only its framework knows; convert it with that framework to a checkpoint of one rank, or give "
+            "one of the files",
+            f"{folder}：模型切分到 {len(ranks)} 个 rank（{ranks[0]} ... {ranks[-1]}），"
+            "切分方式只有保存它的框架知道；请用该框架合并为单 rank 的 checkpoint，或给出其中一个文件",
+        )
     )
 
 
@@ -221,8 +251,12 @@ def _single(folder: Path, inside: list[str]) -> Checkpoint:
     """The one file of the folder that is a model's."""
     if any(_PARTITION.fullmatch(name) for name in inside):
         raise InputError(
-            f"{folder}: weights that DeepSpeed's ZeRO has split over ranks; put them together with the zero_to_fp32.py "
-            "that lies in the checkpoint's folder, then give what that writes"
+            Text(
+                f"{folder}: weights split over ranks by DeepSpeed ZeRO; merge them with zero_to_fp32.py from the "
+                "checkpoint's folder, then give the merged file",
+                f"{folder}：权重由 DeepSpeed ZeRO 切分到各 rank；请用 checkpoint 文件夹中的 zero_to_fp32.py 合并，"
+                "再给出合并后的文件",
+            )
         )
     ranks = [name for name in inside if _RANK_STATES.fullmatch(name)]
     if len(ranks) > 1:
@@ -232,29 +266,49 @@ def _single(folder: Path, inside: list[str]) -> Checkpoint:
     chosen = models[0] if models else found[0] if len(found) == 1 else None
     if chosen is None and found:
         names = ", ".join(path.name for path in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        raise InputError(f"{folder}: a folder with {len(found)} checkpoints: {names}{more}; give one of them")
+        more = ", ..." if len(found) > _SHOWN else ""
+        raise InputError(
+            Text(
+                f"{folder}: a folder with {len(found)} checkpoints; give one of them: {names}{more}",
+                f"{folder}：文件夹中有 {len(found)} 个 checkpoint；请给出其中一个：{names}{more}",
+            )
+        )
     if chosen is None:
         below = [name for name in inside if (folder / name).is_dir()]
-        hint = f"; there are folders in it: {', '.join(below[:_SHOWN])}" if below else ""
-        raise InputError(f"{folder}: a folder without a checkpoint{hint}")
+        names = ", ".join(below[:_SHOWN])
+        hint = Text(f"its subfolders are {names}", f"其子文件夹有 {names}") if below else NOTHING
+        raise InputError(
+            then(Text(f"{folder}: no checkpoint in this folder", f"{folder}：文件夹中没有 checkpoint"), hint)
+        )
     return replace(read_file(chosen), others=tuple(path for path in found if path != chosen))
 
 
 def read_index(path: Path) -> Checkpoint:
     """The weights of all shards that an index names, as if they were in one file."""
-    with readable(path, "check the path"), open(path, encoding="utf-8") as stream:
+    with readable(path, CHECK_PATH), open(path, encoding="utf-8") as stream:
         listed = json.loads(stream.read(_LONGEST_INDEX))["weight_map"]
         where = {str(name): str(file) for name, file in listed.items()}
     shards: dict[str, Checkpoint] = {}
     for name in dict.fromkeys(where.values()):
         if not is_beside(name):
-            raise InputError(f"{path}: names {name}, which is not beside it; that is no index of shards")
+            raise InputError(
+                Text(
+                    f"{path}: refers to {name}, which is not in the same folder; not a valid index of shards",
+                    f"{path}：引用了不在同一文件夹的 {name}；不是合法的分片索引",
+                )
+            )
         if not (path.parent / name).exists():
-            raise InputError(f"{path}: the shard {name} is missing; fetch it")
+            raise InputError(
+                Text(f"{path}: the shard {name} is missing; download it", f"{path}：缺少分片 {name}；请下载")
+            )
         shards[name] = read_file(path.parent / name)
         if shards[name].is_big_endian:
-            raise InputError(f"{shards[name].path}: a shard that is stored big-endian; save it anew")
+            raise InputError(
+                Text(
+                    f"{shards[name].path}: a shard stored big-endian; save it again on a little-endian machine",
+                    f"{shards[name].path}：该分片以大端序存储；请在小端机器上重新保存",
+                )
+            )
     tree, places = Ordered(), {}
     names: dict[Global, None] = {}
     for file, shard in shards.items():
@@ -265,7 +319,12 @@ def read_index(path: Path) -> Checkpoint:
         weights = shards[file].tree
         tensor = weights.get(name) if isinstance(weights, dict) else None
         if not isinstance(tensor, TensorEntry):
-            raise InputError(f"{path}: {name} should be in {file}, and is not; fetch both anew")
+            raise InputError(
+                Text(
+                    f"{path}: {name} should be in {file} but is not; download both again",
+                    f"{path}：{name} 应在 {file} 中，但实际没有；请重新下载这两个文件",
+                )
+            )
         tree[name] = replace(tensor, storage=replace(tensor.storage, key=f"{file}/{tensor.storage.key}"))
     size = sum(shard.size for shard in shards.values())
     metadata = next((shard.metadata for shard in shards.values()), {})
@@ -287,5 +346,7 @@ def read(path: Path) -> Checkpoint:
     try:
         tensors_of(contents.tree)
     except InputError as error:  # a hostile file that names one part without end
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(
+            Text("{path}: {error}", "{path}：{error}").format(path=path, error=error.text)
+        ) from None
     return contents

@@ -33,6 +33,7 @@ from torchferry.checkpoint.model import (
 )
 from torchferry.checkpoint.names import key_name, parts
 from torchferry.errors import InputError
+from torchferry.text import Text
 from torchferry.units import ITEM_SIZES
 
 _ALIGNMENT = 16
@@ -46,8 +47,10 @@ _CHUNK = 2**20
 class NotPlainError(Exception):
     """A part that can't be made without code of the file: its name, and what it is."""
 
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__(f"{name or 'the whole file'} is {what}")
+    def __init__(self, name: str, what: Text) -> None:
+        whole = Text(name, name) if name else Text("the whole file", "整个文件")
+        self.text = Text("{name} is {what}", "{name} 是{what}").format(name=whole, what=what)
+        super().__init__(self.text.en)
         self.name, self.what = name, what
 
 
@@ -104,7 +107,7 @@ class Loaded:
         try:
             return value(node, lambda part: self.tree(part, name))
         except NotAValueError:
-            raise NotPlainError(name, f"a {node.class_name}") from None
+            raise NotPlainError(name, Text(f"a {node.class_name}", f" {node.class_name}")) from None
 
     def _sparse(self, node: Opaque, name: str) -> torch.Tensor:
         layout, data = node.arguments
@@ -123,10 +126,16 @@ class Loaded:
     def tensor(self, described: TensorEntry, name: str) -> torch.Tensor:
         """One tensor, over the bytes in the file."""
         if not described.is_plain:
-            raise NotPlainError(name, "a quantized tensor")
+            raise NotPlainError(name, Text("a quantized tensor", "量化张量"))
         dtype = getattr(torch, described.dtype, None)
         if not isinstance(dtype, torch.dtype):
-            raise NotPlainError(name, f"a tensor of {described.dtype or 'an unknown dtype'}")
+            raise NotPlainError(
+                name,
+                Text(
+                    f"a tensor of {described.dtype or 'an unknown dtype'}",
+                    f"数据类型为 {described.dtype or '未知'} 的张量",
+                ),
+            )
         if described.device == "meta":
             return torch.empty_strided(described.shape, described.strides, dtype=dtype, device="meta")
         storage = self._storage(described, name)
@@ -135,11 +144,20 @@ class Loaded:
             (size - 1) * step for size, step in zip(described.shape, described.strides, strict=True)
         )
         if described.elements and (last + 1) * dtype.itemsize > storage.nbytes():
-            raise InputError(f"{self.contents.path}: damaged: {name} reaches beyond its data; fetch it anew")
+            raise InputError(
+                Text(
+                    f"{self.contents.path}: damaged: {name} extends past its data; download it again",
+                    f"{self.contents.path}：已损坏：{name} 超出其数据范围；请重新下载",
+                )
+            )
         if described.nbytes > max(_SMALL, _MOST_REPEATED * storage.nbytes()):
             raise InputError(
-                f"{self.contents.path}: {name} shows {storage.nbytes():,} bytes as {described.nbytes:,}, again and "
-                "again; save it as it was before expand()"
+                Text(
+                    f"{self.contents.path}: {name} expands {storage.nbytes():,} bytes to {described.nbytes:,} by "
+                    "repetition; save it as it was before expand()",
+                    f"{self.contents.path}：{name} 将 {storage.nbytes():,} 字节重复扩展为 {described.nbytes:,} 字节；"
+                    "请保存 expand() 之前的张量",
+                )
             )
         made = torch.empty((0,), dtype=dtype).set_(storage, offset, described.shape, described.strides)
         self.devices.setdefault(storage._cdata, described.device)
@@ -154,7 +172,10 @@ class Loaded:
             wanted = storage.elements * ITEM_SIZES.get(storage.dtype, 0)
             if place is None or (not storage.first and place.size < wanted):
                 raise InputError(
-                    f"{self.contents.path}: cut short: the data of {name} is not there; fetch it anew"
+                    Text(
+                        f"{self.contents.path}: truncated: the data of {name} is missing; download it again",
+                        f"{self.contents.path}：文件被截断：缺少 {name} 的数据；请重新下载",
+                    )
                 )
             made = self._put_together(described, place, name) if place.pieces else self._bytes(place, name)
             # Whether the bytes are those that were saved, where the file can tell.
@@ -163,7 +184,10 @@ class Loaded:
                 if zlib.crc32(data) != place.checksum:
                     path = place.path or self.contents.path
                     raise InputError(
-                        f"{path}: damaged: the data of {name} is not what was saved, by its checksum; fetch it anew"
+                        Text(
+                            f"{path}: damaged: the checksum of {name} does not match; download it again",
+                            f"{path}：已损坏：{name} 的校验和不符；请重新下载",
+                        )
                     )
             if self.contents.is_big_endian and place.data is None:
                 made = made.clone()
@@ -179,7 +203,12 @@ class Loaded:
             with readable(path):
                 return _storage_of(self._unpack(path, place, name))
         if place.offset + place.size > path.stat().st_size:
-            raise InputError(f"{path}: cut short: the data of {name} ends after the file; fetch it anew")
+            raise InputError(
+                Text(
+                    f"{path}: truncated: the data of {name} extends past the end of the file; download it again",
+                    f"{path}：文件被截断：{name} 的数据超出文件末尾；请重新下载",
+                )
+            )
         if place.size == 0:
             return torch.empty(0, dtype=torch.uint8).untyped_storage()
         if place.offset % _ALIGNMENT:  # kernels may expect tensors where numbers can lie
@@ -199,11 +228,19 @@ class Loaded:
                 data += chunk
                 if self._unpacked + len(data) > allowed:
                     raise InputError(
-                        f"{path}: {name} and what is before it would take more than {allowed:,} bytes of memory once "
-                        "unpacked; unpack the archive, and save it without compression"
+                        Text(
+                            f"{path}: {name} and what precedes it would unpack to more than {allowed:,} bytes of memory; "
+                            "unpack the archive and save it without compression",
+                            f"{path}：{name} 及其之前的内容解压后将超过 {allowed:,} 字节内存；请解压该归档并以不压缩方式保存",
+                        )
                     )
         if len(data) != place.size:
-            raise InputError(f"{path}: cut short: the data of {name} ends too early; fetch it anew")
+            raise InputError(
+                Text(
+                    f"{path}: truncated: the data of {name} ends too early; download it again",
+                    f"{path}：文件被截断：{name} 的数据不完整；请重新下载",
+                )
+            )
         self._unpacked += len(data)
         return data
 
@@ -212,24 +249,40 @@ class Loaded:
         files = sum(path.stat().st_size for path in {piece.path for piece in place.pieces})
         if described.nbytes > max(_SMALL, _MOST_REPEATED * files):
             raise InputError(
-                f"{self.contents.path}: damaged: {name} is larger than the files that hold it; fetch it anew"
+                Text(
+                    f"{self.contents.path}: damaged: {name} is larger than the files that hold it; download it again",
+                    f"{self.contents.path}：已损坏：{name} 比存放它的文件还大；请重新下载",
+                )
             )
         made = torch.zeros(described.shape, dtype=getattr(torch, described.dtype))
         for piece in place.pieces:
-            with readable(piece.path, "fetch it anew"):
+            with readable(piece.path, Text("download it again", "请重新下载")):
                 contents = read_piece(piece)
             if not isinstance(contents.tree, TensorEntry):
-                raise InputError(f"{piece.path}: damaged: a part of {name} is no tensor; fetch it anew")
+                raise InputError(
+                    Text(
+                        f"{piece.path}: damaged: a part of {name} is not a tensor; download it again",
+                        f"{piece.path}：已损坏：{name} 的一部分不是张量；请重新下载",
+                    )
+                )
             part = Loaded(contents).tensor(contents.tree, name).detach()
             target = made
             for dimension, (start, length) in enumerate(zip(piece.starts, part.shape, strict=False)):
                 if start + length > made.shape[dimension]:
                     raise InputError(
-                        f"{piece.path}: damaged: a part of {name} lies outside of it; fetch it anew"
+                        Text(
+                            f"{piece.path}: damaged: a part of {name} lies outside it; download it again",
+                            f"{piece.path}：已损坏：{name} 的一部分超出其范围；请重新下载",
+                        )
                     )
                 target = target.narrow(dimension, start, length)
             if target.shape != part.shape or part.dtype != made.dtype:
-                raise InputError(f"{piece.path}: damaged: a part of {name} has another form; fetch it anew")
+                raise InputError(
+                    Text(
+                        f"{piece.path}: damaged: a part of {name} has another shape; download it again",
+                        f"{piece.path}：已损坏：{name} 的一部分形状不符；请重新下载",
+                    )
+                )
             target.copy_(part)
         return made.untyped_storage()
 
@@ -252,13 +305,13 @@ def _known(node: Known | Global, name: str, plain: bool) -> Any:
         try:
             return make(*node.arguments)
         except (TypeError, ValueError, RuntimeError):
-            raise NotPlainError(name, f"a {node.name} that can't be") from None
+            raise NotPlainError(name, Text(f"an invalid {node.name}", f"非法的 {node.name}")) from None
     found = getattr(torch, node.name, None) if node.module == "torch" else None
     if isinstance(found, torch.dtype):
         return found
     if plain:
         return node.dotted
-    raise NotPlainError(name, f"the name {node.dotted}")
+    raise NotPlainError(name, Text(f"the name {node.dotted}", f"名称 {node.dotted}"))
 
 
 def load_tree(contents: Checkpoint, allow_pickle: bool) -> tuple[Any, dict[int, str], bool]:
@@ -290,12 +343,20 @@ def _left_to_torch(
         return torch.load(contents.path, map_location=stay, weights_only=False), devices, True
     except Exception as error:  # code of the file
         first = str(error).splitlines()[0] if str(error) else ""
-        raise InputError(f"{contents.path}: loading it failed: {type(error).__name__}: {first}") from None
+        raise InputError(
+            Text(
+                f"{contents.path}: loading failed: {type(error).__name__}: {first}",
+                f"{contents.path}：加载失败：{type(error).__name__}: {first}",
+            )
+        ) from None
 
 
 def refusal(contents: Checkpoint, problem: NotPlainError) -> InputError:
     """Why a file is not loaded, and the two ways out."""
     return InputError(
-        f"{contents.path}: {problem}, and making it would run code that the file names; take the weights alone with "
-        "--only, or add --allow-pickle if you trust where the file comes from"
+        Text(
+            "{path}: {problem}, and loading it would run code that the file names; pick the weights with --only, or "
+            "add --allow-pickle if you trust the file",
+            "{path}：{problem}，加载它会执行文件引用的代码；请用 --only 只取权重，如果信任该文件也可加 --allow-pickle",
+        ).format(path=contents.path, problem=problem.text)
     )

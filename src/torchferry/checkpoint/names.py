@@ -20,7 +20,7 @@ from torchferry.checkpoint.model import (
     TensorEntry,
 )
 from torchferry.errors import InputError
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
 # A hostile file can name one part so often that nobody lives to see the end of the walk.
 _MOST_PARTS = 1_000_000
@@ -110,9 +110,16 @@ def _walk(root: object) -> Iterator[tuple[str, TensorEntry]]:
         seen += 1
         letters += len(name)
         if seen > _MOST_PARTS or letters > _MOST_LETTERS:
-            raise InputError(f"more than {_MOST_PARTS:,} parts, or names without end; that is no checkpoint")
+            raise InputError(
+                Text(
+                    f"more than {_MOST_PARTS:,} parts, or endless names; not a valid checkpoint",
+                    f"超过 {_MOST_PARTS:,} 个部分，或名称无穷嵌套；不是合法的 checkpoint",
+                )
+            )
         if len(above) > _DEEPEST:
-            raise InputError("nested too deeply; that is no checkpoint")
+            raise InputError(
+                Text("nested too deeply; not a valid checkpoint", "嵌套过深；不是合法的 checkpoint")
+            )
         if isinstance(node, TensorEntry):
             yield name, node
         elif id(node) not in above:
@@ -211,9 +218,14 @@ def at(tree: object, dotted: str) -> object:
         inside = {key_name(key): part for key, part in parts(node).items()}
         fitting = next((n for n in range(len(rest), 0, -1) if ".".join(rest[:n]) in inside), 0)
         if not fitting:
-            shown = ", ".join(list(inside)[:_NAMED]) or "none"
-            more = f" and {len(inside) - _NAMED} more" if len(inside) > _NAMED else ""
-            raise InputError(f"--only {dotted}: there is no such part; there are {shown}{more}")
+            shown = ", ".join(list(inside)[:_NAMED]) or "-"
+            more = ", ..." if len(inside) > _NAMED else ""
+            raise InputError(
+                Text(
+                    f"--only {dotted}: no such part; choose one of {shown}{more}",
+                    f"--only {dotted}：没有该部分；请从 {shown}{more} 中选择",
+                )
+            )
         node, rest = inside[".".join(rest[:fitting])], rest[fitting:]
     return node
 
@@ -349,21 +361,26 @@ def closest(name: str, others: Collection[str]) -> str:
     return near[0] if near else ""
 
 
-def differences(found: WeightsFit) -> list[str]:
+def differences(found: WeightsFit) -> list[Text]:
     """One line for each name that does not fit, the first few of each kind, with what was probably meant."""
     lines = []
     for title, names, others in (
-        ("missing in the file", found.missing, found.unexpected),
-        ("not in the model", found.unexpected, found.missing),
+        (Text("missing in the file", "文件中缺少"), found.missing, found.unexpected),
+        (Text("not in the model", "模型中没有"), found.unexpected, found.missing),
     ):
         for name in names[:SHOWN]:
             near = closest(name, others)
-            lines.append(f"{title}: {name}" + (f" (closest: {near})" if near else ""))
-        lines += [f"{title}: and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
+            closest_name = Text(f" (closest: {near})", f"（最接近：{near}）") if near else NOTHING
+            lines.append(Text(f"{title.en}: {name}{closest_name.en}", f"{title.zh}：{name}{closest_name.zh}"))
+        rest = len(names) - SHOWN
+        lines += [Text(f"{title.en}: and {rest} more", f"{title.zh}：另有 {rest} 个")] if rest > 0 else []
     shown = found.misshapen[:SHOWN]
     lines += [
-        f"another shape: {name} is {_x(given)} in the file, {_x(wanted)} in the model"
+        Text(
+            f"shape mismatch: {name} is {_x(given)} in the file, {_x(wanted)} in the model",
+            f"形状不符：{name} 在文件中为 {_x(given)}，在模型中为 {_x(wanted)}",
+        )
         for name, given, wanted in shown
     ]
     rest = len(found.misshapen) - len(shown)
-    return lines + ([f"another shape: and {rest} more"] if rest else [])
+    return lines + ([Text(f"shape mismatch: and {rest} more", f"形状不符：另有 {rest} 个")] if rest else [])

@@ -28,14 +28,14 @@ from torchferry.text import Text
 
 _FORMATS: Mapping[FileFormat, Text] = {
     FileFormat.ZIP: Text("a zip archive of torch.save", "torch.save 的 zip 归档"),
-    FileFormat.LEGACY: Text("a file of torch.save in its old layout", "torch.save 的旧格式文件"),
+    FileFormat.LEGACY: Text("a file of torch.save in its old format", "torch.save 的旧格式文件"),
     FileFormat.TORCHSCRIPT: Text("a TorchScript archive", "TorchScript 归档"),
     FileFormat.SAFETENSORS: Text("a safetensors file", "safetensors 文件"),
     FileFormat.PICKLE: Text("a plain pickle", "普通 pickle 文件"),
-    FileFormat.NUMPY: Text("arrays of NumPy", "NumPy 数组"),
+    FileFormat.NUMPY: Text("NumPy arrays", "NumPy 数组"),
     FileFormat.SHARDED: Text("shards with an index", "带索引的分片"),
     FileFormat.DISTRIBUTED: Text(
-        "a folder of torch.distributed.checkpoint", "torch.distributed.checkpoint 目录"
+        "a folder of torch.distributed.checkpoint", "torch.distributed.checkpoint 文件夹"
     ),
 }
 _HEAD = Text(
@@ -47,31 +47,33 @@ _WEIGHTS = Text("weights: {name}, {count} tensors{prefix}", "权重：{name}，{
 _PREFIX = Text("; every name begins with {prefix}", "；所有名称均以 {prefix} 开头")
 _ALL = Text("the whole file", "整个文件")
 _NEEDED = Text(
-    "loading all of it needs classes whose code would run: {names}",
+    "loading it completely needs classes whose code would run: {names}",
     "完整加载需要以下类，其代码会被执行：{names}",
 )
 _VALUES = Text(
-    "harmless values that torch.load refuses with weights_only: {names}; fix --plain writes them without their classes",
+    "harmless values that torch.load rejects with weights_only: {names}; fix --plain writes them "
+    "without their classes",
     "包含 weights_only 方式会拒绝的无害值：{names}；fix --plain 会去掉其类后写出",
 )
 _DANGER = Text(
-    "it names what no checkpoint needs, which could run commands or touch files: {names}; do not load it unless you know why",
-    "文件引用了检查点不需要的对象，可能执行命令或操作文件：{names}；除非明确原因，否则不要加载",
+    "it refers to objects that no checkpoint needs and that could run commands or access files: "
+    "{names}; do not load it unless you know why",
+    "文件引用了 checkpoint 不需要的对象，可能执行命令或访问文件：{names}；除非明确原因，否则不要加载",
 )
-_SAFE = Text("torch.load takes it with weights_only", "可用 weights_only 方式由 torch.load 加载")
+_SAFE = Text("torch.load accepts it with weights_only", "可用 weights_only 方式由 torch.load 加载")
 _FIX = Text("to clean it: {command}", "清理命令：{command}")
 _PARTS = Text("Parts", "组成部分")
 _TENSORS = Text("Tensors", "张量")
-_OTHERS = Text("also in the folder: {names}", "目录中还有：{names}")
+_OTHERS = Text("also in the folder: {names}", "文件夹中还有：{names}")
 _ONE_PROCESS = Text(
-    "{count} tensors are parts of distributed ones: the rest is in the files of the other processes",
+    "{count} tensors are parts of distributed tensors; the rest is in the files of the other processes",
     "{count} 个张量只是分布式张量的一部分：其余部分在其他进程的文件中",
 )
 _SEVERAL = Text(
-    "weights are in {count} parts; the command takes {first}, name another with --only",
+    "weights are in {count} parts; the command uses {first}, choose another with --only",
     "权重分布在 {count} 个部分；上述命令取 {first}，其余请用 --only 指定",
 )
-_SHARED = Text("{count} names share their numbers with others", "{count} 个名称与其他名称共享数值")
+_SHARED = Text("{count} names share their data with others", "{count} 个名称与其他名称共享数值")
 _BIG = Text("numbers are stored big-endian", "数值以大端序存储")
 _SHOWN = 20
 _LONGEST_NAME = 120
@@ -121,7 +123,7 @@ def page_of(contents: Checkpoint, options: Options) -> Page:
         notes.append(_OTHERS.format(names=_listed([path.name for path in contents.others])))
     tables = (_parts_table(contents.tree), _tensor_table(tensors, options.everything))
     return Page(
-        Text(f"Checkpoint {contents.path.name}", f"检查点 {contents.path.name}"),
+        Text(f"Checkpoint {contents.path.name}", f"checkpoint {contents.path.name}"),
         tuple(verdicts),
         tables,
         tuple(notes),
@@ -249,28 +251,29 @@ def to_json(contents: Checkpoint, options: Options) -> str:
 
 
 _WROTE = Text("wrote {path}: {count} tensors, {size}", "已写入 {path}：{count} 个张量，{size}")
-_STRIPPED = Text("took {old} off {count} names", "从 {count} 个名称中去掉了 {old}")
-_ADDED = Text("put {new} before {count} names", "在 {count} 个名称前加上了 {new}")
+_STRIPPED = Text("removed {old} from {count} names", "从 {count} 个名称中去掉了 {old}")
+_ADDED = Text("added {new} before {count} names", "在 {count} 个名称前加上了 {new}")
 _RENAMED = Text(
-    "{count} names that began with {old} begin with {new}", "{count} 个名称的开头由 {old} 改为 {new}"
+    "{count} names now begin with {new} instead of {old}", "{count} 个名称的开头由 {old} 改为 {new}"
 )
 _CAST = Text("{count} weights are now {dtype}", "{count} 个权重已转换为 {dtype}")
 _INFINITE = Text(
-    "{count} numbers were too large for {dtype} and are infinite now",
+    "{count} numbers are too large for {dtype} and became infinite",
     "{count} 个数值超出 {dtype} 范围，已变为无穷大",
 )
 _PLAIN = Text("without their classes: {names}", "已去掉类：{names}")
 _TWICE = Text(
-    "{count} weights shared their numbers with others and are written by themselves: safetensors can't say it",
+    "{count} weights shared their data with others and are written separately, because safetensors "
+    "can't share data",
     "{count} 个权重原本与其他权重共享数值，现单独写出：safetensors 无法表示共享",
 )
 _METADATA = Text(
-    "the texts in the header of the safetensors file are left out", "safetensors 文件头中的文字说明未保留"
+    "the metadata in the header of the safetensors file was not kept", "safetensors 文件头中的元数据未保留"
 )
 _MOVED = Text("{old} is now {new}, for {count} storages", "{count} 个存储由 {old} 改为 {new}")
-_LEFT = Text("left out: {names}", "未保留：{names}")
+_LEFT = Text("not kept: {names}", "未保留：{names}")
 _RAN = Text(
-    "code that the file names has run, as --allow-pickle says", "已按 --allow-pickle 执行了文件引用的代码"
+    "code named in the file was run, as allowed by --allow-pickle", "已按 --allow-pickle 执行了文件引用的代码"
 )
 
 
@@ -292,4 +295,4 @@ def repaired_page(done: Repaired, options: Options) -> Page:
     said += [(_LEFT.format(names=_listed(done.left_out)), "")] if done.left_out else []
     said += [(_METADATA, "")] if done.lost_metadata else []
     said += [(_RAN, "yellow")] if done.ran_code else []
-    return Page(Text("Checkpoint mended", "检查点已修复"), tuple(said))
+    return Page(Text("Checkpoint repaired", "checkpoint 已修复"), tuple(said))

@@ -16,8 +16,9 @@ import torch
 from torchferry.checkpoint.files import SAFETENSORS_NAMES, read_file
 from torchferry.checkpoint.loading import Loaded
 from torchferry.checkpoint.names import tensors_of
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import ANOTHER_PLACE, InputError, OutputError, not_writable
 from torchferry.files.aside import file_aside
+from torchferry.text import Text
 
 _FIRST = 0  # before PyTorch's own devices, which begin at 10
 _SMALL = 2**30  # bytes that any file may become
@@ -45,7 +46,12 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
         tensor = tensors[name]
         dtype = SAFETENSORS_NAMES.get(str(tensor.dtype).removeprefix("torch."))
         if dtype is None or tensor.layout != torch.strided or tensor.is_meta:
-            raise InputError(f"{name}: safetensors has no {tensor.dtype} of this kind; write a .pth")
+            raise InputError(
+                Text(
+                    f"{name}: safetensors can't store {tensor.dtype} of this kind; write a .pth",
+                    f"{name}：safetensors 无法存储这种 {tensor.dtype}；请写成 .pth",
+                )
+            )
         size = tensor.numel() * tensor.element_size()
         header[name] = {
             "dtype": dtype,
@@ -58,8 +64,11 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata:
     data = sum(storage.nbytes() for storage in storages.values())
     if position > max(_SMALL, _MOST_REPEATED * data):
         raise InputError(
-            f"{path}: tensors that share {data:,} bytes would become {position:,} bytes there; write a .pth, which "
-            "keeps what is shared"
+            Text(
+                f"{path}: tensors that share {data:,} bytes would take {position:,} bytes; write a .pth, which "
+                "keeps the sharing",
+                f"{path}：共享 {data:,} 字节的张量将占用 {position:,} 字节；请写成可保留共享关系的 .pth",
+            )
         )
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
@@ -107,9 +116,7 @@ def _write_whole(path: Path, write: Callable[[Any], None], tensors: Mapping[str,
                 raise
             _check(aside.path, path, tensors)
     except OSError as error:
-        raise OutputError(
-            f"{path}: can't be written ({error.strerror or error}); choose another place"
-        ) from None
+        raise not_writable(path, error, ANOTHER_PLACE) from None
 
 
 class _Watched:
@@ -138,7 +145,12 @@ def _check(written: Path, path: Path, tensors: Mapping[str, torch.Tensor]) -> No
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
             continue
         if name not in found or not _same_bits(back.tensor(found[name], name), tensor):
-            raise OutputError(f"{path}: {name} is not on the disk as it was written; the disk may be failing")
+            raise OutputError(
+                Text(
+                    f"{path}: {name} on disk differs from what was written; the disk may be failing",
+                    f"{path}：磁盘上的 {name} 与写入的内容不同；磁盘可能有故障",
+                )
+            )
 
 
 def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:

@@ -12,7 +12,8 @@ from torchferry import traces
 from torchferry.cli import options
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import InputError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.perf.model import Analysis
@@ -26,6 +27,9 @@ logs. What belongs to one run is read together; traces of several ranks are comp
 
 exit codes: 0 analyzed; 1 with --check: there is a finding of that severity; 2 nothing to read, or not of one run;
 3 a detector broke down, the others did their work"""
+
+
+_READING = Text("reading profiles", "正在读取性能数据")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.perf.report import REPORTS
 
     check_reports(REPORTS, args.output)
-    with progress_bar(args.quiet, "MiB", 1 << 20) as on_progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as on_progress:
         report = analyze_paths(
             args.paths, args.baseline, args.rank, args.only, args.ignore, args.top, on_progress
         )

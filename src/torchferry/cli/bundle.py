@@ -9,7 +9,8 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.cli.output import need, show
 from torchferry.errors import OutputError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 _OUTPUT = "issue.zip"
@@ -25,6 +26,9 @@ examples:
 
 exit codes: 0 written, or with --dry-run looked at; 2 bad usage or bad input, or too large; 3 written, but some of the logs could
 not be read; 130, 143 interrupted, nothing was written"""
+
+
+_PACKING = Text("packing", "正在打包")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         _check_output(args)
     check_sources(request)
     need("a test calls operators of", "torch")
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+    with long_task(_PACKING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         made = make_bundle(request, args.output, is_dry=args.dry_run, show=progress)
     show(REPORTS, made, args)
     return 3 if made.unread else 0

@@ -347,6 +347,9 @@ def _write(args: argparse.Namespace, case: Case, facts: TrialFacts, frame: FileF
     return file
 
 
+_SHRINKING = Text("looking for the smallest call that fails", "正在寻找仍会出错的最小调用")
+
+
 def _shrink(
     args: argparse.Namespace,
     case: Case,
@@ -368,18 +371,18 @@ def _shrink(
     from torchferry.readiness.cases.notation import described_call
     from torchferry.readiness.cases.shrinking import shrink
     from torchferry.readiness.cases.writing import write_case
-    from torchferry.report.progress import status_line
+    from torchferry.report.progress import Counted, long_task
     from torchferry.report.safe import shortened
 
     if not outcome.kind.is_failure:
         _say(args, NOTHING_TO_SHRINK)
         return
     trial_frame = replace(frame, forward_only=frame.forward_only or not outcome.check.endswith("backward"))
-    with status_line(args.quiet) as line:
+    with long_task(_SHRINKING, args.quiet, Counted.TRIALS, options.language_of(args)) as task:
 
         def show(trials: int, each: Case) -> None:
-            if line is not None:
-                line.show(f"{trials:>5}  {shortened(described_call(each), 70)}")
+            if task is not None:
+                task(trials, 0, shortened(described_call(each), 70))
 
         found = shrink(
             case,

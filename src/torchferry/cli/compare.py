@@ -12,7 +12,7 @@ from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task, print_line
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
@@ -96,8 +96,9 @@ def run(args: argparse.Namespace) -> int:
     if args.format in REPORTS.only_files and sys.stdout.isatty():
         raise ReportError(f"{args.format} is not for a terminal; name a file: -o compare.{args.format}")
     check_reports(REPORTS, args.output)
-    with computing(), progress_bar(args.quiet, "MB", 1_000_000, has_rest=True) as show:
-        first = None if args.quiet else partial(_tell_first, options.language_of(args))
+    language = options.language_of(args)
+    with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, language) as show:
+        first = None if args.quiet else partial(_tell_first, language)
         found = compare_sides(mine, golden, ComparingPlan(args.jobs, show, first, args.thorough))
     if isinstance(found, RanksComparison):
         deliver(RANKS_REPORTS, found, args)
@@ -106,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_code(found, check=args.check)
 
 
+COMPARING = Text("comparing", "正在比较")
 _FIRST = Text("first wrong: {said}", "首个错误：{said}")
 
 
@@ -117,8 +119,7 @@ def _tell_first(language: Language, pair: CallPair) -> None:
     why = pair.judgement.why or Text("", "")
     parts = [operator, where_of(pair).in_language(language), why.in_language(language)]
     said = ": ".join(one_line(part) for part in parts if part)
-    cleared = "\r\x1b[K" if sys.stderr.isatty() else ""
-    print(f"{cleared}{_FIRST.format(said=said).in_language(language)}", file=sys.stderr, flush=True)
+    print_line(_FIRST.format(said=said).in_language(language))
 
 
 def _records(args: argparse.Namespace) -> tuple[RecordFiles, RecordFiles | None]:

@@ -22,9 +22,12 @@ from torchferry.outcome import Report
 from torchferry.report.findings import REPORTS
 from torchferry.report.findings.summary import summarize
 from torchferry.report.formats import Options
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import long_task
 from torchferry.report.streams import reader_may_leave
-from torchferry.text import Language, user_language
+from torchferry.text import Language, Text, user_language
+
+SCANNING = Text("scanning", "正在扫描")
+CONVERTING = Text("converting", "正在转换")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +168,7 @@ def convert(
 ) -> ProjectOutcome:
     """Convert a project, and write the files of the vendor's tool beside the reports of `ferry convert`."""
     place = check_output(root, out, replace)
-    with progress_bar(unit="files") as progress:
+    with long_task(CONVERTING) as progress:
         outcome = examine_project(root, plan, skip=[place], progress=progress)
     if not any(not entry.is_folder for entry in outcome.entries):
         raise InputError(f"{root}: is empty; nothing was written")

@@ -10,7 +10,7 @@ import os
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.output import show
+from torchferry.cli.output import note_report, report_options, show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
@@ -29,7 +29,7 @@ from torchferry.errors import FerryError
 from torchferry.report.diff import new_file_diff, unified_diff
 from torchferry.report.findings import REPORTS
 from torchferry.report.findings.lists import make_lists
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import long_task
 from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.force:
             git.check_clean(root)
     plan = conversion.plan_of(args)
-    with progress_bar(args.quiet, "files") as progress:
+    with long_task(conversion.CONVERTING, args.quiet, language=options.language_of(args)) as progress:
         outcome = examine_project(root, plan, skip=[out] if out else [], progress=progress)
     if out is not None and is_single:
         add_launch_script(outcome, plan.settings.distributed, out.name)
@@ -109,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
         if args.lists:
             reports |= make_lists(report, options.language_of(args))
         done = write_project(outcome, out, reports, replace)
+        note_report(REPORTS, report, report_options(args, rule_docs=rule_docs()))
     conversion.note_written(done)
     try:
         _show(args, outcome, plan, diff, is_single)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.output import show
 from torchferry.errors import InputError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.explanation.model import Explanation
@@ -20,6 +21,9 @@ _EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searc
 what comes through a pipe (as without LOG), or a message in quotation marks.
 
 exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, bad usage; 3 some logs could not be read, or not whole"""
+
+
+_READING = Text("reading logs", "正在读取日志")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +100,7 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         return explain_logs(paths, book, progress)
 
 

@@ -27,6 +27,7 @@ STAGES = {
         "convert": ("convert", "write a converted copy of a project, with reports"),
         "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
         "emulate": ("emulate", "set up a vendor's own plugin, to run without the vendor's hardware"),
+        "migrate": ("migrate", "migrate a program: check, convert, run and prove it, step by step"),
         "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
     },
     "it crashes": {
@@ -59,6 +60,7 @@ STAGES = {
         "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
     },
 }
+DIVIDED = ("migrate",)  # commands of which the words after `--` are the program's
 COMMANDS = {name: command for commands in STAGES.values() for name, command in commands.items()}
 
 _EXIT_CODES = """exit codes:
@@ -164,12 +166,23 @@ def run_command(name: str, arguments: list[str]) -> int:
     import argparse
     import importlib
 
+    from torchferry.cli import results
+
     module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
     module.add_arguments(parser)
+    run = results.keeping(name, parser, module.run)
     if "\n" in (parser.epilog or ""):  # lines that are to stay as they are
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    return int(run_parsed(parser, _with_values(parser, arguments), module.run))
+    arguments, rest = _divided(arguments) if name in DIVIDED else (arguments, [])
+    parser.set_defaults(rest=rest)
+    return int(run_parsed(parser, _with_values(parser, arguments), run))
+
+
+def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Our own words, and those after `--`."""
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:place], arguments[place + 1 :]
 
 
 def run_parsed(
@@ -179,6 +192,10 @@ def run_parsed(
     from torchferry.cli.ending import stoppable
 
     args = parser.parse_args(arguments)
+    if getattr(args, "lang", None):
+        os.environ["TORCHFERRY_LANG"] = (
+            args.lang
+        )  # errors and other processes speak it too; `guarded` takes it back
     with stoppable():
         return run(args)
 
@@ -202,6 +219,22 @@ def guarded(name: str, work: Callable[[], int]) -> int:
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:
             setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (stays open until the end)
+    language = os.environ.get("TORCHFERRY_LANG")
+    try:
+        return _answered(name, work)
+    finally:
+        if language is None:
+            os.environ.pop("TORCHFERRY_LANG", None)
+        else:
+            os.environ["TORCHFERRY_LANG"] = language
+
+
+def _answered(name: str, work: Callable[[], int]) -> int:
+    encodings = (getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr))
+    if not all(name.lower().startswith("utf") for name in encodings):
+        from torchferry.report.streams import never_fail
+
+        never_fail(sys.stdout, sys.stderr)
     try:
         return work()
     except KeyboardInterrupt as stop:

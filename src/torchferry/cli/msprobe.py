@@ -15,7 +15,7 @@ from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
@@ -110,11 +110,11 @@ def _compare(args: argparse.Namespace) -> int:
     need("records are read with", "numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
     from torchferry.accuracy.report import REPORTS
-    from torchferry.cli.compare import exit_code
+    from torchferry.cli.compare import COMPARING, exit_code
     from torchferry.report.formats import Options
 
     _folder(args.output_path)
-    with computing(), progress_bar(args.quiet) as show:
+    with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, options.language_of(args)) as show:
         comparisons = compare_files(mine, golden, ComparingPlan(progress=show))
     files = _write_tables(comparisons, args.output_path, is_workbook=args.xlsx or is_old, is_old=is_old)
     REPORTS.show(comparisons, "text", Options(language=options.language_of(args)))

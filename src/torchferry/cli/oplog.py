@@ -8,12 +8,16 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.output import show
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
+from torchferry.text import Text
 
 _EPILOG = """LOG is a file, also packed (.gz), or a folder that is searched for logs; logs of the devices in it are left out.
 
 exit codes: 0 fine; 1 with --check: operators were compiled after the warm-up; 2 no log, or no line about operators
 in it; 3 some files could not be read, the others were"""
+
+
+_READING = Text("reading logs", "正在读取日志")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     vendor, forms = host_log_of(args.to, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
-    with progress_bar(args.quiet, "MiB", 1 << 20) as progress:
+    with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         log = read_oplog(args.logs, vendor, forms, warm_up, progress)
     if args.summary is not None:
         write_file(args.summary, to_summary(log))

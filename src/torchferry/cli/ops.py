@@ -17,6 +17,8 @@ from torchferry.cli.program import (
     program_of,
 )
 from torchferry.errors import RunError
+from torchferry.report.progress import beside_program, long_task
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -184,12 +186,18 @@ def _check_sources(args: argparse.Namespace) -> None:
         raise RunError(f"{option} and --as-is: only one of them at a time; leave one out")
 
 
+_CAPTURING = Text("listing the operators of the program", "正在列出程序的算子")
+_CAPTURING_MODEL = Text("listing the operators of the model", "正在列出模型的算子")
+_READING = Text("reading the trace", "正在读取 trace")
+
+
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
     if args.trace:
         need("traces are read with", *traces.LIBRARIES)
         from torchferry.readiness.trace import read_trace
 
-        return read_trace(args.trace)
+        with long_task(_READING, args.quiet, language=options.language_of(args)):
+            return read_trace(args.trace)
     if args.capture:
         from torchferry.readiness.capture_json import read_capture
 
@@ -204,7 +212,8 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
         build_for(place, silent if args.quiet else None)
     if not args.model:
         program = program_of(args, "ferry ops --to VENDOR SCRIPT [ARGUMENTS]")
-        return capture_program(program, place, args.steps, args.timeout, args.quiet)
+        with beside_program(_CAPTURING, args.quiet, options.language_of(args)):
+            return capture_program(program, place, args.steps, args.timeout, args.quiet)
     request = ModelRequest(
         args.model,
         tuple(args.input),
@@ -215,7 +224,8 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
         amp=args.amp or "",
         fake=args.fake,
     )
-    return capture_model(request, place if place.vendor is not None else None, args.timeout)
+    with beside_program(_CAPTURING_MODEL, args.quiet, options.language_of(args)):
+        return capture_model(request, place if place.vendor is not None else None, args.timeout)
 
 
 def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
@@ -230,6 +240,8 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
         return Place(DeviceKind.REFERENCE, devices=devices)
     if args.emulate:
         refuse_without_emulation(vendor)
-    refuse_without_plugin(vendor, ", name that one first, or leave --sim out")
+    refuse_without_plugin(
+        vendor, Text(", name that one first, or leave --sim out", "，并将其放在首位，或去掉 --sim")
+    )
     kind = DeviceKind.EMULATED if args.emulate else DeviceKind.SIMULATED
     return Place(kind, vendor, options.vendor_paths(args), devices, converted=args.converted)

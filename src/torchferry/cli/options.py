@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry import units
-from torchferry.text import Language, user_language
+from torchferry.text import Language, can_show, user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import NumberRange
@@ -220,11 +221,24 @@ def add_language(options: Options) -> None:
     options.add_argument(
         "--lang", choices=("en", "zh"), help="language of reports (default: TORCHFERRY_LANG, then the locale)"
     )
+    add_color(options)
 
 
 def language_of(args: argparse.Namespace) -> Language:
-    """The language that --lang names, else the user's."""
-    return args.lang or user_language()
+    """The language of what is printed: the one that --lang names, else the user's; English where the streams lack its
+    characters."""
+    language: Language = args.lang or user_language()
+    return language if can_show(language, sys.stdout, sys.stderr) else "en"
+
+
+def add_color(options: Options) -> None:
+    """Add --color."""
+    options.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="Colors of the printed report (default: auto, which follows the terminal, NO_COLOR and FORCE_COLOR)",
+    )
 
 
 def add_repeatable(options: Options, flag: str, metavar: str | None, text: str, **more: Any) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from torchferry.cli.options import language_of
 from torchferry.errors import OutputError, RunError
+from torchferry.report.progress import print_line
 from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave, write_bytes
-from torchferry.text import Text
+from torchferry.text import Text, user_language
 
 if TYPE_CHECKING:
     from torchferry.report.formats import Content, Options, Reports
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 def say(args: argparse.Namespace, command: str, *lines: Text) -> None:
     """Remarks of a command, unless it is to be quiet."""
     for line in () if args.quiet else lines:
-        print(f"{command}: {line.in_language(language_of(args))}", file=sys.stderr, flush=True)
+        print_line(f"{command}: {line.in_language(language_of(args))}")
 
 
 def note(text: str) -> None:
     """A remark on stderr, on one line."""
-    print(f"note: {one_line(text)}", file=sys.stderr)
+    print_line(f"note: {one_line(text)}")
 
 
 def write(data: bytes | str) -> None:
@@ -38,10 +39,15 @@ def write(data: bytes | str) -> None:
 
 
 def report_options(args: argparse.Namespace, **more: Any) -> Options:
-    """What the command line says about reports: --lang, --all, and what the command adds."""
+    """What the command line says about reports: --lang, --color, --all, and what the command adds."""
     from torchferry.report.formats import Options
 
-    return Options(**{"language": language_of(args), "everything": getattr(args, "all", False), **more})
+    chosen = {
+        "language": args.lang or user_language(),
+        "everything": getattr(args, "all", False),
+        "color": getattr(args, "color", "auto"),
+    }
+    return Options(**{**chosen, **more})
 
 
 def show(
@@ -52,7 +58,16 @@ def show(
     **more: Any,
 ) -> None:
     """Print a report in the --format (or --json) that is asked for."""
-    reports.show(content, getattr(args, "format", "text"), report_options(args, **more), stream)
+    wanted = report_options(args, **more)
+    note_report(reports, content, wanted)
+    reports.show(content, getattr(args, "format", "text"), wanted, stream)
+
+
+def note_report(reports: Reports[Content], content: Content, wanted: Options) -> None:
+    """Have the report added to the migration folder, if there is one."""
+    from torchferry.migration.adding import note_report as note
+
+    note(reports, content, wanted)
 
 
 def deliver(reports: Reports[Content], content: Content, args: argparse.Namespace, **more: Any) -> None:

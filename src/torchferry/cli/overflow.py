@@ -12,6 +12,8 @@ from torchferry.cli import options
 from torchferry.cli.output import say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import FerryError
+from torchferry.report.progress import beside_program
+from torchferry.text import Text
 
 DEFAULT_OUTPUT = "overflow.h5"
 _LAST = 20
@@ -78,6 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _COMMAND = "ferry overflow"
 
 
+_CHECKING = Text("checking every operator", "正在检查每个算子")
+
+
 def run(args: argparse.Namespace) -> int:
     """Check a program; the answer is an exit code."""
     from torchferry.accuracy.overflow.launching import run_checked
@@ -104,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
         strict=args.strict,
     )
     say(args, _COMMAND, *noted(filter(None, [build_for(place, args.quiet)])))
-    checked = run_checked(program, settings, place, args.timeout)
+    with beside_program(_CHECKING, args.quiet, options.language_of(args)):
+        checked = run_checked(program, settings, place, args.timeout)
     event = None if checked.first is None else checked.first[1]
     is_case_wanted = event is not None and event.record and args.output is not None and args.to
     case = _written_case(args, event.record, event.call.operator) if event and is_case_wanted else ""
@@ -130,6 +136,6 @@ def _written_case(args: argparse.Namespace, record: str, operator: str) -> str:
         with contextlib.redirect_stdout(sys.stderr):
             run_command("case", [operator, *words])
     except FerryError as error:
-        print(f"{_COMMAND}: no test was written: {error}", file=sys.stderr)
+        print(f"{_COMMAND}: no test was written: {error.shown}", file=sys.stderr)
         return ""
     return os.path.relpath(file)

@@ -11,6 +11,7 @@ from torchferry.cli import options
 from torchferry.cli.output import say
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import RunError
+from torchferry.report.progress import beside_program
 from torchferry.text import Text
 
 DEFAULT_OUTPUT = "prof"
@@ -78,6 +79,9 @@ _KEPT = Text(
 )
 
 
+_PROFILING = Text("profiling", "正在采集性能数据")
+
+
 def run(args: argparse.Namespace) -> int:
     """Profile a program; the answer is an exit code."""
     from torchferry.accuracy.record.launching import build_for
@@ -103,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
         keep_running=args.keep_running,
         seed=args.seed,
     )
-    profiled = run_profiled(program, settings, place, output, args.timeout)
+    with beside_program(_PROFILING, args.quiet, options.language_of(args)):
+        profiled = run_profiled(program, settings, place, output, args.timeout)
     code = profiled.ending.exit_code
     if profiled.is_written:
         say(args, _COMMAND, *sentences(output, settings, profiled.traces, code))

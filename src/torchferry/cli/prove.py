@@ -100,10 +100,9 @@ def run(args: argparse.Namespace) -> int:
         _show_crashes(proof, kept)
         show(REPORTS, proof, args)
 
-    is_watched = sys.stderr.isatty() and not args.quiet
-    watch = partial(shown, stream=sys.stderr) if is_watched else None
-    progress = silent if args.quiet else None
     language = options.language_of(args)
+    watch = None if args.quiet else partial(shown, language=language)
+    progress = silent if args.quiet else None
     earlier, proof = run_proof(_plan(args), args.output, language, watch, show_proof, progress)
     if earlier:
         note(f"what was there is kept as {earlier}: it holds things that no proof has written")

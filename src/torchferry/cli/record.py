@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from torchferry.cli import options
 from torchferry.cli.output import need, say, write
 from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, beside_program, long_task
 from torchferry.report.streams import reader_may_leave
 from torchferry.text import Text
 
@@ -179,7 +180,9 @@ def run(args: argparse.Namespace) -> int:
     )
     say_if_simulated(args, _COMMAND, place)
     note = build_for(place, args.quiet, settings.kept)
-    recorded = run_recorded(program, settings, place, args.timeout)
+    written = partial(_bytes_written, output)
+    with beside_program(_RECORDING, args.quiet, options.language_of(args), written):
+        recorded = run_recorded(program, settings, place, args.timeout)
     outcomes = [outcome for outcome, _ in recorded.files]
     for outcome, was_repaired in recorded.files:
         say(args, _COMMAND, *sentences(outcome, was_repaired, settings.steps))
@@ -199,6 +202,15 @@ def run(args: argparse.Namespace) -> int:
     # what the early end of a process does to the program is not its fault
     made_all = args.steps is not None and all(outcome.steps >= args.steps for outcome in outcomes)
     return 3 if ending.exit_code and (args.keep_going or not made_all) else 0
+
+
+_RECORDING = Text("recording", "正在记录")
+
+
+def _bytes_written(output: Path) -> tuple[int, int]:
+    from torchferry.accuracy.record.outputs import files_of
+
+    return sum(file.stat().st_size for file in files_of(output)), 0
 
 
 def _golden(replay: Path, output: Path) -> Path:
@@ -305,13 +317,16 @@ def _described(record: Record) -> Iterator[str]:
     yield from (f"  {count:>8,}  {one_line(name)}" for name, count in operators.most_common())
 
 
+_CONVERTING = Text("converting the recording", "正在转换记录")
+
+
 def _convert(args: argparse.Namespace) -> int:
     if args.output is not None:
         return _rewrite(args)
     if args.msprobe is not None:
         from torchferry.accuracy.file.convert import convert_to_api_dump
 
-        with progress_bar(args.quiet) as show:
+        with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
             count = convert_to_api_dump(args.file, args.msprobe, show)
         _tell(args, f"{args.msprobe}: {count:,} tensors")
         return 0
@@ -326,9 +341,14 @@ def _convert(args: argparse.Namespace) -> int:
     for record in records:
         with record:
             place = folder / f"rank{record.header.rank}" if len(records) > 1 else folder
-        count += convert(record.path, place, form)
+        with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
+            count += convert(record.path, place, form, show or _silent)
     _tell(args, f"{folder}: {count:,} tensors")
     return 0
+
+
+def _silent(done: int, count: int) -> None:
+    pass
 
 
 def _tell(args: argparse.Namespace, said: str) -> None:
@@ -352,7 +372,7 @@ def _rewrite(args: argparse.Namespace) -> int:
                 f"{output.stem}.rank{record.header.rank}{output.suffix}" if len(records) > 1 else output.name
             )
             file = output.with_name(name)
-            with progress_bar(args.quiet) as show:
+            with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
                 count = rewrite(record, file, show)
             _tell(args, f"{args.output.with_name(name)}: {count:,} calls")
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,11 +84,10 @@ def run(args: argparse.Namespace) -> int:
     need("operators are called with", "torch")
     records = records_to_replay(args.record, args.output)
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
-    shows_progress = not args.quiet and sys.stderr.isatty()
     code = 0
     for path, rank, world in records:
         output = file_of(args.output.absolute(), rank, world)
-        outcome = replay_record(path, output, place, selection, shows_progress)
+        outcome = replay_record(path, output, place, selection, shows_progress=not args.quiet)
         if not outcome.calls and not outcome.left:
             raise InputError(f"{path}: has no call that --module, --op and --phase select")
         say(args, _COMMAND, *_told(output, outcome))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from torchferry.cli import options
+from torchferry.cli import options, results
 from torchferry.cli.output import report_options
 from torchferry.text import Text
 
@@ -16,7 +16,12 @@ FORMAT_NAMES = ("text", "json", "sarif", "github", "md", "csv", "xlsx", "html")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     parser.add_argument(
-        "findings", type=Path, metavar="FINDINGS.json", help="what a scan or convert wrote with --format json"
+        "findings",
+        nargs="?",
+        type=Path,
+        metavar="FINDINGS.json|DIR",
+        help="File written by `ferry scan --format json` or `ferry convert`, or a migration folder, of which one page is "
+        "made (default: the .ferry folder of this project)",
     )
     parser.add_argument(
         "--format",
@@ -29,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the findings and render them."""
+    """Read the findings and render them; of a migration folder make its page."""
+    if args.findings is None or args.findings.is_dir():
+        return results.make_page(args)
     from torchferry.conversion.rule import rule_docs
     from torchferry.report.findings import REPORTS
     from torchferry.report.findings.json import read_findings

@@ -33,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_vendor_path(parser)
     options.add_quiet(parser, "no summary, no progress and no remarks on stderr")
     options.add_switch(parser, "--no-diagnosis", "do not say what a crash means, after its traceback")
+    options.add_steps(
+        parser, "end the program after so many steps (default: it runs to its end)", default=None
+    )
     options.add_language(parser)
     group = parser.add_argument_group("what CUDA's names mean")
     add_converted(group)
@@ -119,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         wishes["TORCHFERRY_LANG"] = args.lang
     with environment_kept():
         os.environ.update(wishes)
-        summary = run_at(place, program, silent if args.quiet else None)
+        summary = run_at(place, program, silent if args.quiet else None, args.steps)
         _show(args, place, summary)
     code = summary.outcome.exit_code
     if code > _SIGNALS and not args.no_diagnosis:  # the program could not say anything itself

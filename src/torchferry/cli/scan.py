@@ -6,14 +6,14 @@ import argparse
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.output import report_options
+from torchferry.cli.output import note_report, report_options
 from torchferry.conversion.discover import check_input
 from torchferry.conversion.project import examine_project
 from torchferry.conversion.rule import rule_docs
 from torchferry.errors import FerryError
 from torchferry.finding import Kind
 from torchferry.report.findings import REPORTS
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import long_task
 from torchferry.report.streams import reader_may_leave, write_text
 
 
@@ -42,11 +42,12 @@ def run(args: argparse.Namespace) -> int:
         )
     root = check_input(args.path)
     plan = conversion.plan_of(args)
-    with progress_bar(args.quiet, "files") as progress:
+    with long_task(conversion.SCANNING, args.quiet, language=options.language_of(args)) as progress:
         outcome = examine_project(root, plan, progress=progress)
     report = outcome.report("scan")
     is_to_do = any(finding.kind not in (Kind.INFO, Kind.RISK) for finding in report.findings)
     wanted = report_options(args, everything=args.verbose, rule_docs=rule_docs())
+    note_report(REPORTS, report, wanted)
     if args.output:
         REPORTS.write(report, args.output, wanted, args.format)
     elif not args.quiet:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import options
+from torchferry.cli.output import report_options
+from torchferry.report.streams import reader_may_leave, write_text
 from torchferry.text import Language, Text
 from torchferry.vendors.keys import fields_of
 from torchferry.vendors.model import Card, Limits, Saturation, Sparse, Support, Vendor
@@ -21,7 +23,7 @@ from torchferry.vendors.registry import get_vendor, vendor_names
 from torchferry.vendors.schema import meanings
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from torchferry.report.terminal import Screen
 
 COLUMNS = {
     "name": Text("Name", "名称"),
@@ -31,14 +33,12 @@ COLUMNS = {
     "backend": Text("Backend", "通信后端"),
     "same": Text("Same", "同名"),
     "renamed": Text("Renamed", "改名"),
-    "unsupported": Text("Unsupported", "不支持"),
-    "unknown": Text("Unknown", "未知"),
-    "ops": Text("Ops with kernel", "有内核的算子"),
-    "source": Text("Source", "来源"),
+    "unsupported": Text("Lacking", "不支持"),
+    "ops": Text("Operators", "算子"),
 }
 TITLE = Text(
-    "Known accelerators; Same to Unknown count torch.cuda APIs",
-    "已知加速卡；“同名”至“未知”为 torch.cuda 接口个数",
+    "Known accelerators: how many torch.cuda APIs each has, and how many operators with a kernel",
+    "已知加速卡：各自支持的 torch.cuda 接口数，以及有内核的算子数",
 )
 UNKNOWN = Text("unknown", "未知")
 NONE = Text("none", "无")
@@ -112,13 +112,16 @@ def run(args: argparse.Namespace) -> int:
         shown = full if args.vendor else list(map(summary, vendors, tables))
         print(json.dumps(shown, indent=2, ensure_ascii=False))
         return 0
-    from rich.console import Console
+    from torchferry.report.formats import fitted
+    from torchferry.report.terminal import Screen
 
-    console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
+    screen = Screen(fitted(report_options(args), sys.stdout))
     if args.vendor:
-        _print_one(console, vendors[0], tables[0], language)
+        _print_one(screen, vendors[0], tables[0], language)
     else:
-        _print_table(console, vendors, tables, language)
+        _print_table(screen, vendors, tables, language)
+    with reader_may_leave():
+        write_text(sys.stdout, screen.text())
     return 0
 
 
@@ -162,15 +165,18 @@ def summary(vendor: Vendor, ops: Ops) -> dict[str, Any]:
     }
 
 
-def _print_table(console: Console, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
-    from rich.table import Table
+def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
+    from torchferry.report.terminal import empty_table, plain
 
-    supports = [support.value for support in Support]
-    table = Table(title=TITLE.in_language(language), title_justify="left")
+    supports = [support.value for support in Support if support.value in COLUMNS]
+    table = empty_table()
     for column, text in COLUMNS.items():
         is_number = column in (*supports, "ops")
         table.add_column(
-            text.in_language(language), justify="right" if is_number else "left", overflow="fold"
+            plain(text.in_language(language)),
+            justify="right" if is_number else "left",
+            no_wrap=is_number or column in ("name", "device", "plugin"),
+            overflow="fold",
         )
     for vendor, ops in zip(vendors, tables, strict=True):
         row = summary(vendor, ops)
@@ -182,10 +188,9 @@ def _print_table(console: Console, vendors: list[Vendor], tables: list[Ops], lan
             vendor.dist_backend,
             *(str(row["apis"][support]) for support in supports),
             _ops_count(ops).in_language(language),
-            row["source"] or UNKNOWN.in_language(language),
         )
-    console.print(table)
-    console.print(MORE.in_language(language), markup=False)
+    screen.part(plain(TITLE.in_language(language), "bold"), "", table, "")
+    screen.line(plain(MORE.in_language(language)))
 
 
 def _ops_count(ops: Ops) -> Text:
@@ -195,29 +200,29 @@ def _ops_count(ops: Ops) -> Text:
     return PARTIAL.format(count=count) if ops.kernels else UNKNOWN
 
 
-def _print_one(console: Console, vendor: Vendor, ops: Ops, language: Language) -> None:
+def _print_one(screen: Screen, vendor: Vendor, ops: Ops, language: Language) -> None:
+    from torchferry.report.terminal import plain
+
     rows = labelled(vendor, language)
     rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
-    console.print(vendor.name, style="bold cyan", markup=False)
-    _print_rows(console, rows)
+    screen.line(plain(vendor.name, "bold cyan"))
+    _print_rows(screen, rows)
     for key, rows in sections(vendor, ops, language):
         if rows:
-            console.print(
-                f"\n{SECTIONS[key].in_language(language)} ({len(rows)})", style="bold", markup=False
-            )
-            _print_rows(console, rows)
+            screen.line("", plain(f"{SECTIONS[key].in_language(language)} ({len(rows)})", "bold"))
+            _print_rows(screen, rows)
     if not vendor.apis_complete:
-        console.print(f"\n{INCOMPLETE.in_language(language)}", style="yellow", markup=False)
+        screen.line("", plain(INCOMPLETE.in_language(language), "yellow"))
 
 
-def _print_rows(console: Console, rows: list[tuple[str, str]]) -> None:
+def _print_rows(screen: Screen, rows: list[tuple[str, str]]) -> None:
     from rich.table import Table
     from rich.text import Text as Plain
 
     grid = Table.grid(padding=(0, 2))
     for left, right in rows:
         grid.add_row(Plain("  " + left), Plain(right))
-    console.print(grid)
+    screen.part(grid)
 
 
 def labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from torchferry.cli import options
 from torchferry.cli.output import check_reports, check_writable, deliver, need, report_options, say
 from torchferry.cli.program import add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, RunError
-from torchferry.report.progress import status_line
+from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -154,6 +154,8 @@ def _following(live: LivePage | None) -> AbstractContextManager[object]:
     return Follower(live)
 
 
+_READING = Text("reading curves", "正在读取曲线")
+_CONVERTING = Text("converting curves", "正在转换曲线")
 _PAGE_WRITTEN = Text("{page}: the curves", "{page}：曲线")
 _PAGE_MISSING = Text("{page}: not written: {problem}", "{page}：未写入：{problem}")
 
@@ -229,20 +231,12 @@ def _trends(args: argparse.Namespace) -> Trends:
     from torchferry.accuracy.curves.trends import CurveChoice, trends_of
 
     choice = CurveChoice(tuple(args.modules), args.first_step, args.steps, args.rank)
-    with _step_counter(args) as show:
-        return trends_of(list(filter(None, (args.file, args.golden))), choice, show)
+    with long_task(_READING, args.quiet, Counted.STEPS, options.language_of(args)) as show:
+        return trends_of(list(filter(None, (args.file, args.golden))), choice, show or _silent)
 
 
-@contextmanager
-def _step_counter(args: argparse.Namespace) -> Iterator[Callable[[int, int], None]]:
-    """Says on a terminal how many steps have been read."""
-    with status_line(args.quiet) as line:
-
-        def show(done: int, count: int) -> None:
-            if line is not None:
-                line.show(f"{done:,} of {count:,} steps")
-
-        yield show
+def _silent(done: int, count: int) -> None:
+    pass
 
 
 def _follow(args: argparse.Namespace) -> None:
@@ -294,8 +288,8 @@ def run_convert(words: list[str]) -> int:
     for file, folder in zip(files, folders, strict=True):
         run = WatchedRun(file, args.modules)
         try:
-            with _step_counter(args) as show:
-                count = export(run, folder, show)
+            with long_task(_CONVERTING, args.quiet, Counted.STEPS) as show:
+                count = export(run, folder, show or _silent)
         finally:
             run.close()
         if not args.quiet:

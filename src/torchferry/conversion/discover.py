@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.files.aside import is_being_made
 from torchferry.files.written import hashing
 from torchferry.text import Text
@@ -111,13 +111,25 @@ def _write_all(descriptor: int, data: bytes) -> None:
 # Not part of a project: version control, caches, environments.
 _GIT = ".git"  # a file in submodules and further work trees: it names a folder that a copy does not have
 _SKIPPED_FOLDERS = frozenset(
-    {".hg", ".svn", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "node_modules", ".tox"}
+    {
+        ".hg",
+        ".svn",
+        "__pycache__",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        "node_modules",
+        ".tox",
+        ".ferry",
+    }
 )
 PYTHON_SUFFIXES = (".py", ".pyw")
 FINDINGS = "findings.json"  # lies in every converted copy
 _HEAD = 1000  # bytes that say what wrote it
 _FORMAT = b'"format": "torchferry-findings"'
 _ENVIRONMENT_MARK = "pyvenv.cfg"
+_MIGRATION_MARK, _MIGRATION_FORMAT = "migration.json", b'"format": "torchferry-migration"'
+_MIGRATION = Text("a migration folder: it holds migration.json", "迁移文件夹：其中有 migration.json")
 _ENVIRONMENT = Text("a Python environment: it holds pyvenv.cfg", "Python 环境：其中有 pyvenv.cfg")
 _OUTPUT = Text(
     "the output of an earlier conversion: it holds findings.json", "之前转换的输出：其中有 findings.json"
@@ -185,6 +197,8 @@ def _inside(
                 left_out(path, _ENVIRONMENT)
             elif is_converted_copy(entry.path):
                 left_out(path, _OUTPUT)
+            elif _MIGRATION_FORMAT in _head(os.path.join(entry.path, _MIGRATION_MARK)):
+                left_out(path, _MIGRATION)
             else:
                 yield ProjectEntry(path, is_folder=True)
         elif entry.name == FINDINGS and _FORMAT in _head(entry.path):
@@ -219,13 +233,23 @@ def check_input(path: Path) -> Path:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file or folder") from None
+        raise InputError(Text(f"{path}: no such file or folder", f"{path}：没有该文件或文件夹")) from None
     except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror})") from None
+        raise not_readable(path, error) from None
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-        raise InputError(f"{path}: neither a file nor a folder")
+        raise InputError(
+            Text(
+                f"{path}: neither a file nor a folder; give a Python file or a folder",
+                f"{path}：既不是文件也不是文件夹；请给出 Python 文件或文件夹",
+            )
+        )
     if not os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
-        raise InputError(f"{path}: no permission to read it")
+        raise InputError(
+            Text(
+                f"{path}: no permission to read it; check its permissions",
+                f"{path}：没有读取权限；请检查权限",
+            )
+        )
     return path
 
 

@@ -17,7 +17,7 @@ from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.site import FileContext, RenameTable, Site
 from torchferry.conversion.target import Target
 from torchferry.conversion.verify import VerificationError, check_rewrite, make_hunks
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, finding_of, message_of, undone
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, Rewriting, apply_edits
@@ -28,8 +28,16 @@ from torchferry.text import Text
 WELL_KNOWN = frozenset({"torch"})
 _MOST_REPEATS = 3  # built-in rules that meet what others of them have written; one repeat is enough so far
 _MOST_ROUNDS = 25  # rules of the user's that build on each other; more than any file of rules may ask for
-_LEFT_OUT = Text("converted without {option}: {reason}", "未应用 {option}，其余转换照常：{reason}")
-_CONFLICT = Text("two changes meet here; this one was not made: {message}", "两处修改冲突，未执行：{message}")
+_LONGEST_LINE = 200  # characters of a line that a report shows
+_LEFT_OUT = Message(
+    Text("File converted without `{option}`", "该文件未应用 `{option}`"),
+    why=Text(
+        "The rewrite of this option did not pass its own check: {reason}.",
+        "该选项的改写未通过自检：{reason}。",
+    ),
+    do=Text("Make this change by hand.", "请手动完成该修改。"),
+)
+_CONFLICT = Text("Two changes overlap; not made: {title}", "两处修改重叠，未执行：{title}")
 
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
 
@@ -76,8 +84,10 @@ def convert_text(decoded: DecodedText, path: str, job: FileJob) -> Conversion:
                     _LEFT_OUT.format(option=f"--{name.replace('_', '-')}", reason=conversion.failure)
                     for name in left_out
                 )
-                place = (problems.LEFT_OUT.id, Kind.TODO, path, 1, 1, "", "")
-                remarks = (Finding(*place, message, job.target.name) for message in messages)
+                remarks = (
+                    finding_of(problems.LEFT_OUT.id, Kind.TODO, (path, 1, 1), message, job.target.name)
+                    for message in messages
+                )
                 return replace(other, findings=(*remarks, *other.findings))
     if error is not None:
         raise error
@@ -111,10 +121,7 @@ def _converted(stages: _Stages, job: FileJob) -> Conversion:
         raise  # says nothing about the rules
     except (ParseError, VerificationError) as error:
         # A change that was thrown away with its file is work for the user.
-        undone = (
-            replace(item, kind=Kind.TODO) if item.kind is Kind.CHANGE else item for item in stages.findings
-        )
-        return Conversion(tuple(undone), failure=str(error))
+        return Conversion(tuple(map(undone, stages.findings)), failure=str(error))
     new_module = stages.context.module
     return Conversion(
         tuple(stages.findings), new_module.decoded.text, make_hunks(stages.first, new_module, edits)
@@ -254,7 +261,7 @@ class _Stages:
                 return
             known = {_what(finding) for finding in self.findings}
             self.findings += [finding for finding in again if _what(finding) not in known]
-        which = sorted({item.message.en for item in again if item.rule.startswith("USER")})
+        which = sorted({item.title.en for item in again if item.rule.startswith("USER")})
         raise VerificationError(f"your rules change this file again and again: {'; '.join(which)}")
 
     def take(self, said: Iterable[Said]) -> list[Said]:
@@ -282,22 +289,29 @@ class _Stages:
         if not self.is_edited:
             return found
         start = self.rewriting.origin(proposal.start)
-        return replace(found, line=self.first.line_of(start), col=self.first.column_of(start))
+        line = self.first.line_of(start)
+        source = shown_line(self.first, line) if found.source else ""
+        return replace(found, line=line, col=self.first.column_of(start), source=source)
+
+
+def shown_line(text: SourceText, line: int) -> str:
+    """A line as reports show it."""
+    return text.line_text(line).strip()[:_LONGEST_LINE]
 
 
 def _finding(text: SourceText, path: str, target: Target, rule: Rule, proposal: Proposal) -> Finding:
     before, after = _texts(text, proposal)
-    return Finding(
-        rule=rule.id,
-        kind=proposal.kind,
-        path=path,
-        line=text.line_of(proposal.start),
-        col=text.column_of(proposal.start),
+    line = text.line_of(proposal.start)
+    return finding_of(
+        rule.id,
+        proposal.kind,
+        (path, line, text.column_of(proposal.start)),
+        proposal.message,
+        target.name,
         before=before,
         after=after,
-        message=proposal.message,
-        vendor=target.name,
         url=proposal.url,
+        source="" if proposal.edits else shown_line(text, line),
     )
 
 
@@ -410,7 +424,7 @@ def _without_conflicts(said: Iterable[Said]) -> list[Said]:
                 of_user.add(proposal.edits)
             kept.append((rule, proposal))
         elif not any(map(of_user.conflicts, proposal.edits)):
-            message = _CONFLICT.format(message=proposal.message)
+            message = message_of(proposal.message).with_title(_CONFLICT)
             kept.append((rule, Proposal(Kind.TODO, proposal.start, proposal.end, message)))
     # Without remarks about code that a change removes altogether.
     removed = [edit for _, proposal in kept for edit in proposal.edits if edit.text in ("", "pass")]

@@ -20,6 +20,8 @@ from pathlib import Path
 from torchferry.conversion.project import ProjectOutcome
 from torchferry.errors import OutputError
 from torchferry.files.aside import remove_leftovers
+from torchferry.source.commit import git_folders, head_commit, small_file
+from torchferry.text import Text
 
 # Settings that say how files are compared, and can start nothing.
 _HARMLESS = re.compile(
@@ -34,11 +36,7 @@ _OVERRIDDEN = (
     "status.submoduleSummary=false",
     "submodule.recurse=false",
 )
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REFERENCE = re.compile(r"refs/[^\0\n\r]+")
 _CARRIED = ("info/exclude", "info/attributes")  # patterns of the clone, in files of their own
-_MOST_READ = 1 << 24
-_LINKS = 5  # from one reference to the next
 _GITLINK = "160000"
 _SECONDS = 600
 
@@ -48,7 +46,12 @@ def check_clean(root: Path) -> None:
     folder = root.parent if root.is_file() else root
     remove_leftovers(folder)
     if not _is_clean(folder, os.path.abspath(root)):
-        raise OutputError(f"{root}: has changes that are not committed; commit them first, or say --force")
+        raise OutputError(
+            Text(
+                f"{root}: has uncommitted changes; commit them first, or add --force",
+                f"{root}：有未提交的更改；请先提交，或加 --force",
+            )
+        )
 
 
 def check_tracked(outcome: ProjectOutcome) -> None:
@@ -59,8 +62,12 @@ def check_tracked(outcome: ProjectOutcome) -> None:
     for item in outcome.outcomes:
         if item.new_data is not None and item.path not in known:
             raise OutputError(
-                f"{os.path.join(folder, item.path)}: is not in git, so there is no way back; "
-                "add it, --exclude it, or say --force"
+                Text(
+                    f"{os.path.join(folder, item.path)}: not in git, so it can't be restored; add it to git, "
+                    "--exclude it, or add --force",
+                    f"{os.path.join(folder, item.path)}：不在 git 中，无法恢复；请加入 git，用 --exclude 排除，或加 "
+                    "--force",
+                )
             )
 
 
@@ -113,11 +120,16 @@ class _Repository:
 
 @contextmanager
 def _repository(folder: Path) -> Iterator[_Repository]:
-    top, place = _found(folder)
-    # Further work trees name the repository that they share.
-    named = os.fsdecode(_read(place / "commondir").strip())
-    common = place / named if named else place
-    commit = _commit(place, common, "HEAD")
+    folders = git_folders(folder)
+    if folders is None:
+        raise OutputError(
+            Text(
+                f"{folder}: --in-place needs a git repository; commit your work first, or add --force",
+                f"{folder}：--in-place 需要 git 仓库；请先提交，或加 --force",
+            )
+        )
+    top, place, common = folders
+    commit = head_commit(folders)
     with tempfile.TemporaryDirectory(prefix="torchferry-git-") as private:
         settings = Path(private)
         for name in ("refs", "objects", "info"):
@@ -132,49 +144,16 @@ def _repository(folder: Path) -> Iterator[_Repository]:
                 harmless += f"[{section}]\n\t{name} = {found[3]}\n"
         (settings / "config").write_text(harmless, "utf-8")
         for name in _CARRIED:
-            (settings / name).write_bytes(_read(common / name))
+            (settings / name).write_bytes(small_file(common / name))
         index = place / "index"
         if os.path.lexists(index) and not index.is_file():
-            raise OutputError(f"{index}: is no file; say --force to do without git")
+            raise OutputError(
+                Text(
+                    f"{index}: not a regular file; add --force to proceed without git",
+                    f"{index}：不是普通文件；加 --force 可不使用 git",
+                )
+            )
         yield _Repository(folder, settings, top, index, common / "objects")
-
-
-def _found(folder: Path) -> tuple[Path, Path]:
-    """The folder that holds .git, and the repository: .git itself, or what it names if it is a file."""
-    place = Path(os.path.abspath(folder))
-    for top in (place, *place.parents):
-        marker = top / ".git"
-        if marker.is_dir():
-            return top, marker
-        named = _read(marker).removeprefix(b"gitdir:").strip()
-        if named and (top / os.fsdecode(named)).is_dir():
-            return top, top / os.fsdecode(named)
-    raise OutputError(f"{folder}: --in-place needs a git repository; commit your work first, or say --force")
-
-
-def _commit(found: Path, common: Path, name: str, links: int = _LINKS) -> str:
-    """The commit that a reference names, "" if there is none yet."""
-    said = (_read(found / name) or _read(common / name)).decode("utf-8", "replace").strip()
-    if _COMMIT.fullmatch(said):
-        return said
-    further = said.removeprefix("ref:").strip()
-    if said.startswith("ref:") and _REFERENCE.fullmatch(further) and ".." not in further and links:
-        return _commit(found, common, further, links - 1)
-    for line in _read(common / "packed-refs").decode("utf-8", "replace").splitlines():
-        commit, _, packed = line.partition(" ")
-        if packed == name and _COMMIT.fullmatch(commit):
-            return commit
-    return ""
-
-
-def _read(path: Path) -> bytes:
-    """A small plain file; nothing of what can't be read, or is no file."""
-    try:
-        if not path.is_file() or path.stat().st_size > _MOST_READ:
-            return b""
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def _run(folder: Path, *arguments: str, **variables: str) -> str:
@@ -191,14 +170,25 @@ def _run(folder: Path, *arguments: str, **variables: str) -> str:
             timeout=_SECONDS,
         )
     except subprocess.TimeoutExpired:  # a pipe in the place of a file, say
-        raise OutputError(f"{folder}: git did not answer; say --force to do without") from None
+        raise OutputError(
+            Text(
+                f"{folder}: git did not respond; add --force to proceed without git",
+                f"{folder}：git 没有响应；加 --force 可不使用 git",
+            )
+        ) from None
     except OSError:
         raise OutputError(
-            "--in-place needs git to see that nothing is lost; say --force to do without"
+            Text(
+                "--in-place needs git to make sure that nothing is lost; add --force to proceed without git",
+                "--in-place 需要 git 以确保不会丢失内容；加 --force 可不使用 git",
+            )
         ) from None
     if result.returncode:
         said = os.fsdecode(result.stderr).strip().partition("\n")[0]
         raise OutputError(
-            f"{folder}: --in-place needs a git repository ({said}); commit your work first, or say --force"
+            Text(
+                f"{folder}: --in-place needs a git repository ({said}); commit your work first, or add --force",
+                f"{folder}：--in-place 需要 git 仓库（{said}）；请先提交，或加 --force",
+            )
         )
     return os.fsdecode(result.stdout)

@@ -16,6 +16,7 @@ from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
 from torchferry.conversion.target import Target, vendor_target
 from torchferry.conversion.targets import PORTABLE, keep_cuda_target, portable_target
 from torchferry.errors import FerryError, InputError, VendorError
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -93,7 +94,13 @@ def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
 def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
     """The target that --to names; with CUDA beside it if that is asked for."""
     if name == PORTABLE and keep_cuda:
-        raise FerryError("--keep-cuda names a vendor's device beside CUDA; --to portable keeps CUDA anyway")
+        raise FerryError(
+            Text(
+                "--keep-cuda keeps CUDA beside a vendor's device, but --to portable keeps CUDA anyway; leave "
+                "--keep-cuda out",
+                "--keep-cuda 用于在厂商设备之外保留 CUDA，而 --to portable 本来就保留 CUDA；请去掉 --keep-cuda",
+            )
+        )
     if name == PORTABLE:
         return portable_target()
     try:
@@ -111,7 +118,12 @@ def _rule_ids(given: Iterable[str]) -> tuple[str, ...]:
     chosen = [part.strip().upper() for text in given for part in text.split(",") if part.strip()]
     for part in chosen:
         if not part.startswith("USER") and not any(rule.startswith(part) for rule in known):
-            raise FerryError(f"no rule begins with {part!r}; `ferry rules` lists them")
+            raise FerryError(
+                Text(
+                    f"no rule begins with {part!r}; `ferry rules` lists them",
+                    f"没有以 {part!r} 开头的规则；`ferry rules` 可列出全部规则",
+                )
+            )
     return tuple(chosen)
 
 
@@ -129,7 +141,10 @@ def _amp_form(given: str | None, target: Target) -> AmpForm | None:
     form = AmpForm(given) if given else None
     if form is AmpForm.APEX and not target.vendor.has_apex:
         raise FerryError(
-            f"no apex is known for '{target.name}'; --amp alone writes autocast and GradScaler of torch"
+            Text(
+                f"no apex is known for '{target.name}'; use --amp alone for PyTorch's autocast and GradScaler",
+                f"'{target.name}' 没有已知的 apex；请只用 --amp，采用 PyTorch 的 autocast 和 GradScaler",
+            )
         )
     return form
 
@@ -140,10 +155,20 @@ def _distributed(path: Path, options: ConversionRequest) -> Distributed | None:
     if not options.get("distributed"):
         given = [f"--{name.replace('_', '-')}" for name in needed if options.get(name)]
         if given:
-            raise FerryError(f"{given[0]} goes with --distributed; say that as well, or leave it out")
+            raise FerryError(
+                Text(
+                    f"{given[0]} needs --distributed; add it, or leave {given[0]} out",
+                    f"{given[0]} 需要 --distributed；请加上该选项，或去掉 {given[0]}",
+                )
+            )
         return None
     if main is None:
-        raise FerryError("--distributed: which script starts the training? Name it with --main FILE")
+        raise FerryError(
+            Text(
+                "--distributed needs the training script; name it with --main FILE",
+                "--distributed 需要知道训练脚本；请用 --main FILE 指定",
+            )
+        )
     return Distributed(
         _main_script(path, main),
         options.get("model", ""),
@@ -160,9 +185,22 @@ def _main_script(root: Path, main: Path) -> str:
         if found.is_file() and found.is_relative_to(folder):
             if found.suffix not in PYTHON_SUFFIXES:
                 raise InputError(
-                    f"--main {main}: is no Python file; name the script that starts the training"
+                    Text(
+                        f"--main {main}: not a Python file; name the script that starts the training",
+                        f"--main {main}：不是 Python 文件；请给出启动训练的脚本",
+                    )
                 )
             return found.relative_to(folder).as_posix()
     if main.is_file():
-        raise InputError(f"--main {main}: is not in {root}; name a script of the project")
-    raise InputError(f"--main {main}: no such file in {root}; name the script that starts the training")
+        raise InputError(
+            Text(
+                f"--main {main}: not in {root}; name a script of the project",
+                f"--main {main}：不在 {root} 中；请给出项目中的脚本",
+            )
+        )
+    raise InputError(
+        Text(
+            f"--main {main}: no such file in {root}; name the script that starts the training",
+            f"--main {main}：{root} 中没有该文件；请给出启动训练的脚本",
+        )
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from torchferry.conversion.rule import report_rule
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import look_at_lines
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, finding_of
 from torchferry.text import Text
 
 UNPARSED = report_rule(
@@ -53,28 +53,43 @@ UNLOADED = report_rule(
         "配置中使用了目标设备名，但项目中没有模块加载其插件",
     ),
 )
-_UNLOADED = Text(
-    "the program is told the device `{device}`, and no module of the project loads {plugin}: PyTorch 2.5 and later load "
-    "it themselves where it says so; else write `{line}` behind `import torch` in the script that is started",
-    "程序由配置得到设备 `{device}`，而项目中没有模块加载 {plugin}：PyTorch 2.5 及以上在插件声明后会自动加载；"
-    "否则请在启动脚本的 `import torch` 之后加入 `{line}`",
+_UNLOADED = Message(
+    Text("No module loads the plugin {plugin}", "没有模块加载插件 {plugin}"),
+    why=Text(
+        "A setting names the device `{device}`. PyTorch 2.5 and later load the plugin themselves if the "
+        "plugin declares it.",
+        "配置使用了设备 `{device}`。PyTorch 2.5 及以上会在插件声明后自动加载。",
+    ),
+    do=Text(
+        "On older versions, write `{line}` after `import torch` in the script that is started.",
+        "对于更早的版本，请在启动脚本的 `import torch` 之后加入 `{line}`。",
+    ),
 )
-_LEFT_OUT = Text("not looked at, and not copied: {reason}", "未检查，也未复制：{reason}")
-_ABSOLUTE = Text(
-    "an absolute link to {target}: it is kept as it is, so that a copy uses what the original uses{more}",
-    "指向 {target} 的绝对链接：原样保留，因此副本与原项目使用同一目标{more}",
+_LEFT_OUT = Message(
+    Text("Folder left out", "未检查的文件夹"),
+    why=Text("{reason}. It was neither read nor copied.", "{reason}。未检查，也未复制。"),
 )
-_OUTSIDE = Text(
-    "a link to {target}, outside of the project: it is kept as it is, and may lead nowhere from a copy{more}",
-    "指向项目之外 {target} 的链接：原样保留，从副本中可能无法到达{more}",
+_ABSOLUTE = Message(
+    Text("Absolute link", "绝对链接"),
+    why=Text(
+        "It leads to {target} and was kept, so the copy uses what the original uses.{more}",
+        "它指向 {target}，原样保留，因此副本与原项目使用同一目标。{more}",
+    ),
 )
-_MORE = Text("; such links in all: {count}", "；此类链接共 {count} 个")
+_OUTSIDE = Message(
+    Text("Link that leads out of the project", "指向项目之外的链接"),
+    why=Text(
+        "It leads to {target} and was kept; it may be broken in the copy.{more}",
+        "它指向 {target}，原样保留；在副本中可能失效。{more}",
+    ),
+)
+_MORE = Text("There are {count} such links.", "此类链接共 {count} 个。")
 
 
 def left_out_finding(path: str, reason: Text, target: Target) -> Finding:
     """A folder that was not looked at."""
     message = _LEFT_OUT.format(reason=reason)
-    return Finding(FOLDER_LEFT_OUT.id, Kind.INFO, path, 1, 1, "", "", message, target.name)
+    return finding_of(FOLDER_LEFT_OUT.id, Kind.INFO, (path, 1, 1), message, target.name)
 
 
 def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
@@ -92,8 +107,18 @@ def link_findings(links: Mapping[str, str], target: Target) -> list[Finding]:
             first = min(some)
             more = _MORE.format(count=len(some)) if len(some) > 1 else Text("", "")
             text = message.format(target=some[first], more=more)
-            found.append(Finding(LINK.id, Kind.INFO, first, 1, 1, "", "", text, target.name))
+            found.append(finding_of(LINK.id, Kind.INFO, (first, 1, 1), text, target.name))
     return found
+
+
+_UNPARSED = Message(
+    Text("Python can't parse the file", "Python 无法解析的文件"),
+    why=Text("{reason}. The file was copied as it is.", "{reason}。该文件原样复制。"),
+    do=Text(
+        "Fix the file (code for Python 2 goes through 2to3 first), then convert again.",
+        "请修正该文件（Python 2 代码须先经 2to3 转换），然后重新转换。",
+    ),
+)
 
 
 def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], target: Target) -> list[Finding]:
@@ -107,12 +132,16 @@ def unloaded_findings(found: Iterable[Finding], contents: Iterable[bytes], targe
         return []
     first = min(changed, key=lambda item: (item.path, item.line))
     message = _UNLOADED.format(device=device, plugin=plugin, line=target.prelude)
-    place = (first.path, first.line, first.col, first.before, first.after)
-    return [Finding(UNLOADED.id, Kind.RISK, *place, message, target.name)]
+    place = (first.path, first.line, first.col)
+    return [
+        finding_of(
+            UNLOADED.id, Kind.RISK, place, message, target.name, before=first.before, after=first.after
+        )
+    ]
 
 
 def unparsed_findings(path: str, reason: str, line: int, text: str, target: Target) -> list[Finding]:
     """A module that is no Python for us: the reason, and what a lexical look sees in it."""
-    message = Text(f"not parsed: {reason}", f"无法解析：{reason}")
-    first = Finding(UNPARSED.id, Kind.TODO, path, line, 1, "", "", message, target.name)
+    message = _UNPARSED.format(reason=reason.rstrip(".?!"))
+    first = finding_of(UNPARSED.id, Kind.TODO, (path, line, 1), message, target.name)
     return [first, *look_at_lines(path, text, target, UNPARSED)]

@@ -17,6 +17,7 @@ from torchferry.conversion import added, problems
 from torchferry.conversion.added import AddedFile, TakenNames
 from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.discover import PYTHON_SUFFIXES, ProjectEntry, discover, is_python, read_file
+from torchferry.conversion.estimates import estimated
 from torchferry.conversion.file import WELL_KNOWN, FileJob, convert_text
 from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.conversion.rule import Rule, RuleSet, all_rules, prepared
@@ -26,7 +27,7 @@ from torchferry.conversion.targets import is_helper, placed
 from torchferry.conversion.texts.kinds import converter_of, might_be_text
 from torchferry.conversion.workers import WorkerEndedError, map_in_processes, with_deep_stack
 from torchferry.errors import FerryError
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, Wording, finding_of
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, TooDeepError
@@ -36,10 +37,23 @@ Progress = Callable[[int, int], None]
 
 # The package of each import statement that begins a line, and whatever else begins one with these words.
 _IMPORTED = re.compile(rb"\n[ \t]*(?:import|from)[ \t]+(\w+)")
-_GUESSED = Text("read as {encoding}, which the file does not declare", "按 {encoding} 读取，文件未声明该编码")
-_UNSAFE = Text("left as it was: {reason}", "保持原样：{reason}")
-_PLACES = Text("{message} ({count} places in this project)", "{message}（本项目中共 {count} 处）")
-_UNREADABLE = Text("not read: {reason}", "未能读取：{reason}")
+_GUESSED = Message(
+    Text("File without a declared encoding", "未声明编码的文件"),
+    why=Text("It was read as {encoding}.", "按 {encoding} 读取。"),
+)
+_UNSAFE = Message(
+    Text("File left as it was", "文件保持原样"),
+    why=Text("The rewrite did not pass its own check: {reason}.", "改写未通过自检：{reason}。"),
+    do=Text("Convert the file by hand, or report the problem.", "请手动转换该文件，或报告该问题。"),
+)
+_PLACES = Text("This project has {count} such places.", "本项目中共有 {count} 处。")
+_UNREADABLE = Message(
+    Text("File not read", "未能读取的文件"),
+    why=Text("{reason}.", "{reason}。"),
+    do=Text(
+        "Make the file readable, or exclude it with `--exclude`.", "请使文件可读，或用 `--exclude` 排除。"
+    ),
+)
 # A module takes about a kilobyte of memory for each call, name or element, six for each change: a file of 10 MB would
 # take more than most machines have. The largest modules that people write have a tenth of this.
 _MOST_PARTS = 1_500_000
@@ -138,7 +152,7 @@ class ProjectOutcome:
         """The findings of all files, in order."""
         findings = [finding for outcome in self.outcomes for finding in outcome.findings] + self.remarks
         findings.sort(key=lambda finding: (finding.path, finding.line, finding.col, finding.rule))
-        findings = _once_per_project(findings)
+        findings = list(map(estimated, _once_per_project(findings)))
         return Report(
             command=command,
             vendor=self.target.name,
@@ -159,13 +173,13 @@ class ProjectOutcome:
 def _once_per_project(findings: list[Finding]) -> list[Finding]:
     """Of what is one fact about the whole project only the first place, with the number of all."""
     once = {rule.id for rule in all_rules() if rule.per_project}
-    counts = Counter((item.rule, item.kind, item.message) for item in findings if item.rule in once)
+    counts = Counter((item.rule, item.kind, item.title) for item in findings if item.rule in once)
     kept: list[Finding] = []
     for item in findings:
-        key = (item.rule, item.kind, item.message)
+        key = (item.rule, item.kind, item.title)
         count = counts.pop(key, 0) if item.rule in once else 1
         if count > 1:
-            item = replace(item, message=_PLACES.format(message=item.message, count=count))
+            item = replace(item, why=item.parts.because(_PLACES.format(count=count)).why)
         if count:
             kept.append(item)
     return kept
@@ -303,7 +317,12 @@ def _in_processes(candidates: _CandidateFiles, plan: Plan, folder: Path) -> Iter
     try:
         yield from map_in_processes(partial(_make_work, plan, folder, candidates.modules), items, plan.jobs)
     except WorkerEndedError:
-        raise FerryError("a worker process was killed (out of memory?); try again with -j 1") from None
+        raise FerryError(
+            Text(
+                "a worker process was killed (out of memory?); try again with -j 1",
+                "有工作进程被终止（可能是内存不足）；请加 -j 1 重试",
+            )
+        ) from None
 
 
 def convert_file(path: str, data: bytes, job: FileJob) -> FileOutcome:
@@ -349,8 +368,8 @@ def _unreadable(path: str, reason: str, target: Target) -> FileOutcome:
     return FileOutcome(path, FileRecord(_shown(path), FileStatus.FAILED, reason), (finding,))
 
 
-def _remark(rule: Rule, kind: Kind, path: str, message: Text, target: Target) -> Finding:
-    return Finding(rule.id, kind, path, 1, 1, "", "", message, target.name)
+def _remark(rule: Rule, kind: Kind, path: str, message: Wording, target: Target) -> Finding:
+    return finding_of(rule.id, kind, (path, 1, 1), message, target.name)
 
 
 def _shown(path: str) -> str:

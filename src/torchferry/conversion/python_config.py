@@ -12,15 +12,21 @@ from dataclasses import replace
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name, dotted_name, last_name
 from torchferry.text import Text
 
-_NO_EXPRESSION = Text(
-    "a configuration holds values; {name} is known only where the program runs: leave the setting out if the "
-    "program chooses by itself, or set it there",
-    "配置文件只能写值，{name} 要到程序运行时才知道：若程序会自行选择，请去掉该设置，或在程序中设置",
+_NO_EXPRESSION = Message(
+    Text("Device in a configuration written in Python", "Python 配置文件中的设备"),
+    why=Text(
+        "A configuration holds values only, and `{name}` is known when the program runs.",
+        "配置文件只能写值，而 `{name}` 要到程序运行时才知道。",
+    ),
+    do=Text(
+        "Leave the setting out if the program chooses by itself, or set it in the program.",
+        "若程序会自行选择，请去掉该设置；或在程序中设置。",
+    ),
 )
 _SETTINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Delete, ast.Import, ast.ImportFrom)
 _KNOWN = frozenset({"custom_imports", "default_scope", "dist_params", "env_cfg", "optim_wrapper"})

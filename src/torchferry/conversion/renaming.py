@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torchferry.conversion.program.blocks import add_imports
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.module import Resolved
 from torchferry.source.names import dotted_name
@@ -22,9 +22,13 @@ from torchferry.text import Text
 
 Said = tuple[Rule, Proposal]
 
-_NO_ROOT = Text(
-    "{old} becomes {new}, but the module `{root}` is not imported here under a name that can be used",
-    "{old} 应改为 {new}，但此处没有可用的 `{root}` 导入名",
+_NO_ROOT = Message(
+    Text("`{old}` needs an import", "`{old}` 需要导入"),
+    why=Text(
+        "It becomes `{new}`, but the module `{root}` is not imported here under a usable name.",
+        "它应改为 `{new}`，但此处没有可用的 `{root}` 导入名。",
+    ),
+    do=Text("Import `{root}`, then convert again.", "请导入 `{root}`，然后重新转换。"),
 )
 
 
@@ -250,25 +254,33 @@ def imported_names(context: FileContext) -> tuple[set[str], set[int]]:
 
 # How import statements are written once the names that they bring are renamed.
 
-_NOT_A_MODULE = Text(
-    "{old} becomes {new}, which can't be imported; write it where it is used",
-    "{old} 应改为 {new}，它不能被导入；请在使用处直接书写",
+_NOT_A_MODULE = Message(
+    Text("Import of `{old}`", "导入 `{old}`"),
+    why=Text("It becomes `{new}`, which can't be imported.", "它应改为 `{new}`，而后者不能被导入。"),
+    do=Text("Write `{new}` where the name is used.", "请在使用处直接书写 `{new}`。"),
 )
-_COMMENTED = Text(
-    "these names now come from different modules; split the import by hand, it has comments inside",
-    "这些名称现在来自不同模块；该导入语句内有注释，请手工拆分",
+_COMMENTED = Message(
+    Text("Import of names that now come from different modules", "导入的名称现在来自不同模块"),
+    why=Text("The import has comments inside and was left as it is.", "该导入语句内有注释，保持不变。"),
+    do=Text("Split the import by hand.", "请手动拆分该导入。"),
 )
-_STAR = Text(
-    "star import of {old}: check that the names taken from it exist in {new}",
-    "从 {old} 通配导入：请确认所用名称在 {new} 中存在",
+_STAR = Message(
+    Text("Star import of `{old}`", "从 `{old}` 通配导入"),
+    why=Text(
+        "It was changed to `{new}`, which may not have every name.", "已改为 `{new}`，它可能不含所有名称。"
+    ),
+    do=Text("Check that the names you use exist in `{new}`.", "请确认所用名称在 `{new}` 中存在。"),
 )
-_NOT_ALL = Text(
-    "star import of {old}: import the names that you use from {new}",
-    "从 {old} 通配导入：请从 {new} 导入所用的名称",
+_NOT_ALL = Message(
+    Text("Star import of `{old}`", "从 `{old}` 通配导入"),
+    do=Text("Import the names that you use from `{new}`.", "请从 `{new}` 导入所用的名称。"),
 )
-_STILL_THERE = Text(
-    "{old} can be imported everywhere; what is used of it goes through {new}",
-    "{old} 在任何环境都能导入；其中的接口经由 {new} 使用",
+_STILL_THERE = Message(
+    Text("Import of `{old}`", "导入 `{old}`"),
+    why=Text(
+        "It can be imported everywhere, so it stays; what is used of it goes through `{new}`.",
+        "在任何环境都能导入，因此保留；其中的接口经由 `{new}` 使用。",
+    ),
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Wording
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
@@ -28,7 +28,7 @@ class Proposal:
     kind: Kind
     start: int  # bytes of the place, for its text and its line
     end: int
-    message: Text
+    message: Wording
     edits: tuple[Edit, ...] = ()
     needs_prelude: bool = False  # the edited code works only after the target's prelude line
     url: str = ""
@@ -41,13 +41,13 @@ class Rename:
     old: str
     new: str
     kind: Kind
-    message: Text
-    remark: tuple[Kind, Text] | None = None  # said in addition to the change
+    message: Wording
+    remark: tuple[Kind, Wording] | None = None  # said in addition to the change
     needs_prelude: bool = True
     once: bool = False  # a remark about a library: said where it is imported, not at each use
     imports: tuple[str, ...] = ()  # added where the new name can't be reached otherwise
     # Why a place keeps the old name, unless a later rule renames it; None if it does not keep it.
-    stays: Callable[[Site[Any]], Text | None] | None = None
+    stays: Callable[[Site[Any]], Wording | None] | None = None
 
 
 Preparation = Callable[["Target"], "Rule"]

@@ -10,12 +10,11 @@ from torchferry.conversion.program.neighbours import Neighbours
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.settings import PassSettings
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Wording
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule, Resolved
 from torchferry.source.scopes import Scope
 from torchferry.source.walk import WalkState
-from torchferry.text import Text
 
 RenameTable = dict[str, tuple[Rule, Rename] | None]
 NodeType = TypeVar("NodeType", bound=ast.AST)
@@ -65,7 +64,7 @@ class FileContext:
         self,
         kind: Kind,
         node: ast.AST,
-        message: Text,
+        message: Wording,
         *edits: Edit,
         needs_prelude: bool = False,
         url: str = "",
@@ -131,12 +130,12 @@ class Site(Generic[NodeType]):
         return replace(edit, text=text)
 
     def change(
-        self, message: Text, *edits: Edit, node: ast.AST | None = None, needs_prelude: bool = True
+        self, message: Wording, *edits: Edit, node: ast.AST | None = None, needs_prelude: bool = True
     ) -> Proposal:
         edits = tuple(map(self._fitting, edits))
         return self.context.propose(
             Kind.CHANGE, node or self.node, message, *edits, needs_prelude=needs_prelude
         )
 
-    def remark(self, kind: Kind, message: Text, node: ast.AST | None = None, url: str = "") -> Proposal:
+    def remark(self, kind: Kind, message: Wording, node: ast.AST | None = None, url: str = "") -> Proposal:
         return self.context.propose(kind, node or self.node, message, url=url)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from torchferry.finding import Message, Severity
 from torchferry.text import Text
 from torchferry.vendors.model import Api, Replacement, Support, Vendor
 
@@ -123,8 +124,11 @@ def vendor_target(vendor: Vendor) -> Target:
 
 # What a vendor offers instead of a CUDA-only library, as words for a report.
 
-_USE = Text("; instead: {use}", "；可改用：{use}")
-_NOTHING = Text("; no replacement is known for {company}", "；未知 {company} 有何替代")
+_USE = Text("Use instead: {use}.", "请改用：{use}。")
+_NOTHING = Text(
+    "No replacement for {company} is known: leave the feature out, or write it with PyTorch operators.",
+    "未知 {company} 有何替代：请去掉该功能，或用 PyTorch 算子实现。",
+)
 
 
 def replacement_of(vendor: Vendor, name: str) -> Replacement | None:
@@ -137,10 +141,10 @@ def replacement_of(vendor: Vendor, name: str) -> Replacement | None:
     return None
 
 
-def with_advice(text: Text, vendor: Vendor, name: str) -> Text:
-    """A sentence followed by what to use instead."""
+def with_advice(said: Message, vendor: Vendor, name: str) -> Message:
+    """A message with what to use instead; where there is nothing, the library is a blocker."""
     entry = replacement_of(vendor, name)
-    advice = (
-        _USE.format(use=entry.use) if entry and entry.use else _NOTHING.format(company=vendor.company_name)
-    )
-    return Text(text.en + advice.en, text.zh + advice.zh)
+    if entry is not None and entry.use:
+        return said.and_do(_USE.format(use=entry.use))
+    missing = said.and_do(_NOTHING.format(company=vendor.company_name))
+    return replace(missing, severity=Severity.BLOCKER)

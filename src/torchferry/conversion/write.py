@@ -32,6 +32,7 @@ from torchferry.files.aside import (
     remove_leftovers,
     uninterrupted,
 )
+from torchferry.text import Text
 
 Reports = Mapping[str, bytes]  # file name -> content
 # Reports that every converted copy carries: the canonical one, and the page to read -> their formats.
@@ -61,12 +62,25 @@ def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> P
     place = Path(os.path.abspath(out))
     _check_apart(root, out, place)
     if place.is_symlink():
-        raise OutputError(f"{out}: is a link; name the folder itself, or one that does not exist")
+        raise OutputError(
+            Text(
+                f"{out}: is a link; name the folder itself, or one that does not exist",
+                f"{out}：是链接；请给出文件夹本身，或尚不存在的名称",
+            )
+        )
     if place.exists() and not place.is_dir():
-        raise OutputError(f"{out}: is a file, and the output is a folder; choose another name")
+        raise OutputError(
+            Text(
+                f"{out}: is a file, but the output is a folder; choose another name",
+                f"{out}：是文件，而输出是文件夹；请另选名称",
+            )
+        )
     if not place.exists() and place.suffix in PYTHON_SUFFIXES:
         raise OutputError(
-            f"{out}: looks like a file, and the output of a folder is a folder; choose a name for it"
+            Text(
+                f"{out}: looks like a file name, but the output of a folder is a folder; choose another name",
+                f"{out}：像是文件名，而文件夹的输出是文件夹；请另选名称",
+            )
         )
     remove_leftovers(place.parent)
     remove_leftovers(place)
@@ -80,16 +94,36 @@ def check_output(root: Path, out: Path, replace: Replace = Replace.NOTHING) -> P
 def _check_apart(root: Path, out: Path, place: Path) -> None:
     source = root.resolve()
     if place.resolve() == source:
-        raise OutputError(f"{out}: is the input itself; choose another name, or use --in-place")
+        raise OutputError(
+            Text(
+                f"{out}: this is the input itself; choose another name, or use --in-place",
+                f"{out}：这正是输入本身；请另选名称，或使用 --in-place",
+            )
+        )
     if source.is_relative_to(place.resolve()):
-        raise OutputError(f"{out}: holds the input; choose a folder that does not")
+        raise OutputError(
+            Text(
+                f"{out}: contains the input; choose a folder that does not",
+                f"{out}：包含输入；请选择不包含输入的文件夹",
+            )
+        )
 
 
 def _check_replaceable(out: Path, place: Path, replace: Replace) -> None:
     if replace is Replace.NOTHING:
-        raise OutputError(f"{out}: is not empty; choose another folder, or say --force to replace it")
+        raise OutputError(
+            Text(
+                f"{out}: not empty; choose another folder, or add --force to replace it",
+                f"{out}：文件夹非空；请另选文件夹，或加 --force 替换",
+            )
+        )
     if replace is Replace.OURS and not is_converted_copy(place):
-        raise OutputError(f"{out}: exists and was not made by this tool; move it away, then try again")
+        raise OutputError(
+            Text(
+                f"{out}: exists and was not made by TorchFerry; move it away, then try again",
+                f"{out}：已存在，且不是 TorchFerry 生成的；请将其移走后重试",
+            )
+        )
 
 
 def _check_writable(out: Path, place: Path) -> None:
@@ -97,9 +131,19 @@ def _check_writable(out: Path, place: Path) -> None:
     while not os.path.lexists(parent):
         parent = parent.parent
     if not parent.is_dir():
-        raise OutputError(f"{out}: {parent} is no folder; choose another place")
+        raise OutputError(
+            Text(
+                f"{out}: {parent} is not a folder; choose another place",
+                f"{out}：{parent} 不是文件夹；请另选位置",
+            )
+        )
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{out}: no permission to write in {parent}; choose another place")
+        raise OutputError(
+            Text(
+                f"{out}: no permission to write in {parent}; choose another place",
+                f"{out}：没有写入 {parent} 的权限；请另选位置",
+            )
+        )
 
 
 def check_output_file(root: Path, out: Path, force: bool) -> Path:
@@ -107,9 +151,19 @@ def check_output_file(root: Path, out: Path, force: bool) -> Path:
     place = Path(os.path.abspath(out))
     _check_apart(root, out, place)
     if place.is_symlink() or (place.exists() and not place.is_file()):
-        raise OutputError(f"{out}: is in the way and no plain file; choose another name")
+        raise OutputError(
+            Text(
+                f"{out}: exists and is not a regular file; choose another name",
+                f"{out}：已存在且不是普通文件；请另选名称",
+            )
+        )
     if place.exists() and not force:
-        raise OutputError(f"{out}: exists; choose another name, or say --force to replace it")
+        raise OutputError(
+            Text(
+                f"{out}: already exists; choose another name, or add --force to replace it",
+                f"{out}：已存在；请另选名称，或加 --force 替换",
+            )
+        )
     remove_leftovers(place.parent)
     _check_writable(out, place)
     return place
@@ -243,10 +297,18 @@ def write_in_place(outcome: ProjectOutcome) -> int:
             if data is not None:
                 place = os.path.dirname(target)
                 if not os.access(place, os.W_OK | os.X_OK):
-                    raise OutputError(f"{target}: no permission to write in {place}; nothing was written")
+                    raise OutputError(
+                        Text(
+                            f"{target}: no permission to write in {place}; nothing was written",
+                            f"{target}：没有写入 {place} 的权限；未写入任何内容",
+                        )
+                    )
                 if os.stat(target).st_dev != aside.stat().st_dev:
                     raise OutputError(
-                        f"{target}: lies on another file system; convert that folder by itself, or use -o"
+                        Text(
+                            f"{target}: on another file system; convert that folder separately, or use -o",
+                            f"{target}：位于另一文件系统；请单独转换该文件夹，或使用 -o",
+                        )
                     )
                 new = os.path.join(aside, str(len(staged)))
                 write_like(target, new, data)
@@ -270,7 +332,12 @@ def _stage_added(
         if os.path.isfile(target) and not os.path.islink(target) and read_file(target) == file.data:
             continue
         if os.path.lexists(target) and not force:
-            raise OutputError(f"{target}: exists, and the conversion writes such a file; move it away first")
+            raise OutputError(
+                Text(
+                    f"{target}: already exists, but the conversion writes this file; move it away first",
+                    f"{target}：已存在，而转换会写入该文件；请先将其移走",
+                )
+            )
         new = os.path.join(aside, f"added-{number}")
         write_new(new, file.data, file.executable)
         yield new, target
@@ -304,10 +371,17 @@ def _errors_for(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise OutputError(f"{place}: the disk is full; nothing was written") from None
+            raise OutputError(
+                Text(f"{place}: the disk is full; nothing was written", f"{place}：磁盘已满；未写入任何内容")
+            ) from None
         reason = error.strerror or error
         # The file that it is about; not one that we write aside, whose name says nothing to anybody.
         name = os.fsdecode(error.filename) if error.filename is not None else str(place)
         if any(part.startswith(PREFIX) for part in name.split(os.sep)):
             name = str(place)
-        raise OutputError(f"{name}: can't be used ({reason}); nothing was written") from None
+        raise OutputError(
+            Text(
+                f"{name}: can't be used ({reason}); nothing was written",
+                f"{name}：无法使用（{reason}）；未写入任何内容",
+            )
+        ) from None

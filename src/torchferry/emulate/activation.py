@@ -25,6 +25,7 @@ from torchferry.observe import torchvision_operators
 from torchferry.settings import environment_kept
 from torchferry.sim import simulated, summary
 from torchferry.sim.summary import MISSING, DeviceUse, OperatorCount, SimulatedProcess
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -41,13 +42,23 @@ class Libraries:
             try:
                 self._loaded.append(ctypes.CDLL(str(folder / part.name), os.RTLD_GLOBAL | os.RTLD_NOW))
             except OSError as error:
-                raise RunError(f"{part.name} of the emulated device can't be loaded: {error}") from None
+                raise RunError(
+                    Text(
+                        f"{part.name} of the emulated device can't be loaded: {error}",
+                        f"无法加载仿真设备的 {part.name}：{error}",
+                    )
+                ) from None
 
     def configure(self, devices: int, memory: int, card: str, shared_randomness: bool) -> None:
         """Say which devices there are, before anything else is called."""
         configure = self._function(self._toolkit.configure)
         if configure is None:
-            raise RunError(f"the emulated {self._toolkit.name} can't be told its devices; build it anew")
+            raise RunError(
+                Text(
+                    f"the emulated {self._toolkit.name} does not accept its devices; build it again",
+                    f"无法为仿真的 {self._toolkit.name} 设置设备；请重新构建",
+                )
+            )
         configure.argtypes = (ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p)
         configure.restype = None
         configure(devices, memory, card.encode())
@@ -99,7 +110,10 @@ def activate_settings(settings: EmulationSettings) -> None:
     if now is not None:
         if now.vendor.name != vendor.name:
             raise RunError(
-                f"this process emulates {now.vendor.name}; start another one to emulate {vendor.name}"
+                Text(
+                    f"this process already emulates {now.vendor.name}; start another one to emulate {vendor.name}",
+                    f"当前进程已在仿真 {now.vendor.name}；请另起进程仿真 {vendor.name}",
+                )
             )
         return
     plugins.refuse_without_emulation(vendor)
@@ -108,7 +122,11 @@ def activate_settings(settings: EmulationSettings) -> None:
     plugin = Path(settings.plugin)
     if not (plugin / vendor.plugin / "__init__.py").is_file():
         raise RunError(
-            f"{plugin}: {vendor.plugin} is not there any more; ferry emulate setup --to {vendor.name} fetches it"
+            Text(
+                f"{plugin}: {vendor.plugin} no longer exists; `ferry emulate setup --to {vendor.name}` downloads "
+                "it",
+                f"{plugin}：{vendor.plugin} 已不存在；`ferry emulate setup --to {vendor.name}` 可下载",
+            )
         )
     folder = build.library_folder(vendor, plugin)
     libraries = Libraries(toolkit, folder)
@@ -129,12 +147,19 @@ def _refuse_taken_place() -> None:
     there = simulated()
     if there is not None:
         raise RunError(
-            f"this process simulates {there.vendor.name} already, and can't emulate as well; start another one"
+            Text(
+                f"this process already simulates {there.vendor.name} and can't emulate as well; start another one",
+                f"当前进程已在模拟 {there.vendor.name}，不能同时仿真；请另起进程",
+            )
         )
     if name != "privateuseone":
         raise RunError(
-            f"another package has taken PyTorch's place for extra devices (it is called `{name}`); is the vendor's "
-            "plugin loaded by itself? Use ferry run --emulate, which keeps PyTorch from doing so"
+            Text(
+                f"another package already uses PyTorch's slot for extra devices (named `{name}`), probably the "
+                "vendor's plugin, loaded automatically; use ferry run --emulate, which prevents that",
+                f"PyTorch 的扩展设备位置已被另一个包占用（名为 `{name}`），很可能是自动加载的厂商插件；请使用 "
+                "ferry run --emulate，它会阻止自动加载",
+            )
         )
 
 
@@ -150,10 +175,18 @@ def _import_plugin(vendor: Vendor, folder: Path, variables: Mapping[str, str]) -
         if error.name is None or error.name.partition(".")[0] == vendor.plugin:
             raise
         raise RunError(
-            f"{vendor.plugin} needs the package {error.name}, which is not installed here: pip install {error.name}"
+            Text(
+                f"{vendor.plugin} needs the package {error.name}, which is not installed; pip install {error.name}",
+                f"{vendor.plugin} 需要的包 {error.name} 未安装；请执行 pip install {error.name}",
+            )
         ) from None
     except ImportError as error:
-        raise RunError(f"{vendor.plugin} can't be loaded on the emulated device: {error}") from error
+        raise RunError(
+            Text(
+                f"{vendor.plugin} can't be loaded on the emulated device: {error}",
+                f"无法在仿真设备上加载 {vendor.plugin}：{error}",
+            )
+        ) from error
 
 
 class PluginFinder(DistributionFinder):

@@ -16,6 +16,7 @@ from torchferry.building.toolchain import TorchInstallation, common_flags, find_
 from torchferry.emulate import plugins, toolkits
 from torchferry.emulate.toolkits import Toolkit, ToolkitLibrary
 from torchferry.errors import BuildError, FerryError
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
 CACHE = "emulate"
@@ -73,7 +74,9 @@ def _build(vendor: Vendor, plugin: Path) -> tuple[Product, building.NativeBuild]
     torch = find_torch()
     headers = _Headers(toolkit, plugin, vendor.plugin)
     libraries = tuple(_library(part, toolkit, headers, torch) for part in toolkit.libraries)
-    product = Product(libraries, f"the emulated {toolkit.name}", finish=toolkit.make_home)
+    product = Product(
+        libraries, Text(f"the emulated {toolkit.name}", f"仿真的 {toolkit.name}"), finish=toolkit.make_home
+    )
     return product, building.NativeBuild(torch, product)
 
 
@@ -82,7 +85,12 @@ class _Headers:
         self.folders = [plugin / name for name in toolkit.headers]
         missing = [folder for folder in self.folders if not folder.is_dir()]
         if missing:
-            raise BuildError(f"{missing[0]} is missing: {module} is damaged; set it up anew")
+            raise BuildError(
+                Text(
+                    f"{missing[0]} is missing, so {module} is damaged; set it up again",
+                    f"缺少 {missing[0]}，{module} 已损坏；请重新安装",
+                )
+            )
         # what the headers say: by the list of all its files that a wheel carries, else by their text
         lists = sorted(plugin.glob(f"{module}-*.dist-info/RECORD"))
         self.key = building.digest(
@@ -141,10 +149,10 @@ def _main(arguments: list[str] | None = None) -> int:
         plugin = plugins.found(vendor) or plugins.set_up(vendor, None, _say)
         print(plugin.folder if args.plugin_only else library_folder(vendor, plugin.folder))
     except BuildError as error:
-        _say(str(error))
+        _say(error.shown)
         return error.exit_code
     except FerryError as error:
-        _say(str(error))
+        _say(error.shown)
         return 0 if args.if_possible else error.exit_code
     return 0
 

@@ -10,6 +10,7 @@ from torchferry.emulate import plugins
 from torchferry.errors import RunError
 from torchferry.settings import Settings
 from torchferry.sim.environment import machine_size
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
 
@@ -18,7 +19,10 @@ class EmulationSettings(Settings):
     """The emulated machine, and the vendor's plugin that runs on it."""
 
     variable: ClassVar[str] = variables.EMULATE
-    repair: ClassVar[str] = "it is 0, 1, or what ferry run sets it to: unset it"
+    repair: ClassVar[Text] = Text(
+        "it must be 0, 1, or what ferry run sets it to: unset it",
+        "它只能是 0、1 或由 ferry run 设置的值：请取消设置",
+    )
 
     vendor: str
     plugin: str  # the folder that holds it
@@ -45,7 +49,12 @@ def settings_for(
     """The machine to emulate; what is not said is that of a typical server of the vendor."""
     plugin = plugins.needed(vendor)
     if native and not vendor.migrations:
-        raise RunError(f"{vendor.name}: has no migration of its own that is known; leave --native out")
+        raise RunError(
+            Text(
+                f"{vendor.name}: no migration tool of this vendor is known; leave --native out",
+                f"{vendor.name}：未知该厂商自带的迁移工具；请去掉 --native",
+            )
+        )
     devices, memory = machine_size(vendor, devices, memory)
     card = vendor.emulation.card or vendor.limits.device_name
     return EmulationSettings(

@@ -24,6 +24,7 @@ from torchferry.building.toolchain import find_torch
 from torchferry.emulate import toolkits
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.files.aside import folder_aside, remove_leftovers
+from torchferry.text import Text
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.model import Vendor
 
@@ -77,12 +78,24 @@ def unpack(wheel: Path, wanted: Wanted, folder: Path) -> None:
             _check_size(wheel, archive, folder.parent)
             archive.extractall(folder)
     except FileNotFoundError:
-        raise InputError(f"{wheel}: no such wheel; bring {wanted.pattern}") from None
+        raise InputError(
+            Text(
+                f"no such wheel: {wheel}; give {wanted.pattern}",
+                f"没有该 wheel：{wheel}；请给出 {wanted.pattern}",
+            )
+        ) from None
     except IsADirectoryError:
-        raise InputError(f"{wheel}: is a folder; bring {wanted.pattern}") from None
+        raise InputError(
+            Text(
+                f"{wheel}: is a folder; give {wanted.pattern}", f"{wheel}：是文件夹；请给出 {wanted.pattern}"
+            )
+        ) from None
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"{wheel}: is no wheel, or a damaged one ({error}); bring {wanted.pattern}"
+            Text(
+                f"{wheel}: not a wheel, or a damaged one ({error}); give {wanted.pattern}",
+                f"{wheel}：不是 wheel，或已损坏（{error}）；请给出 {wanted.pattern}",
+            )
         ) from None
 
 
@@ -91,23 +104,40 @@ def _check(wheel: Path, archive: zipfile.ZipFile, names: list[str], wanted: Want
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise InputError(
-                f"{wheel}: holds a file with the path {name!r}, as no wheel does; bring {wanted.pattern}"
+                Text(
+                    f"{wheel}: holds a file with the path {name!r}, which is not allowed in a wheel; give "
+                    f"{wanted.pattern}",
+                    f"{wheel}：其中有路径为 {name!r} 的文件，wheel 不允许这样的路径；请给出 {wanted.pattern}",
+                )
             )
     info = _text_in(archive, names, "WHEEL")
     metadata = HeaderParser().parsestr(_text_in(archive, names, "METADATA"))
     if not info or f"{wanted.module}/__init__.py" not in names:
-        raise InputError(f"{wheel}: is not a wheel of {wanted.module}; bring {wanted.pattern}")
+        raise InputError(
+            Text(
+                f"{wheel}: not a wheel of {wanted.module}; give {wanted.pattern}",
+                f"{wheel}：不是 {wanted.module} 的 wheel；请给出 {wanted.pattern}",
+            )
+        )
     version = str(metadata["Version"] or "")
     if not re.match(rf"{re.escape(wanted.torch)}(?!\d|\.\d)", version):
         raise InputError(
-            f"{wheel}: is {wanted.package} {version}, made for another PyTorch than the installed torch "
-            f"{wanted.torch}; bring {wanted.pattern}"
+            Text(
+                f"{wheel}: {wanted.package} {version} was made for another PyTorch than the installed torch "
+                f"{wanted.torch}; give {wanted.pattern}",
+                f"{wheel}：{wanted.package} {version} 对应的 PyTorch 与已安装的 torch {wanted.torch} 不同；请给出 "
+                f"{wanted.pattern}",
+            )
         )
     tags = HeaderParser().parsestr(info).get_all("Tag") or []
     if not any(map(_is_for_here, tags)):
         raise InputError(
-            f"{wheel}: is for {', '.join(tags) or 'no machine'}, this is {python_tag()} on {platform.machine()}; "
-            f"bring {wanted.pattern}"
+            Text(
+                f"{wheel}: made for {', '.join(tags) or 'an unknown platform'}, but this is {python_tag()} on "
+                f"{platform.machine()}; give {wanted.pattern}",
+                f"{wheel}：对应平台为 {', '.join(tags) or 'an unknown platform'}，而当前为 {platform.machine()} "
+                f"上的 {python_tag()}；请给出 {wanted.pattern}",
+            )
         )
 
 
@@ -129,10 +159,19 @@ def _is_for_here(tag: str) -> bool:
 def _check_size(wheel: Path, archive: zipfile.ZipFile, folder: Path) -> None:
     size = sum(info.file_size for info in archive.infolist())
     if size > _MOST_BYTES:
-        raise InputError(f"{wheel}: would take {size} bytes, more than any plugin does")
+        raise InputError(
+            Text(
+                f"{wheel}: would unpack to {size} bytes, far more than a plugin; check the file",
+                f"{wheel}：解压后将占 {size} 字节，远超插件的正常大小；请检查该文件",
+            )
+        )
     if size + _SPARE_BYTES > shutil.disk_usage(folder).free:
         raise OutputError(
-            f"{folder}: there is no room for the {size >> 20} MiB of {wheel.name}; $TORCHFERRY_CACHE names another place"
+            Text(
+                f"{folder}: no room for the {size >> 20} MiB of {wheel.name}; set $TORCHFERRY_CACHE to another "
+                "place",
+                f"{folder}：空间不足，放不下 {wheel.name} 的 {size >> 20} MiB；请将 $TORCHFERRY_CACHE 设为其他位置",
+            )
         )
 
 
@@ -143,7 +182,10 @@ def fetch(wanted: Wanted, folder: Path, vendor: str) -> Path:
     """The wheel, in a folder; only a wheel, whose requirements stay where they are."""
     if find_spec("pip") is None:
         raise RunError(
-            f"{wanted.package} can't be fetched: {sys.executable} has no pip; python -m ensurepip, or {by_hand(wanted, vendor)}"
+            Text(
+                "{package} can't be downloaded: {python} has no pip; run python -m ensurepip, or {by_hand}",
+                "无法下载 {package}：{python} 没有 pip；请执行 python -m ensurepip，或{by_hand}",
+            ).format(package=wanted.package, python=sys.executable, by_hand=by_hand(wanted, vendor))
         )
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *_PATIENCE),
@@ -156,19 +198,27 @@ def fetch(wanted: Wanted, folder: Path, vendor: str) -> Path:
     if done.returncode or not made:
         said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-        reason = (errors or said or ["pip says nothing"])[0]
-        raise RunError(f"{wanted.package} can't be fetched ({reason}); {by_hand(wanted, vendor)}")
+        reason = (errors or said or ["pip: ?"])[0]
+        raise RunError(
+            Text(
+                "{package} can't be downloaded ({reason}); {by_hand}",
+                "无法下载 {package}（{reason}）；请{by_hand}",
+            ).format(package=wanted.package, reason=reason, by_hand=by_hand(wanted, vendor))
+        )
     return made[0]
 
 
-def by_hand(wanted: Wanted, vendor: str) -> str:
-    """What to do where there is no way to the index."""
-    return (
-        f"on a machine that can reach it: pip download --no-deps --only-binary :all: --python-version "
-        f"{sys.version_info[0]}.{sys.version_info[1]} --platform manylinux_2_28_{platform.machine()} "
-        f"--platform manylinux2014_{platform.machine()} '{wanted.requirement}'; bring {wanted.pattern} here, then "
-        f"ferry emulate setup --to {vendor} --wheel FILE"
+def by_hand(wanted: Wanted, vendor: str) -> Text:
+    """What to do without access to the package index."""
+    command = (
+        f"pip download --no-deps --only-binary :all: --python-version {sys.version_info[0]}.{sys.version_info[1]} "
+        f"--platform manylinux_2_28_{platform.machine()} --platform manylinux2014_{platform.machine()} "
+        f"'{wanted.requirement}'"
     )
+    return Text(
+        "on a machine with access: {command}; copy {pattern} here, then ferry emulate setup --to {vendor} --wheel FILE",
+        "在能访问的机器上执行：{command}；将 {pattern} 复制到此处，再执行 ferry emulate setup --to {vendor} --wheel FILE",
+    ).format(command=command, pattern=wanted.pattern, vendor=vendor)
 
 
 @dataclass(frozen=True)
@@ -201,16 +251,24 @@ def refuse_without_emulation(vendor: Vendor) -> None:
     toolkit = vendor.emulation.toolkit
     if not toolkit or not vendor.plugin:
         raise RunError(
-            f"{vendor.name}: there is no emulation of this vendor's toolkit; use --sim, or a vendor whose vendor.toml "
-            "has an [emulation]: ferry vendors"
+            Text(
+                f"{vendor.name}: no emulation of this vendor's toolkit exists; use --sim, or a vendor whose "
+                "vendor.toml has an [emulation]: ferry vendors",
+                f"{vendor.name}：没有该厂商工具包的仿真；请使用 --sim，或选择 vendor.toml 中有 [emulation] "
+                "的厂商：ferry vendors",
+            )
         )
     if toolkit not in toolkits.names():
         raise RunError(
-            f"{vendor.name}: its [emulation] names the toolkit {toolkit!r}, which is not among those that can be "
-            f"stood in for: {', '.join(toolkits.names())}"
+            Text(
+                f"{vendor.name}: its [emulation] names the toolkit {toolkit!r}; only these can be emulated: "
+                f"{', '.join(toolkits.names())}",
+                f"{vendor.name}：其 [emulation] 指定的工具包为 {toolkit!r}；可仿真的只有："
+                f"{', '.join(toolkits.names())}",
+            )
         )
     if sys.platform != "linux":
-        raise RunError("a vendor's plugin can be emulated on Linux only")
+        raise RunError(Text("a vendor's plugin can be emulated on Linux only", "厂商插件的仿真仅支持 Linux"))
 
 
 def found(vendor: Vendor) -> Plugin | None:
@@ -232,8 +290,12 @@ def needed(vendor: Vendor) -> Plugin:
     plugin = found(vendor)
     if plugin is None:
         raise RunError(
-            f"{vendor.plugin} is not set up for this PyTorch: ferry emulate setup --to {vendor.name} fetches it once, "
-            "into a folder of its own"
+            Text(
+                f"{vendor.plugin} is not set up for this PyTorch; `ferry emulate setup --to {vendor.name}` "
+                "downloads it once into a separate folder",
+                f"尚未为当前 PyTorch 安装 {vendor.plugin}；`ferry emulate setup --to {vendor.name}` "
+                "会将其下载到单独的文件夹",
+            )
         )
     return plugin
 
@@ -248,14 +310,21 @@ def _named(folder: Path, vendor: Vendor) -> Plugin:
     plugin = _plugin_in(folder.absolute(), vendor)
     if plugin is None:
         raise RunError(
-            f"${VARIABLE} says {str(folder)!r}, which holds no {vendor.plugin}; name the folder that a wheel is "
-            "unpacked in, or unset it"
+            Text(
+                f"${VARIABLE} is {str(folder)!r}, which holds no {vendor.plugin}; set it to the folder of an "
+                "unpacked wheel, or unset it",
+                f"${VARIABLE} 的值 {str(folder)!r} 中没有 {vendor.plugin}；请设为解压 wheel 的文件夹，或取消设置",
+            )
         )
     torch = torch_release()
     if not plugin.fits(torch):
         raise RunError(
-            f"${VARIABLE} names {vendor.plugin} {plugin.version}, which is made for torch {release_of(plugin.version)}; "
-            f"installed is torch {torch}"
+            Text(
+                f"${VARIABLE} names {vendor.plugin} {plugin.version}, made for torch {release_of(plugin.version)}"
+                f", but torch {torch} is installed",
+                f"${VARIABLE} 指定的 {vendor.plugin} {plugin.version} 对应 torch {release_of(plugin.version)}，"
+                f"而已安装的是 torch {torch}",
+            )
         )
     return plugin
 

@@ -50,12 +50,12 @@ OPTION = "option"
 
 _UNSET = Text("not set", "未设置")
 _UNSET_DEFAULT = Text("not set, so {default}", "未设置，即 {default}")
-_UNSET_UNKNOWN = Text("not set; its default is not known", "未设置；默认值未知")
+_UNSET_UNKNOWN = Text("not set; its default is unknown", "未设置；默认值未知")
 _OPTION = Text("set inside a program", "在程序中设置")
 _OPTION_DEFAULT = Text("set inside a program, {default} by default", "在程序中设置，默认 {default}")
 _COST = Text("; {cost}", "；{cost}")
 _RECOMMENDED = Text("; recommended: {value}", "；建议：{value}")
-_NOT_JUDGED = Text("; what it does to speed is not known", "；对速度的影响未知")
+_NOT_JUDGED = Text("; its effect on speed is unknown", "；对速度的影响未知")
 
 
 def check_variables(
@@ -191,13 +191,13 @@ def _has_traces(machine: Machine, vendor: Vendor) -> bool:
 
 _DEVICES = 2  # that the trial computes on
 _PLUGIN, _LIBRARIES = "plugin", "libraries"
-_FITS = Text("made for torch {torch}, kept in {folder}", "为 torch {torch} 制作，位于 {folder}")
-_NONE = Text("none that fits torch {torch}", "没有适合 torch {torch} 的插件")
-_FETCH = Text("it is fetched once, into a folder of its own", "只需获取一次，存放于单独的目录")
+_FITS = Text("built for torch {torch}, kept in {folder}", "对应 torch {torch}，位于 {folder}")
+_NONE = Text("none for torch {torch}", "没有适合 torch {torch} 的插件")
+_FETCH = Text("downloaded once, into a separate folder", "只需下载一次，存放于单独的文件夹")
 _BUILT = Text("built", "已构建")
 _BUILT_WHY = Text("kept in {folder}", "位于 {folder}")
 _NOT_BUILT = Text("not built", "尚未构建")
-_NOT_BUILT_WHY = Text("the first run would build them, which takes minutes", "首次运行时会构建，需要几分钟")
+_NOT_BUILT_WHY = Text("the first run builds them, which takes minutes", "首次运行时会构建，需要几分钟")
 
 
 def examine_emulated(
@@ -208,7 +208,7 @@ def examine_emulated(
     try:
         torch = plugins.release_of(find_torch().version)
     except BuildError as error:
-        said = Text(str(error), str(error))
+        said = error.text
         return DeviceExamination((CheckResult("torch", "torch", Status.BLOCKS, said, said),), vendor)
     return DeviceExamination(tuple(_results(vendor, torch, station, vendor_paths, with_trial)), vendor)
 

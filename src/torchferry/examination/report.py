@@ -71,23 +71,24 @@ def called(subject: str) -> Text:
     return Text(subject, _CHINESE.get(subject, subject))
 
 
-_HOST_TITLE = Text("What this host costs", "主机检查")
-_COSTS = Text("{count} things cost speed: {names}", "{count} 项降低速度：{names}")
+_HOST_TITLE = Text("Host settings that affect speed", "主机设置对速度的影响")
+_COSTS = Text("{count} settings reduce speed: {names}", "{count} 项设置降低速度：{names}")
 _NOTHING_SURE = Text(
-    "no setting of the host is known to cost speed; {could} may be faster with another value",
+    "no host setting is known to reduce speed; {could} may be faster with another value",
     "没有已知会降低速度的主机设置；{could} 项换一种设置可能更快",
 )
-_NOTHING = Text("nothing that was looked at costs speed", "所检查的各项均未降低速度")
+_NOTHING = Text("none of the checked settings reduces speed", "所检查的各项均未降低速度")
 _REST = Text(
-    "{could} may be faster with another setting, {fine} are fine, {unseen} can't be seen from here, {info} are facts",
+    "{could} may be faster with another setting, {fine} are fine, {unseen} are not visible from "
+    "here, {info} are for information",
     "{could} 项换一种设置可能更快，{fine} 项正常，{unseen} 项无法从此处看到，{info} 项仅供了解",
 )
 _NO_VENDOR = Text(
-    "no vendor's variables were looked at: name one with --to", "未检查任何厂商的变量：请用 --to 指定"
+    "no vendor's variables were checked; name a vendor with --to", "未检查任何厂商的变量；请用 --to 指定"
 )
 _GUESSED = Text(
     "the variables are those of {vendor}, whose plugin is installed here",
-    "变量为 {vendor} 的：本机安装了它的插件",
+    "变量为 {vendor} 的变量：本机安装了它的插件",
 )
 _FIX = Text("--fix prints the commands", "--fix 打印命令")
 _ALL = Text("--all explains the others too", "--all 同时解释其余各项")
@@ -95,14 +96,14 @@ _ALL = Text("--all explains the others too", "--all 同时解释其余各项")
 _HOST = Text("Host", "主机")
 _VARIABLES = Text("Variables of {vendor}", "{vendor} 的变量")
 _OPTIONS = Text("Options of {vendor}, which a program sets", "{vendor} 的选项，由程序设置")
-_FOUND = Text("found, and what it does", "现状与作用")
-_DO = Text("do: {line}", "执行：{line}")
+_FOUND = Text("current state and effect", "现状与作用")
+_DO = Text("run: {line}", "执行：{line}")
 _URGENT = (Status.BLOCKS, Status.DOUBT)
 _EXPLAINED = (Status.BLOCKS, Status.DOUBT, Status.COSTS, Status.COULD)
 GRADES = {
-    Status.BLOCKS: Grade(Text("in the way", "阻碍使用"), BAD, own_style="bold red"),
+    Status.BLOCKS: Grade(Text("blocking", "阻塞"), BAD, own_style="bold red"),
     Status.DOUBT: Grade(Text("may fail", "可能失败"), DOUBT),
-    Status.COSTS: Grade(Text("costs speed", "降低速度"), BAD),
+    Status.COSTS: Grade(Text("reduces speed", "降低速度"), BAD),
     Status.COULD: Grade(Text("worth a try", "值得一试"), DOUBT),
     Status.UNSEEN: Grade(Text("not visible", "看不到"), UNCLEAR),
     Status.INFO: Grade(Text("for information", "供了解"), QUIET),
@@ -111,16 +112,18 @@ GRADES = {
 _REMARKS = {
     Reach.SHELL: Text("in this shell, before the program starts", "在启动程序的 shell 中执行"),
     Reach.INSTALL: Text(
-        "changes packages or how a program is started: run it yourself",
-        "会更改软件包或程序的启动方式：请自行执行",
+        "changes packages or the way a program starts; run it yourself",
+        "会更改软件包或程序的启动方式；请自行执行",
     ),
     Reach.PROCESSES: Text(
-        "ends other processes: run it yourself, if they are yours to end",
-        "会结束其他进程：确认可以结束后请自行执行",
+        "ends other processes; run it yourself if they are yours",
+        "会结束其他进程；确认可以结束后请自行执行",
     ),
-    Reach.ROOT: Text("changes the machine, needs root: run it yourself", "会更改机器，需要 root：请自行执行"),
+    Reach.ROOT: Text(
+        "changes the machine and needs root; run it yourself", "会更改机器，需要 root；请自行执行"
+    ),
 }
-_NO_COMMANDS = Text("nothing to fix by a command", "没有可用命令修复的项目")
+_NO_COMMANDS = Text("nothing that a command could fix", "没有可用命令修复的项目")
 
 
 def host_page(found: HostExamination, options: Options) -> Page:
@@ -200,36 +203,38 @@ def _result_content(result: CheckResult) -> dict[str, Any]:
     }
 
 
-_TITLE = Text("Is this machine ready", "本机是否就绪")
+_TITLE = Text("Machine check", "本机检查")
 _READY = Text("ready for {vendor}", "可以使用 {vendor}")
 _ALMOST = Text("ready for {vendor}, but these may fail: {names}", "可以使用 {vendor}，但可能失败：{names}")
-_NOT_READY = Text("not ready for {vendor}, in the way: {names}", "尚不能使用 {vendor}，阻碍：{names}")
+_NOT_READY = Text("not ready for {vendor}, blocked by: {names}", "尚不能使用 {vendor}，阻塞项：{names}")
 _NO_DEVICE = Text(
-    "not ready: no plugin, toolkit or device of a known vendor is here; --to VENDOR says what it needs",
+    "not ready: found no plugin, toolkit or device of a known vendor; --to VENDOR says what it needs",
     "尚未就绪：本机没有已知厂商的插件、工具包或设备；--to VENDOR 说明需要什么",
 )
 _SEVERAL = Text(
-    "of several vendors something is here: {names}; choose one with --to",
+    "found components of several vendors: {names}; choose one with --to",
     "本机有多个厂商的组件：{names}；请用 --to 选择",
 )
 _NO_DATA = Text(
-    "what a machine needs for {vendor} is not known: its data have no machine.toml",
+    "the requirements of {vendor} are unknown: its data has no machine.toml",
     "{vendor} 对机器的要求未知：其数据没有 machine.toml",
 )
-_GUESSED_DEVICE = Text("{vendor}: of no other vendor anything is here", "{vendor}：本机没有其他厂商的组件")
+_GUESSED_DEVICE = Text(
+    "{vendor}: no other vendor's components were found", "{vendor}：本机没有其他厂商的组件"
+)
 _FINE_ONES = Text(
     "{count} checks found nothing wrong; --all shows them", "{count} 项检查正常；--all 显示它们"
 )
 _TRY = Text(
-    "nothing was run on the device: --try computes on each",
-    "未在设备上运行任何程序：--try 会在每个设备上计算",
+    "nothing was run on the device; --try computes on each",
+    "未在设备上运行任何程序；--try 会在每个设备上计算",
 )
 _SIMULATED = Text(
-    "programs run here without the device, too, on a simulated one: ferry run --sim --to {vendor} SCRIPT",
+    "programs also run here without the device, on a simulated one: ferry run --sim --to {vendor} SCRIPT",
     "没有设备也可在本机的模拟设备上运行程序：ferry run --sim --to {vendor} SCRIPT",
 )
 _COULD = Text(
-    "ferry doctor host shows the {count} settings of the host that are worth a try",
+    "ferry doctor host shows {count} host settings worth trying",
     "ferry doctor host 显示值得尝试的 {count} 项主机设置",
 )
 _VERSIONS = Text(

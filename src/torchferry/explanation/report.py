@@ -18,19 +18,20 @@ from torchferry.vendors.error_patterns import Effect, ErrorPattern
 
 _PLACE_WORDS = re.compile(r"\{([\w|]+)\}")
 _LONGEST = 300
-_NO_RULE = Text("no rule knows this message", "没有规则认识该信息")
+_NO_RULE = Text("unknown message", "未知的错误信息")
 _NOT_KNOWN_REMEDY = Text(
-    "read the lines before it; what comes later are mostly consequences",
+    "read the lines before it; later errors are mostly consequences",
     "查看其之前的各行；之后的错误多为后果",
 )
 
 _LOOK_BEFORE = Text(
-    "the traceback has lines of libraries only; read the lines before it; what comes later in the log are mostly consequences",
+    "the traceback contains only library code; read the lines before it; later errors in the log are "
+    "mostly consequences",
     "调用栈中只有库的代码；查看其之前的各行；日志中之后的错误多为后果",
 )
 _LOOK_AT_LINE = Text(
-    "look at {file}:{line} and at what is used there; what comes later in the log are mostly consequences",
-    "查看 {file}:{line} 及其所用的数据；日志中之后的错误多为后果",
+    "check {file}:{line} and the values used there; later errors in the log are mostly consequences",
+    "请查看 {file}:{line} 及其所用的数据；日志中之后的错误多为后果",
 )
 
 
@@ -163,18 +164,18 @@ def _frame(frame: Frame | None) -> dict[str, object] | None:
 
 
 _OTHERS = 15  # findings that are listed besides the cause
-TITLE = Text("What the errors in the log mean", "日志中错误的含义")
+TITLE = Text("Errors in the log", "日志中错误的含义")
 _RULES = Text("Rules", "规则")
 _NOTHING = Text(
     "no error that ended a program was found; lines read: {lines}", "未发现终止程序的错误；已读取 {lines} 行"
 )
-_NOT_READ = Text("nothing could be read", "没有可读取的内容")
+_NOT_READ = Text("no file could be read", "没有可读取的内容")
 _CAUSE = Text("cause: {cause}", "原因：{cause}")
 _REMEDY = Text("what to do: {remedy}", "处理方法：{remedy}")
-_UNKNOWN = Text("the first error, which no rule knows: {text}", "第一个错误（没有规则认识）：{text}")
+_UNKNOWN = Text("the first error, which is unknown: {text}", "第一个错误（未知错误）：{text}")
 _ONLY_CONSEQUENCES = Text(
-    "only consequences of an error were found; the error itself is not in what was read (look into the other ranks' "
-    "logs and the host log)",
+    "only consequences of an error were found; the error itself is not in the given files (check the "
+    "logs of other ranks and the host log)",
     "只发现了错误的后果；错误本身不在所读内容中（请查看其他 rank 的日志与主机日志）",
 )
 _WHERE = Text("where: {place}", "位置：{place}")
@@ -183,49 +184,50 @@ _LIBRARY_FRAME = Text(
     "in a library: {file}:{line}, in {function}", "库中位置：{file}:{line}，函数 {function}"
 )
 _SURFACED = Text(
-    "surfaced at: {file}:{line}, in {function}; perhaps later than it happened: {late} shows the true line",
+    "surfaced at: {file}:{line}, in {function}; the error may have occurred earlier: {late} shows "
+    "the true line",
     "显现于：{file}:{line}，函数 {function}；可能晚于真正出错的位置：{late} 可得到真正的位置",
 )
 _IF_IT_ENDED = Text(
-    "if the program ended early nevertheless, look at its exit code: 137 is mostly the host's memory (dmesg says so), "
-    "139 a crash in compiled code; neither writes into the program's log",
-    "若程序仍提前结束，请查看其退出码：137 通常为主机内存不足（见 dmesg），139 为编译代码崩溃；二者都不会写入程序日志",
+    "if the program ended early anyway, check its exit code: 137 usually means that the host ran out "
+    "of memory (see dmesg), 139 a crash in compiled code; neither writes to the program's log",
+    "若程序仍提前结束，请查看其退出码：137 通常为主机内存不足（见 dmesg），139 为编译代码崩溃；"
+    "二者都不会写入程序日志",
 )
 _FIRST = Text("rank {rank} failed first{time}", "rank {rank} 最先失败{time}")
 _FIRST_LOG = Text("{log} has the first failure{time}", "{log} 中最先出现失败{time}")
 _LAUNCHER = Text("the launcher saw rank {rank} end first{code}", "启动器观察到 rank {rank} 最先结束{code}")
 _EXIT = Text(", exit code {code}", "，退出码 {code}")
 _WENT_ON = Text(
-    "{count} kinds of errors did not end the program, which went on for {lines} lines after the last of them",
+    "{count} kinds of errors did not end the program, which continued for {lines} lines after the "
+    "last of them",
     "有 {count} 种错误未终止程序：最后一个之后程序又输出了 {lines} 行",
 )
 _DOUBTFUL = Text(
-    "{count} kinds of lines only call themselves errors, the first is {place}: {text}",
-    "有 {count} 种行仅自称为错误，第一个在 {place}：{text}",
+    "{count} kinds of lines only look like errors, first: {place}: {text}",
+    "有 {count} 种行只是看起来像错误，第一个在 {place}：{text}",
 )
-_ORDER_UNKNOWN = Text("which process failed first is not known: {why}", "无法判断哪个进程最先失败：{why}")
+_ORDER_UNKNOWN = Text("which process failed first is unknown: {why}", "无法判断哪个进程最先失败：{why}")
 _UNORDERED_LINES = Text(
-    "several processes write into {log}, without times, so that the order of lines proves nothing",
+    "several processes write to {log} without times, so the order of lines proves nothing",
     "多个进程写入 {log} 且没有时间，行的先后不能说明问题",
 )
-_NO_TIMES = Text("lines of {log} bear no times", "{log} 的行没有时间")
-_ZONES = Text(
-    "some logs say of which time zone their times are, others do not", "部分日志的时间带时区，其他日志没有"
-)
+_NO_TIMES = Text("the lines of {log} have no times", "{log} 的行没有时间")
+_ZONES = Text("some logs include the time zone, others do not", "部分日志的时间带时区，其他日志没有")
 _CLOSE = Text(
     "the first two failures are {seconds} s apart: clocks of different machines may differ by more",
     "前两个失败仅相差 {seconds} 秒：不同机器的时钟误差可能更大",
 )
 _LINES = Text("The lines", "相关行")
-_ELSE = Text("What else was found", "其他发现")
-_PROCESSES = Text("The processes, in the order in which they failed", "各进程失败的先后")
-_PROCESSES_UNORDERED = Text("The processes that failed", "失败的进程")
+_ELSE = Text("Other findings", "其他发现")
+_PROCESSES = Text("Processes in the order of their failures", "各进程失败的先后")
+_PROCESSES_UNORDERED = Text("Failed processes", "失败的进程")
 _LINE = Column(Text("line", "行"), is_number=True)
 _TEXT = Column(Text("text", "内容"))
 _PLACE = Column(Text("place", "位置"), kind="code")
 _TIMES = Column(Text("times", "次数"), is_number=True)
-_SORT = Column(Text("sort", "类别"), is_whole=True)
-_MEANING = Column(Text("what it means, and what to do", "含义与处理方法"))
+_SORT = Column(Text("kind", "类别"), is_whole=True)
+_MEANING = Column(Text("meaning and remedy", "含义与处理方法"))
 _TIME = Column(Text("time", "时间"), is_whole=True)
 _RULE = Column(Text("rule", "规则"), is_whole=True, kind="code")
 _SORTS = {
@@ -240,10 +242,10 @@ _DAMAGED = Text(
     "{file} 已损坏（{why}）：只读到前 {lines} 行",
 )
 _ONLY_COUNTED = Text(
-    "{count} lines about errors came behind so many others that they were only counted",
+    "{count} lines with errors came after so many others that they were only counted",
     "{count} 行错误信息之前已有大量其他错误，因此只作计数",
 )
-_LEFT_OUT = Text("{count} more kinds of errors were not kept", "另有 {count} 种错误未保留")
+_LEFT_OUT = Text("{count} more kinds of errors are not listed", "另有 {count} 种错误未保留")
 
 
 def page_of(explanation: Explanation, options: Options) -> Page:

@@ -176,6 +176,21 @@ def temporary_folder() -> Iterator[str]:
         yield str(made.path)
 
 
+def put_numbered(new: Path, parent: Path) -> int:
+    """Move a finished folder into another one under the next number, 0001, 0002 ..., whoever else does so at the same
+    time; the number."""
+    number = max((int(name) for name in os.listdir(parent) if name.isdecimal()), default=0)
+    while True:
+        number += 1
+        try:
+            os.rename(new, parent / f"{number:04}")
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+        else:
+            return number
+
+
 def fill_folder(new: Path, place: Path) -> None:
     """Move what a finished folder holds into an empty one; it holds all of it or nothing afterwards."""
     moved: list[str] = []

@@ -21,6 +21,6 @@ def autoload() -> None:
     try:
         take_part(os.environ)
     except FerryError as error:
-        print(f"torchferry: {error}", file=sys.stderr, flush=True)
+        print(f"torchferry: {error.shown}", file=sys.stderr, flush=True)
         # PyTorch would wrap an Exception in one of its own, with a traceback that hides this line.
         raise SystemExit(error.exit_code) from None

@@ -12,7 +12,7 @@ import torch
 import torchferry
 from torchferry import variables
 from torchferry.report.safe import one_line
-from torchferry.text import user_language
+from torchferry.text import NOTHING, Text, then, user_language
 from torchferry.vendors.model import Vendor
 
 # What PyTorch says where CUDA itself was meant.
@@ -65,27 +65,50 @@ def _diagnosis(
     return "" if said is None else f"torchferry: {one_line(said.in_language(user_language()))}"
 
 
+_MADE_FOR_CUDA = Text(
+    "{name} is made for CUDA; {use}; `ferry scan --to {vendor}` finds its uses",
+    "{name} 只支持 CUDA；{use}；`ferry scan --to {vendor}` 可找出所有使用处",
+)
+_REPLACED = Text("{company} offers {use}", "{company} 提供 {use}")
+_NOT_REPLACED = Text("no public replacement is known", "没有已知的公开替代品")
+_COMPILES = Text(
+    "{place} compiles its own CUDA kernels, which can't be redirected",
+    "{place} 自行编译 CUDA kernel，无法重定向",
+)
+_EXTENSION = Text(
+    "{company} builds such kernels with {extension}", "{company} 使用 {extension} 编译此类 kernel"
+)
+_ASKS_FOR_CUDA = Text(
+    "{place} uses CUDA in a way that is not redirected to {vendor}; `ferry run --explain --to {vendor}` lists what is "
+    "redirected, `ferry scan --to {vendor}` shows how to write that line",
+    "{place} 使用 CUDA 的方式无法重定向到 {vendor}；`ferry run --explain --to {vendor}` 可列出会重定向的内容，"
+    "`ferry scan --to {vendor}` 会说明该行应如何编写",
+)
+
+
 def explanation(error: BaseException, trace: TracebackType | None, vendor: Vendor) -> str:
     """One line for an exception that is about CUDA, "" for any other."""
+    said = _said(error, trace, vendor)
+    return "" if said is None else f"torchferry: {said.in_language(user_language())}"
+
+
+def _said(error: BaseException, trace: TracebackType | None, vendor: Vendor) -> Text | None:
     name = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
     known = {replacement.cuda: replacement for replacement in vendor.replacements}
     missing = known.get(name) or known.get(name.partition(".")[0])
     if missing is not None:
-        use = (
-            f"{vendor.company} has {missing.use}" if missing.use else "nothing public is known to replace it"
-        )
-        return f"torchferry: {missing.cuda} is made for CUDA; {use}; `ferry scan --to {vendor.name}` finds its uses"
+        use = _REPLACED.format(company=vendor.company, use=missing.use) if missing.use else _NOT_REPLACED
+        return _MADE_FOR_CUDA.format(name=missing.cuda, use=use, vendor=vendor.name)
     if any(words in str(error) for words in _ABOUT_EXTENSIONS):
-        how = f"; {vendor.company} builds such kernels with {vendor.extension}" if vendor.extension else ""
-        return (
-            f"torchferry: {_place(trace)} compiles CUDA kernels of its own, which no layer can redirect{how}"
+        how = (
+            _EXTENSION.format(company=vendor.company, extension=vendor.extension)
+            if vendor.extension
+            else NOTHING
         )
+        return then(_COMPILES.format(place=_place(trace)), how)
     if not _is_about_cuda(error):
-        return ""
-    return (
-        f"torchferry: {_place(trace)} asks for CUDA itself, in a way that is not redirected to {vendor.name}; `ferry "
-        f"run --explain --to {vendor.name}` lists what is, `ferry scan --to {vendor.name}` says how to write that line"
-    )
+        return None
+    return _ASKS_FOR_CUDA.format(place=_place(trace), vendor=vendor.name)
 
 
 def _is_about_cuda(error: BaseException | None) -> bool:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from torchferry.launch.supervise import Ending, Stream, run_supervised
+from torchferry.text import Text, user_language
 
 _OUR_VARIABLES = "TORCHFERRY_"  # they tell child processes what to do, nothing that a program writes
 
@@ -16,11 +17,20 @@ def explain(environment: Mapping[str, str], stdout: Stream = None) -> Ending:
     return run_supervised([sys.executable, "-m", __name__], environment, stdout=stdout, is_ours=True)
 
 
+_WRITES = Text("the program writes", "程序中的写法")
+_MEANS = Text("it now means", "现在的含义")
+
+
 def table(rows: list[tuple[str, str]]) -> str:
     """What is written, and what it means, in two columns."""
-    head = ("what the program writes", "what it means now")
-    width = max(len(name) for name, _ in [head, *rows])
-    return "\n".join(f"{name:<{width}}  {means}".rstrip() for name, means in [head, *rows])
+    from rich.cells import cell_len
+
+    language = user_language()
+    head = (_WRITES.in_language(language), _MEANS.in_language(language))
+    width = max(cell_len(name) for name, _ in [head, *rows])
+    return "\n".join(
+        f"{name}{' ' * (width - cell_len(name))}  {means}".rstrip() for name, means in [head, *rows]
+    )
 
 
 def _main() -> None:

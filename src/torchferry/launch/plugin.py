@@ -16,7 +16,7 @@ from torchferry.emulate.plugins import refuse_without_emulation
 from torchferry.errors import RunError
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.sim import shims
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, then
 from torchferry.vendors.machine import load_machine
 from torchferry.vendors.model import Vendor
 
@@ -32,7 +32,9 @@ _EMULATED = Text(
     "no {device} device is here, and {plugin} is set up: running on it with an emulated {toolkit}; --sim simulates",
     "此处没有 {device} 设备，而 {plugin} 已就绪：在仿真的 {toolkit} 上用它运行；--sim 则改用模拟设备",
 )
-_WITHOUT_SIM = ", or leave --sim out on a machine that has the device"
+_WITHOUT_SIM = Text(
+    ", or leave --sim out on a machine that has the device", "，在有该设备的机器上也可去掉 --sim"
+)
 _LIBRARY_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib")
 
 
@@ -72,15 +74,30 @@ def place_of(
 ) -> Place:
     """Where a program runs whose results are looked at, if the options fit each other."""
     if vendor is None:
-        option, does = ("--emulate", "emulated") if emulate else ("--sim", "simulated")
+        option = "--emulate" if emulate else "--sim"
         if sim or emulate:
-            raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
+            raise RunError(
+                Text(
+                    f"{option} needs a device; name it with --to VENDOR",
+                    f"{option} 需要指定设备；请用 --to VENDOR 指定",
+                )
+            )
         if converted:
-            raise RunError("--converted: for which device? Name it with --to VENDOR")
+            raise RunError(
+                Text(
+                    "--converted needs a target; name it with --to VENDOR",
+                    "--converted 需要目标设备；请用 --to VENDOR 指定",
+                )
+            )
         kind = DeviceKind.AS_IS if as_is or has_gpu() else DeviceKind.REFERENCE
         return Place(kind, vendor_paths=vendor_paths, devices=devices, as_is=as_is)
     if as_is:
-        raise RunError("--to and --as-is: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "--to and --as-is can't be used together; leave one out",
+                "--to 与 --as-is 不能同时使用；请去掉其中一个",
+            )
+        )
     if sim:
         refuse_without_plugin(vendor, _WITHOUT_SIM)
     kind = DeviceKind.SIMULATED if sim or is_to_be_simulated(vendor) else DeviceKind.REAL
@@ -90,12 +107,15 @@ def place_of(
     return Place(kind, vendor, vendor_paths, devices, converted=converted, shared_randomness=True)
 
 
-def refuse_without_plugin(vendor: Vendor, instead: str = "") -> None:
+def refuse_without_plugin(vendor: Vendor, instead: Text = NOTHING) -> None:
     """Complain of a vendor whose device PyTorch has in tree; `instead` is what else its user could do."""
     if not vendor.plugin:
         raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; choose a "
-            f"vendor with a plugin of its own{instead}"
+            Text(
+                "{name}: PyTorch itself has the device `{device}`, so it can't be simulated; choose a vendor with its own plugin"
+                "{instead}",
+                "{name}：设备 `{device}` 由 PyTorch 自带，无法模拟；请选择有自己插件的厂商{instead}",
+            ).format(name=vendor.name, device=vendor.device_type, instead=instead)
         )
 
 
@@ -103,18 +123,37 @@ def refuse_unfit(vendor: Vendor, kind: DeviceKind, given: Mapping[str, object]) 
     """Complain of options, by their names on the command line, that don't fit the device or one another."""
     asked = [name for name, value in given.items() if value not in (None, False, "")]
     if "native" in asked and kind is not DeviceKind.EMULATED:
-        raise RunError("--native: only for the emulated device; add --emulate, or leave it out")
+        raise RunError(
+            Text(
+                "--native works only on the emulated device; add --emulate, or leave it out",
+                "--native 仅适用于仿真设备；请加 --emulate，或去掉该选项",
+            )
+        )
     if "native" in asked and "converted" in asked:
-        raise RunError("--native and --converted: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "--native and --converted can't be used together; leave one out",
+                "--native 与 --converted 不能同时使用；请去掉其中一个",
+            )
+        )
     for name in ("strict", "card"):
         if name in asked and kind is DeviceKind.EMULATED:
             raise RunError(
-                f"--{name}: only for the simulated device; take --sim in place of --emulate, or leave it out"
+                Text(
+                    f"--{name} works only on the simulated device; use --sim instead of --emulate, or leave it out",
+                    f"--{name} 仅适用于模拟设备；请用 --sim 代替 --emulate，或去掉该选项",
+                )
             )
     machine = [f"--{name}" for name in asked if name not in ("native", "converted")]
     if machine and kind is DeviceKind.REAL:
-        instead = "add --sim, or leave it out" if vendor.plugin else "choose another vendor, or leave it out"
-        raise RunError(f"{', '.join(machine)}: only for a simulated or emulated device; {instead}")
+        instead = Text("choose another vendor, or leave it out", "请选择其他厂商，或去掉该选项")
+        if vendor.plugin:
+            instead = Text("add --sim, or leave it out", "请加 --sim，或去掉该选项")
+        options = ", ".join(machine)
+        only = Text(
+            f"{options}: only for a simulated or emulated device", f"{options}：仅适用于模拟或仿真设备"
+        )
+        raise RunError(then(only, instead))
 
 
 def is_installed(vendor: Vendor) -> bool:

@@ -23,7 +23,7 @@ from torchferry.launch.parts import PartSettings, parts_in
 from torchferry.launch.place import Device, DeviceKind, Place
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.sim.environment import SimSettings
-from torchferry.text import user_language
+from torchferry.text import Text, user_language
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -65,12 +65,21 @@ def role_in(environment: Mapping[str, str]) -> Role:
     for variable, option in ((variables.SIM, "--sim"), (variables.EMULATE, "--emulate")):
         if environment.get(variable) == _ON:
             raise RunError(
-                f"{variable}=1 does not say which device; set {variables.TO}=VENDOR as well, or use ferry run {option}"
+                Text(
+                    f"{variable}=1 does not name a device; set {variables.TO}=VENDOR as well, or use ferry run "
+                    f"{option}",
+                    f"{variable}=1 没有指定设备；请同时设置 {variables.TO}=VENDOR，或使用 ferry run {option}",
+                )
             )
     sim = None if environment.get(variables.SIM, "") in _OFF else SimSettings.read(environment)
     emulate = None if environment.get(variables.EMULATE, "") in _OFF else EmulationSettings.read(environment)
     if sim is not None and emulate is not None:
-        raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
+        raise RunError(
+            Text(
+                f"{variables.SIM} and {variables.EMULATE} can't be set together; unset one",
+                f"{variables.SIM} 与 {variables.EMULATE} 不能同时设置；请取消其中一个",
+            )
+        )
     return Role(sim, LayerSettings.read(environment), parts_in(environment), emulate)
 
 
@@ -90,12 +99,21 @@ def _device_for(vendor: Vendor, environment: Mapping[str, str]) -> Device | None
     simulate, emulate = (environment.get(name, "") for name in (variables.SIM, variables.EMULATE))
     if simulate not in _OFF or emulate not in _OFF:
         if simulate not in _OFF and emulate not in _OFF:
-            raise RunError(f"{variables.SIM} and {variables.EMULATE}: only one of them at a time; unset one")
+            raise RunError(
+                Text(
+                    f"{variables.SIM} and {variables.EMULATE} can't be set together; unset one",
+                    f"{variables.SIM} 与 {variables.EMULATE} 不能同时设置；请取消其中一个",
+                )
+            )
         if plugin.is_installed(vendor) and torch_loads_plugins(environment):
             option = "sim" if emulate in _OFF else "emulate"
             raise RunError(
-                f"PyTorch loads {vendor.plugin} by itself, and a device that is not there in truth can't be "
-                f"beside it; use ferry run --{option} --to {vendor.name}"
+                Text(
+                    f"PyTorch loads {vendor.plugin} automatically, which excludes a simulated or emulated device; use "
+                    f"ferry run --{option} --to {vendor.name}",
+                    f"PyTorch 会自动加载 {vendor.plugin}，因此无法再使用模拟或仿真设备；请使用 ferry run --{option} "
+                    f"--to {vendor.name}",
+                )
             )
         if _ON in (simulate, emulate):
             kind = DeviceKind.EMULATED if simulate in _OFF else DeviceKind.SIMULATED
@@ -172,6 +190,16 @@ def _compute_as_cuda(role: Role) -> Placement | None:
     return None if any(part.places_tensors for part in role.parts) else placement()
 
 
+_SEVERAL = Text(
+    "found several accelerators ({found}), so nothing was changed; set {variable} to one of {known}",
+    "发现多种加速器（{found}），因此未做任何更改；请将 {variable} 设为其中之一：{known}",
+)
+_NO_DEVICE = Text(
+    "found neither CUDA nor a vendor's plugin, so nothing was changed; set {variable} to one of {known}",
+    "既没有 CUDA，也没有厂商插件，因此未做任何更改；请将 {variable} 设为其中之一：{known}",
+)
+
+
 def take_part_unlaunched() -> None:
     """What `import torchferry.auto` does in a program that nothing else has started on a vendor's device: what the
     environment asks for; where it asks for nothing, look for a device. Doing it again does nothing."""
@@ -182,13 +210,11 @@ def take_part_unlaunched() -> None:
             return
         found = [vendor.name for vendor in map(get_vendor, vendor_names()) if _is_here(vendor)]
         if len(found) != 1:
-            several = f"several accelerators are here ({', '.join(found)})"
             if multiprocessing.parent_process() is None:  # else that one has said so already
-                print(
-                    f"torchferry.auto: {several if found else 'neither CUDA nor a plugin is here'}, so nothing was "
-                    f"changed; set {variables.TO} to one of {', '.join(found or vendor_names())}",
-                    file=sys.stderr,
+                said = (_SEVERAL if found else _NO_DEVICE).format(
+                    found=", ".join(found), variable=variables.TO, known=", ".join(found or vendor_names())
                 )
+                print(f"torchferry.auto: {said.in_language(user_language())}", file=sys.stderr)
             return
         os.environ[variables.TO] = found[0]
     autoload()

@@ -19,8 +19,10 @@ from torchferry.building.build import Progress
 from torchferry.errors import InputError
 from torchferry.launch.environment import child_environment, environment_at
 from torchferry.launch.place import Place, build_for
+from torchferry.launch.settings import StepLimit
 from torchferry.launch.supervise import run_supervised
 from torchferry.sim.summary import RunOutcome, RunSummary, read_parts
+from torchferry.text import Text
 
 _ALONE = "--standalone"  # torchrun chooses a port of its own
 _PROCESSES = "--nproc-per-node"
@@ -65,7 +67,12 @@ def program_of(
 def check_script(script: str) -> None:
     """A script must be there before anything is built for it."""
     if not os.path.exists(script):
-        raise InputError(f"{script}: no such script; -m runs a module by name")
+        raise InputError(
+            Text(
+                f"no such script: {script}; use -m to run a module by name",
+                f"没有该脚本：{script}；按名称运行模块请用 -m",
+            )
+        )
 
 
 def torchrun_words(processes: int, others: Sequence[str] = (), alone: bool = True) -> tuple[str, ...]:
@@ -73,19 +80,22 @@ def torchrun_words(processes: int, others: Sequence[str] = (), alone: bool = Tru
     return (*([_ALONE] if alone else []), _PROCESSES, str(processes), *others)
 
 
-def run_at(place: Place, program: Program, progress: Progress | None = None) -> RunSummary:
+def run_at(
+    place: Place, program: Program, progress: Progress | None = None, steps: int | None = None
+) -> RunSummary:
     """Run a program to its end, on that device in every Python process that it starts.
 
-    What the processes used of the device is known where it is simulated or emulated.
+    After so many steps, if a number is given, it is ended. What the processes used of the device is known where it is simulated or emulated.
     """
-    machine = place.machine()
+    machine, limit = place.machine(), () if steps is None else (StepLimit(steps),)
     if machine is None:
-        return RunSummary(_outcome_of(program, place, environment_at(place)), (), 0)
+        return RunSummary(_outcome_of(program, place, environment_at(place, *limit)), (), 0)
     assert place.vendor is not None
     build_for(place, progress)
     with _summary_folder() as folder:
         settings = replace(machine, summary_folder=str(folder))
-        environment = child_environment(os.environ, place.vendor, settings, place.layer)
+        extra = {name: value for part in limit for name, value in part.environment().items()}
+        environment = child_environment(os.environ, place.vendor, settings, place.layer, extra)
         return RunSummary(_outcome_of(program, place, environment), *read_parts(folder))
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from torchferry.errors import RunError
+from torchferry.errors import RunError, system_reason
+from torchferry.text import Text
 
 Stream = IO[bytes] | IO[str] | int | None  # None: this process's own
 
@@ -119,7 +120,12 @@ def _start(
     try:
         return subprocess.Popen(command, -1, None, *streams, env=environment, cwd=cwd, preexec_fn=prepare)
     except OSError as error:
-        raise RunError(f"{command[0]} can't be started: {error.strerror}") from error
+        raise RunError(
+            Text(
+                f"{command[0]} can't be started: {system_reason(error).en}",
+                f"{command[0]} 无法启动：{system_reason(error).zh}",
+            )
+        ) from error
 
 
 class _Clock:

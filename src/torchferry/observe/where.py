@@ -87,7 +87,8 @@ class Whereabouts:
         self._made: dict[int, _Made] = {}  # autograd's sequence number -> where the node was made
         self._sites: dict[tuple[str, ...], ProgramSite] = {}
         self._files: dict[int, ProgramFile] = {}
-        self.find_place: Callable[[int], str] = self._place  # the same may be had more quickly
+        # as `site`; the same may be had more quickly
+        self.find_site: Callable[[int], ProgramSite] = self.site
         self._handles: list[Any] = []
         try:
             self._folder = os.getcwd() + os.sep  # the program may go to another one
@@ -136,9 +137,11 @@ class Whereabouts:
             if number not in self._made:
                 self._remember(number, made)
             key = (self._phase(number, made[2] != ""), *made, "")
-        site = self._sites.get(key)
-        if site is None:
-            site = self._sites[key] = ProgramSite(*key)
+        return self._sites.get(key) or self.new_site(key)
+
+    def new_site(self, key: tuple[str, ...]) -> ProgramSite:
+        """The site of a call such as there was none before."""
+        site = self._sites[key] = ProgramSite(*key)
         return site
 
     def _phase(self, number: int, is_in_module: bool) -> str:
@@ -155,7 +158,7 @@ class Whereabouts:
     def _where_called(self, own: int = 0) -> _Made:
         inside = self._stack()
         module, model = (inside[-1], self._root) if inside else ("", "")
-        return (module, self.find_place(own), model, self.inside)
+        return (module, self._place(own), model, self.inside)
 
     def _where_computed_again(self, number: int) -> tuple[_Made, str] | None:
         """In a backward pass that calls modules: a checkpoint computes them again, with nodes of their own."""

@@ -14,6 +14,7 @@ from torchferry.onnx_export.model import DynamicAxis
 from torchferry.readiness.cases.model import TensorInput
 from torchferry.readiness.models.request import InputValue, ModelInputs, parse_inputs
 from torchferry.readiness.models.step import built, drawn
+from torchferry.text import Text
 
 Axes = dict[str, dict[int, str]]  # input or output -> axis -> symbol
 
@@ -69,9 +70,19 @@ def signature_of(
     )
     kwargs = {name: _slotted(value, name, found) for name, value in parsed.kwargs.items()}
     if not found:
-        raise InputError("--input: none of them is a tensor, so nothing would be computed")
+        raise InputError(
+            Text(
+                "--input: none of the values is a tensor, so nothing would be computed; give at least one tensor",
+                "--input：所有值都不是张量，没有可计算的内容；请至少给出一个张量",
+            )
+        )
     if names and len(names) != len(found):
-        raise InputError(f"--input-names: {len(names)} names for {len(found)} tensors")
+        raise InputError(
+            Text(
+                f"--input-names: {len(names)} names for {len(found)} tensors; give one name for each",
+                f"--input-names：{len(found)} 个张量对应了 {len(names)} 个名称；请一一对应",
+            )
+        )
     chosen = tuple(names) or tuple(name for name, _ in found)
     tensors = tuple(tensor for _, tensor in found)
     return ModelSignature(chosen, tensors, args, kwargs, _axes(chosen, tensors, dynamic))
@@ -102,13 +113,19 @@ def _axes(names: Sequence[str], tensors: Sequence[TensorInput], dynamic: Sequenc
     for each in dynamic:
         if each.input and each.input not in names:
             raise InputError(
-                f"--dynamic {each.input}:{each.axis}: there is no such input; there are {', '.join(names)}"
+                Text(
+                    f"--dynamic {each.input}:{each.axis}: no such input; the inputs are {', '.join(names)}",
+                    f"--dynamic {each.input}:{each.axis}：没有该输入；现有输入为 {', '.join(names)}",
+                )
             )
         for name, tensor in zip(names, tensors, strict=True):
             fits = each.axis < len(tensor.shape)
             if each.input == name and not fits:
                 raise InputError(
-                    f"--dynamic {name}:{each.axis}: {name} has {len(tensor.shape)} axes, counted from 0"
+                    Text(
+                        f"--dynamic {name}:{each.axis}: {name} has only {len(tensor.shape)} axes, counted from 0",
+                        f"--dynamic {name}:{each.axis}：{name} 只有 {len(tensor.shape)} 个轴（从 0 开始计数）",
+                    )
                 )
             if fits and each.input in ("", name):
                 axes.setdefault(name, {})[each.axis] = each.symbol
@@ -159,8 +176,12 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
         return
     else:
         raise RunError(
-            f"the model gives a {type(value).__name__}, which ONNX can't; wrap the model so that it gives tensors, "
-            "or switch that off, as with --input use_cache=False"
+            Text(
+                f"the model returns a {type(value).__name__}, which ONNX does not support; wrap the model so that "
+                "it returns tensors, or turn that output off, as with --input use_cache=False",
+                f"模型返回 {type(value).__name__}，ONNX 不支持；请包装模型使其返回张量，或关闭该输出，例如 "
+                "--input use_cache=False",
+            )
         )
     for key, part in inside.items():
         yield from _leaves(part, f"{path}.{key}" if path else str(key))

@@ -122,7 +122,7 @@ def _widened(tensor: torch.Tensor) -> torch.Tensor:
 
 _FIRST_SEED = 1
 _NOT_TAKEN = Text(
-    "not compared with {sizes}: the model itself takes no such size ({error})",
+    "not compared for {sizes}: the model itself does not accept this size ({error})",
     "未对比 {sizes}：模型本身不支持该尺寸（{error}）",
 )
 
@@ -170,7 +170,12 @@ def _session(file: Path) -> Any:
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exceptions have no class in common
-        raise RunError(f"{file.name}: onnxruntime does not take it: {first_line(error)}") from None
+        raise RunError(
+            Text(
+                f"{file.name}: onnxruntime rejects the model: {first_line(error)}",
+                f"{file.name}：onnxruntime 拒绝该模型：{first_line(error)}",
+            )
+        ) from None
 
 
 def _compared(

@@ -32,6 +32,7 @@ from torchferry.errors import RunError
 from torchferry.onnx_export.calls import Axes, ModelSignature, TensorForward
 from torchferry.onnx_export.formulas import formulas
 from torchferry.onnx_export.launching import DATA
+from torchferry.text import Text
 
 # Finds in a user's model the operator that an exporter has stopped at: the layer, and the line of its file.
 
@@ -296,10 +297,17 @@ WAYS: Sequence[tuple[str, Callable[[Asked], onnx.ModelProto], tuple[int, int]]] 
 
 def _check_result(model: onnx.ModelProto, opset: int) -> None:
     if _opset(model) != opset:
-        raise RunError(f"it wrote opset {_opset(model)}")
+        raise RunError(
+            Text(f"the exporter wrote opset {_opset(model)}", f"导出器写出的是 opset {_opset(model)}")
+        )
     foreign = {f"{node.domain}::{node.op_type}" for node in nodes(model.graph) if node.domain not in OF_ONNX}
     if foreign:
-        raise RunError(f"it wrote operators that are not ONNX's: {', '.join(sorted(foreign)[:5])}")
+        raise RunError(
+            Text(
+                f"the exporter wrote operators outside ONNX: {', '.join(sorted(foreign)[:5])}",
+                f"导出器写出了 ONNX 之外的算子：{', '.join(sorted(foreign)[:5])}",
+            )
+        )
     if not is_large(model):  # a larger one is checked when it is a file
         check(model)
 
@@ -316,7 +324,12 @@ def check(model: onnx.ModelProto | str) -> None:
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # of C++, without a class in common
-        raise RunError(f"onnx's checker does not take the result: {first_line(error)}") from None
+        raise RunError(
+            Text(
+                f"onnx's checker rejects the result: {first_line(error)}",
+                f"onnx 检查器拒绝该结果：{first_line(error)}",
+            )
+        ) from None
 
 
 def save(model: onnx.ModelProto, file: Path) -> Path:

@@ -23,7 +23,7 @@ from torchferry.checkpoint.names import (
     state_dict_at,
     state_dicts,
 )
-from torchferry.errors import FerryError, InputError, OutputError, RunError
+from torchferry.errors import FerryError, InputError, RunError, not_writable
 from torchferry.onnx_export.calls import Axes, ModelSignature, TensorForward, signature_of
 from torchferry.onnx_export.checking import compare
 from torchferry.onnx_export.exporters import OF_ONNX, Asked, export, nodes, save
@@ -38,7 +38,8 @@ _DONE = Text(
     "simplified by {tool}: {before} nodes became {after}", "已由 {tool} 简化：{before} 个节点变为 {after} 个"
 )
 _KEPT = Text(
-    "{tool} made operators of its own of it, so it was left as it was", "{tool} 引入了自有算子，因此保留原图"
+    "{tool} introduced its own operators, so the graph was left unchanged",
+    "{tool} 引入了自有算子，因此保留原图",
 )
 
 
@@ -84,14 +85,29 @@ def export_here(request: ExportRequest, folder: Path) -> Exported:
     with told_as("the forward pass", how_to_call_model(model)), torch.no_grad():
         outputs = called(*tensors)
     if not outputs:
-        raise RunError("the model gives no tensor; nothing can be exported")
+        raise RunError(
+            Text(
+                "the model returns no tensor, so nothing can be exported; return one from forward()",
+                "模型没有返回张量，无法导出；请让 forward() 返回张量",
+            )
+        )
     if request.output_names and len(request.output_names) != len(outputs):
-        raise RunError(f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs")
+        raise RunError(
+            Text(
+                f"--output-names: {len(request.output_names)} names for {len(outputs)} outputs; give one name for "
+                "each",
+                f"--output-names：{len(outputs)} 个输出对应了 {len(request.output_names)} 个名称；请一一对应",
+            )
+        )
     names = request.output_names or called.output_names
     twice = sorted(name for name, count in Counter((*signature.names, *names)).items() if count > 1)
     if twice:  # in ONNX inputs and outputs share their names' space
         raise RunError(
-            f"{', '.join(twice)}: the name of two inputs or outputs; choose others with --input-names or --output-names"
+            Text(
+                f"{', '.join(twice)}: used for two inputs or outputs; choose other names with --input-names or "
+                "--output-names",
+                f"{', '.join(twice)}：被两个输入或输出同时使用；请用 --input-names 或 --output-names 另选名称",
+            )
         )
     axes = _output_axes(called, signature, names, outputs)
     (folder / "ways").mkdir()
@@ -133,7 +149,7 @@ def _checked_and_written(
         place.mkdir()
         file = save(made, place / output.name)
     except OSError as error:
-        raise OutputError(f"{output}: can't be written ({error.strerror or error})") from None
+        raise not_writable(output, error) from None
     checks, skipped = compare(file, asked.called, asked.signature, request.batches, request.tolerance)
     size = sum(each.stat().st_size for each in place.iterdir())
     put(
@@ -164,16 +180,23 @@ def _port(value: onnx.ValueInfoProto) -> Port:
 
 _TOOK = Text("weights: {name} of {path}, {count} tensors", "权重：{path} 的 {name}，{count} 个张量")
 _WHOLE = Text("all", "全部内容")
-_ALSO = Text("the file also has {names}; choose with --only", "文件中还有 {names}；可用 --only 选择")
-_STRIPPED = Text("every name began with {prefix}, which was taken off", "所有名称均以 {prefix} 开头，已去掉")
-_UNWRAPPED = Text("wrappers within {count} names were taken out", "已去掉 {count} 个名称中的包装层")
+_ALSO = Text("the file also contains {names}; choose with --only", "文件中还有 {names}；可用 --only 选择")
+_STRIPPED = Text("the prefix {prefix} of all names was removed", "所有名称均以 {prefix} 开头，已去掉")
+_UNWRAPPED = Text("wrappers inside {count} names were removed", "已去掉 {count} 个名称中的包装层")
 _LENIENT = Text(
-    "{missing} weights are not in the file and are as the factory made them; {unexpected} of the file were not used; "
-    "{misshapen} had another shape",
+    "{missing} weights are not in the file and keep their initial values; {unexpected} weights of "
+    "the file were not used; {misshapen} had another shape",
     "文件中缺少 {missing} 个权重，保持模型初始值；文件中有 {unexpected} 个未使用；{misshapen} 个形状不符",
 )
 _RAN = Text(
-    "code that the file names has run, as --allow-pickle says", "已按 --allow-pickle 执行了文件引用的代码"
+    "code named in the file was run, as allowed by --allow-pickle", "已按 --allow-pickle 执行了文件引用的代码"
+)
+
+_MISMATCH = Text(
+    "{path}: does not match {model}: {missing} names missing, {unexpected} not in the model, {misshapen} with another "
+    "shape; check --model and --init, choose a part with --only, or use only what matches with --lenient",
+    "{path}：与 {model} 不符：缺少 {missing} 个名称，{unexpected} 个不在模型中，{misshapen} 个形状不符；请检查 --model 和 "
+    "--init，用 --only 选择一部分，或用 --lenient 只使用相符的权重",
 )
 
 
@@ -196,10 +219,12 @@ def fill(model: torch.nn.Module, request: ExportRequest) -> list[Text]:
     found = fit({name: tuple(tensor.shape) for name, tensor in weights.items()}, wanted)
     if not found.is_whole:
         if not request.lenient:
-            summary = (
-                f"{path}: does not fit {request.model.factory}: {len(found.missing)} names missing, "
-                f"{len(found.unexpected)} not in the model, {len(found.misshapen)} of another shape; check --model and "
-                "--init, choose a part with --only, or go on with what fits with --lenient"
+            summary = _MISMATCH.format(
+                path=path,
+                model=request.model.factory,
+                missing=len(found.missing),
+                unexpected=len(found.unexpected),
+                misshapen=len(found.misshapen),
             )
             raise WeightsMismatchError(summary, *differences(found))
         said.append(
@@ -229,7 +254,12 @@ def _chosen(contents: Checkpoint, only: str) -> tuple[StateDict, list[Text]]:
     else:
         states = state_dicts(contents.tree)
         if not states:
-            raise InputError(f"{contents.path}: no weights in it; `ferry checkpoint info` says what there is")
+            raise InputError(
+                Text(
+                    f"{contents.path}: holds no weights; `ferry checkpoint info` lists what it holds",
+                    f"{contents.path}：没有权重；`ferry checkpoint info` 可列出其内容",
+                )
+            )
         state, others = states[0], [each.name for each in states[1:]]
     name = Text(state.name, state.name) if state.path else _WHOLE
     said = [_TOOK.format(name=name, path=contents.path, count=len(state.tensors))]

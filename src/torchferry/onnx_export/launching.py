@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from torchferry.errors import FerryError, OutputError, RunError
+from torchferry.errors import ANOTHER_PLACE, FerryError, OutputError, RunError, not_writable
 from torchferry.files.aside import folder_aside, remove_leftovers, write_whole
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
@@ -17,6 +17,7 @@ from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.onnx_export.model import Exported, ExportRequest, checked_request
 from torchferry.settings import decode, encode
 from torchferry.sim.build import is_built
+from torchferry.text import Text
 
 # Where an export is made, and how it comes to its place: whole or not at all.
 
@@ -26,11 +27,25 @@ DATA = ".data"  # after the name of the model: weights that are too large for it
 def check_output(output: Path, checkpoint: Path | None, force: bool) -> None:
     """Refuse, before the work, a place where no model may be put."""
     if output.exists() and not output.is_file():
-        raise OutputError(f"{output}: not a file; choose another name")
+        raise OutputError(
+            Text(
+                f"{output}: not a regular file; choose another name", f"{output}：不是普通文件；请另选文件名"
+            )
+        )
     if checkpoint is not None and os.path.realpath(checkpoint) == os.path.realpath(output):
-        raise OutputError(f"{output}: that is the checkpoint itself; choose another name")
+        raise OutputError(
+            Text(
+                f"{output}: this is the checkpoint itself; choose another name",
+                f"{output}：这正是 checkpoint 本身；请另选文件名",
+            )
+        )
     if output.exists() and not force:
-        raise OutputError(f"{output}: there already; choose another name, or add --force to replace it")
+        raise OutputError(
+            Text(
+                f"{output}: already exists; choose another name, or add --force to replace it",
+                f"{output}：已存在；请另选文件名，或加 --force 替换",
+            )
+        )
 
 
 @contextlib.contextmanager
@@ -59,7 +74,12 @@ def put(made: Path, output: Path, may_replace: bool) -> None:
     """Bring the model, and its weights if they lie apart, to their place: weights first, then what names them."""
     weights, its_weights = made.with_name(made.name + DATA), output.with_name(output.name + DATA)
     if weights.exists() and its_weights.exists() and not may_replace:
-        raise OutputError(f"{its_weights}: there already; choose another name, or add --force to replace it")
+        raise OutputError(
+            Text(
+                f"{its_weights}: already exists; choose another name, or add --force to replace it",
+                f"{its_weights}：已存在；请另选文件名，或加 --force 替换",
+            )
+        )
     try:
         if weights.exists():
             os.replace(weights, its_weights)
@@ -69,11 +89,11 @@ def put(made: Path, output: Path, may_replace: bool) -> None:
 
 
 def _unwritable(output: Path, error: OSError) -> OutputError:
-    return OutputError(f"{output}: can't be written ({error.strerror or error}); choose another place")
+    return not_writable(output, error, ANOTHER_PLACE)
 
 
 NEEDED = ("torch", "onnx", "onnxruntime")
-RESULT, ERROR = "result.json", "error.txt"  # one of them is left in the folder
+RESULT, ERROR = "result.json", "error.json"  # one of them is left in the folder
 
 
 class ExportError(FerryError):
@@ -84,7 +104,12 @@ def export(request: ExportRequest) -> Exported:
     """Make the model, export and check it; what it prints goes to stderr."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise RunError(f"ferry export needs {', '.join(missing)}; pip install 'torchferry[export]'")
+        raise RunError(
+            Text(
+                f"ferry export needs {', '.join(missing)}; pip install 'torchferry[export]'",
+                f"ferry export 需要 {', '.join(missing)}；请执行 pip install 'torchferry[export]'",
+            )
+        )
     request = checked_request(request)
     # CUDA's names mean the CPU, for models that move their parts themselves
     environment = environment_at(Place(DeviceKind.REFERENCE if is_built() else DeviceKind.AS_IS))
@@ -94,9 +119,14 @@ def export(request: ExportRequest) -> Exported:
         stop_if_told(ending)
         error, result = folder / ERROR, folder / RESULT
         if error.exists():
-            raise ExportError(*error.read_text("utf-8").splitlines())
+            raise ExportError.from_json(error.read_text("utf-8"))
         if not result.exists():
-            raise RunError(f"the export ended with exit code {ending.exit_code}; what it printed is above")
+            raise RunError(
+                Text(
+                    f"the export ended with exit code {ending.exit_code}; its output is above",
+                    f"导出以退出码 {ending.exit_code} 结束；其输出见上文",
+                )
+            )
         return decode(Exported, result.read_text("utf-8"))
 
 
@@ -115,7 +145,7 @@ def main(request: str, folder: str) -> int:
         exported = export_here(decode(ExportRequest, request), Path(folder))
         write_whole(Path(folder) / RESULT, encode(exported).encode())
     except FerryError as error:
-        write_whole(Path(folder) / ERROR, "\n".join(error.lines).encode("utf-8", "backslashreplace"))
+        write_whole(Path(folder) / ERROR, error.to_json().encode())
         return error.exit_code
     return 0
 

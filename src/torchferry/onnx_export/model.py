@@ -125,10 +125,20 @@ class ExportRequest:
 def checked_request(request: ExportRequest) -> ExportRequest:
     """The same, once all that can be checked without the model is right."""
     if not request.model.inputs:
-        raise InputError("an export needs the model's inputs; add --input, as --input 1x3x224x224")
+        raise InputError(
+            Text(
+                "an export needs the model's inputs; add --input, as in --input 1x3x224x224",
+                "导出需要模型的输入；请加 --input，例如 --input 1x3x224x224",
+            )
+        )
     parse_dynamic(request.dynamic)
     if request.opset < _LEAST_OPSET:
-        raise InputError(f"--opset {request.opset}: the exporters of PyTorch begin with {_LEAST_OPSET}")
+        raise InputError(
+            Text(
+                f"--opset {request.opset}: PyTorch's exporters start at opset {_LEAST_OPSET}; choose a newer one",
+                f"--opset {request.opset}：PyTorch 的导出器最低支持 opset {_LEAST_OPSET}；请选择更新的 opset",
+            )
+        )
     return replace(request, model=checked(request.model))
 
 
@@ -143,6 +153,11 @@ def parse_dynamic(texts: Sequence[str]) -> tuple[DynamicAxis, ...]:
             axes.append(DynamicAxis(text))
         else:
             raise InputError(
-                f"--dynamic {text}: write a name, as `batch` for the first axis of every input, or INPUT:AXIS=NAME, as ids:1=length"
+                Text(
+                    f"--dynamic {text}: write a name, such as `batch` for the first axis of every input, or "
+                    "INPUT:AXIS=NAME, such as ids:1=length",
+                    f"--dynamic {text}：请写名称（如 `batch`，表示每个输入的第一个轴），或 INPUT:AXIS=NAME（如 "
+                    "ids:1=length）",
+                )
             )
     return tuple(axes)

@@ -11,6 +11,7 @@ from pathlib import Path
 from torchferry.errors import RunError
 from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
 from torchferry.onnx_export.model import Exported
+from torchferry.text import Text
 from torchferry.vendors.offline import OfflineTable
 
 CHIP = "CHIP"  # stands in a command for a name that only the user knows
@@ -79,11 +80,20 @@ def check_tool(table: OfflineTable, chip: str) -> None:
     """Whether the converter could be called, asked before a long export."""
     if find_tool(table) is None:
         raise RunError(
-            f"--run: {table.tool} is not here; install the vendor's toolkit, or leave out --run and call it where it is "
-            "with the command that is printed"
+            Text(
+                f"--run: {table.tool} is not installed here; install the vendor's toolkit, or leave out --run and "
+                "run the printed command where it is installed",
+                f"--run：此处没有安装 {table.tool}；请安装厂商工具包，或去掉 --run "
+                "并在安装了它的机器上执行打印出的命令",
+            )
         )
     if not chip and any("{chip}" in word for word in table.command):
-        raise RunError(f"--run: {table.tool} must know the chip; add --chip ({table.chip.en})")
+        raise RunError(
+            Text(
+                f"--run: {table.tool} needs the chip's name; add --chip ({table.chip.en})",
+                f"--run：{table.tool} 需要芯片名称；请加 --chip（{table.chip.zh}）",
+            )
+        )
 
 
 def run_tool(table: OfflineTable, command: Sequence[str], results: Sequence[Path]) -> None:
@@ -98,11 +108,19 @@ def run_tool(table: OfflineTable, command: Sequence[str], results: Sequence[Path
                 file.unlink(missing_ok=True)
     stop_if_told(ending)
     if ending.exit_code:
-        raise RunError(f"{table.tool} ended with exit code {ending.exit_code}; what it printed is above")
+        raise RunError(
+            Text(
+                f"{table.tool} ended with exit code {ending.exit_code}; its output is above",
+                f"{table.tool} 以退出码 {ending.exit_code} 结束；其输出见上文",
+            )
+        )
     missing = [str(file) for file in results if not file.exists()]
     if missing:
         raise RunError(
-            f"{table.tool} ended well, but {', '.join(missing)} is not there; what it printed is above"
+            Text(
+                f"{table.tool} succeeded, but {', '.join(missing)} does not exist; its output is above",
+                f"{table.tool} 执行成功，但没有生成 {', '.join(missing)}；其输出见上文",
+            )
         )
 
 

@@ -22,49 +22,55 @@ _WROTE = Text(
     "已写入 {path}：opset {opset}，{size}，{nodes} 个节点；方式：{way}",
 )
 _GOOD = Text(
-    "onnx's checker takes it, and onnxruntime computes what PyTorch does: largest difference {error:.2g} ({relative:.2g} of "
-    "the largest value) in {count} runs",
-    "通过 onnx 检查，onnxruntime 与 PyTorch 结果一致：{count} 次运行中最大差异 {error:.2g}（为最大值的 {relative:.2g}）",
+    "accepted by onnx's checker; onnxruntime computes the same as PyTorch: largest difference "
+    "{error:.2g} ({relative:.2g} of the largest value) in {count} runs",
+    "通过 onnx 检查，onnxruntime 与 PyTorch 结果一致：{count} 次运行中最大差异 "
+    "{error:.2g}（为最大值的 {relative:.2g}）",
 )
 _NOT_COMPARED = Text(
-    "onnx's checker takes it; no result could be compared with PyTorch's",
+    "accepted by onnx's checker; no result could be compared with PyTorch's",
     "通过 onnx 检查；没有可与 PyTorch 对比的结果",
 )
 _VERDICTS = {
-    OutputVerdict.FAILED: Text("the ONNX model does not run as PyTorch's: {problem}", "ONNX 模型无法像 PyTorch 模型一样运行：{problem}"),
+    OutputVerdict.FAILED: Text("the ONNX model does not run like the PyTorch model: {problem}",
+"ONNX 模型无法像 PyTorch 模型一样运行：{problem}"),
     OutputVerdict.DIFFERENT: Text(
-        "onnxruntime does not compute what PyTorch does: {output} differs by {error:.2g} ({relative:.2g} of its largest value)",
-        "onnxruntime 与 PyTorch 结果不一致：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}）",
+        "onnxruntime does not compute the same as PyTorch: {output} differs by {error:.2g} "
+"({relative:.2g} of its largest value)",
+"onnxruntime 与 PyTorch 结果不一致：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}）",
     ),
     OutputVerdict.RANDOM: Text(
-        "can't be compared: PyTorch gives another {output} each time for the same input; something random is left on in "
-        "inference, as F.dropout(x) without training=self.training",
-        "无法对比：相同输入下 PyTorch 每次给出不同的 {output}；推理时仍有随机操作，例如 F.dropout(x) 缺少 training=self.training",
+        "can't be compared: PyTorch gives another {output} each time for the same input; something "
+"random is active in inference, such as F.dropout(x) without training=self.training",
+"无法对比：相同输入下 PyTorch 每次给出不同的 {output}；推理时仍有随机操作，例如 F.dropout(x) "
+"缺少 training=self.training",
     ),
     OutputVerdict.CHAOTIC: Text(
-        "can't be judged: {output} differs by {error:.2g} ({relative:.2g} of its largest value), but the model makes so much of "
-        "every rounding error that a mistake could hide in it; try trained weights, or inputs like real ones",
-        "无法判断：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），但模型会急剧放大舍入误差，错误可能被掩盖；"
-        "请使用训练后的权重或接近真实的输入",
+        "can't be judged: {output} differs by {error:.2g} ({relative:.2g} of its largest value), but the "
+"model amplifies every rounding error so much that a mistake could hide in it; try trained "
+"weights, or realistic inputs",
+"无法判断：{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），但模型会急剧放大舍入误差，"
+"错误可能被掩盖；请使用训练后的权重或接近真实的输入",
     ),
     OutputVerdict.ROUNDING: Text(
-        "{output} differs by {error:.2g} ({relative:.2g} of its largest value), which is rounding in single precision and no "
-        "mistake of the export",
-        "{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），属于单精度舍入误差，并非导出错误",
+        "{output} differs by {error:.2g} ({relative:.2g} of its largest value), which is "
+"single-precision rounding, not a mistake of the export",
+"{output} 相差 {error:.2g}（为其最大值的 {relative:.2g}），属于单精度舍入误差，并非导出错误",
     ),
     OutputVerdict.EMPTY: Text(
-        "{output} is 0 or NaN everywhere, so that comparing it says nothing; give a checkpoint, or inputs like real ones",
-        "{output} 全为 0 或 NaN，对比没有意义；请提供检查点或接近真实的输入",
+        "{output} is 0 or NaN everywhere, so a comparison is meaningless; give a checkpoint, or "
+"realistic inputs",
+"{output} 全为 0 或 NaN，对比没有意义；请提供 checkpoint 或接近真实的输入",
     ),
 }  # fmt: skip
 _OFF = Text(
-    "{said}: from double precision onnxruntime is {onnx:.2g} off, PyTorch {pytorch:.2g}",
+    "{said}: compared with double precision, onnxruntime is off by {onnx:.2g}, PyTorch by {pytorch:.2g}",
     "{said}：与双精度结果相比，onnxruntime 偏差 {onnx:.2g}，PyTorch 偏差 {pytorch:.2g}",
 )
 _VERDICT_WORDS = {
     OutputVerdict.SAME: Text("same", "一致"),
     OutputVerdict.ROUNDING: Text("rounding", "舍入误差"),
-    OutputVerdict.EMPTY: Text("says nothing", "无意义"),
+    OutputVerdict.EMPTY: Text("meaningless", "无意义"),
     OutputVerdict.DIFFERENT: Text("different", "不一致"),
     OutputVerdict.CHAOTIC: Text("can't be judged", "无法判断"),
     OutputVerdict.RANDOM: Text("random", "随机"),
@@ -74,25 +80,26 @@ _AS_GIVEN = Text("as given", "如命令所给")
 _IN, _OUT = Text("in", "输入"), Text("out", "输出")
 _LISTED, _NOT_LISTED = Text("yes", "支持"), Text("not listed", "未列出")
 _ALL_TAKEN = Text(
-    "all its {count} operators are in the list of {tool} of {vendor}; attributes and dtypes were not compared",
+    "all its {count} operators are supported by {tool} of {vendor}; attributes and dtypes were not compared",
     "全部 {count} 种算子均在 {vendor} 的 {tool} 支持列表中；未比较属性与数据类型",
 )
 _NOT_TAKEN = Text(
-    "not in the list of operators that {tool} of {vendor} takes: {names}; newer releases may have them",
+    "not in the list of operators that {tool} of {vendor} supports: {names}; newer releases may support them",
     "不在 {vendor} 的 {tool} 所支持算子列表中：{names}；新版本可能已支持",
 )
 _NO_LIST = Text(
-    "which operators of ONNX {vendor} takes is unknown here", "尚不清楚 {vendor} 支持哪些 ONNX 算子"
+    "the ONNX operators that {vendor} supports are unknown", "尚不清楚 {vendor} 支持哪些 ONNX 算子"
 )
 _NEXT = Text(
-    "then, where {vendor}'s toolkit is: {command}", "然后在装有 {vendor} 工具包的机器上执行：{command}"
+    "then, on a machine with {vendor}'s toolkit: {command}",
+    "然后在装有 {vendor} 工具包的机器上执行：{command}",
 )
 _CHIP = Text("{chip} is the chip's name: {how}", "{chip} 为芯片名称：{how}")
 _NO_TOOL = Text(
-    "how {vendor} turns ONNX into its own format is unknown here", "尚不清楚 {vendor} 如何转换 ONNX 模型"
+    "how {vendor} converts ONNX to its own format is unknown", "尚不清楚 {vendor} 如何转换 ONNX 模型"
 )
-_CONVERTED = Text("{tool} has made its own format of it", "已由 {tool} 转换为厂商格式")
-_RANGE = Text("{vendor} takes opsets {least} to {most}", "{vendor} 支持 opset {least} 至 {most}")
+_CONVERTED = Text("converted to its own format by {tool}", "已由 {tool} 转换为厂商格式")
+_RANGE = Text("{vendor} supports opsets {least} to {most}", "{vendor} 支持 opset {least} 至 {most}")
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,7 @@ def _checks(exported: Exported) -> Table:
         Column(Text("of it", "占比"), is_number=True),
         Column(Text("verdict", "结论")),
     )
-    title = Text("onnxruntime against PyTorch", "onnxruntime 与 PyTorch 对比")
+    title = Text("onnxruntime compared with PyTorch", "onnxruntime 与 PyTorch 对比")
     return Table(title, columns, tuple(map(_check_row, exported.checks)))
 
 
@@ -224,7 +231,7 @@ def _operators(exported: Exported, table: OfflineTable) -> Table:
         (Cell(name, is_code=True), Cell(str(count)), Cell(standing(name)))
         for name, count in exported.operators.items()
     )
-    return Table(Text("Operators of ONNX", "ONNX 算子"), columns, rows)
+    return Table(Text("ONNX operators", "ONNX 算子"), columns, rows)
 
 
 def to_json(report: ExportReport, options: Options) -> str:

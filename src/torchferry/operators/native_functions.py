@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from torchferry.errors import BuildError
+from torchferry.text import Text
 
 TABLE = "operators.tsv"
 LIST_IN_TORCHGEN = Path("packaged", "ATen", "native", "native_functions.yaml")
@@ -153,7 +154,12 @@ def _entries(lines: Iterable[str]) -> Iterator[_FunctionEntry]:
                 yield _FunctionEntry(name, fields, tuple(kernels))
             name, field, fields, kernels = begin[1], "", {}, []
         elif line.startswith("- "):
-            raise BuildError(f"PyTorch's operator list has a line that can't be read: {line!r}")
+            raise BuildError(
+                Text(
+                    f"PyTorch's operator list has an unreadable line: {line!r}",
+                    f"PyTorch 的算子清单中有无法解析的行：{line!r}",
+                )
+            )
         elif match := _FIELD.match(line):
             field = match[1]
             fields[field] = match[2] or ""

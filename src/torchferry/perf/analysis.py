@@ -19,10 +19,10 @@ from torchferry.perf.detect.evidence import compute_time, work_time
 from torchferry.perf.model import (
     Analysis,
     Diagnosis,
+    Impact,
     KernelRow,
     MemoryPoint,
     OperatorRow,
-    Severity,
     StepTime,
     TimePart,
 )
@@ -33,7 +33,7 @@ from torchferry.perf.run import DEVICE_PARTS, Run, divided, usual_step
 from torchferry.perf.tables.kernels import KernelGroup, KernelTable
 from torchferry.perf.timeline import timeline
 from torchferry.report.progress import Show
-from torchferry.text import Text
+from torchferry.text import Text, did_you_mean, then
 from torchferry.traces.columns import EventKind, Interned, Ints
 from torchferry.traces.intervals import Intervals
 from torchferry.traces.model import DeviceMemoryEvents, Trace
@@ -253,32 +253,33 @@ def _thinned(values: Ints) -> Ints:
 
 
 _FAILED = Text(
-    "Detector {id} broke down ({error}): what it looks for was not looked for. Please report it.",
-    "检测器 {id} 出错（{error}）：未检查其所查找的问题。请反馈。",
+    "Detector {id} failed ({error}), so its bottleneck was not checked. Please report this.",
+    "检测器 {id} 出错（{error}），未检查对应的瓶颈。请反馈。",
 )
 _BY_OPTIMIZER = Text(
-    "The trace has no marks of steps: a step is from the end of one optimizer's step to the end of the next.",
-    "跟踪中没有步的标记：以相邻两次优化器 step 的结束为一步。",
+    "The trace has no step marks: a step lasts from the end of one optimizer step to the end of the next.",
+    "trace 中没有步的标记：以相邻两次优化器 step 的结束为一步。",
 )
 _NO_STEPS = Text(
-    "The trace has no steps: shares are of its whole time. Call prof.step() in the loop, or use `ferry profile`.",
-    "跟踪中没有步：占比按整个跟踪的时间计算。请在循环中调用 prof.step()，或使用 `ferry profile`。",
+    "The trace has no steps, so shares refer to its whole duration. Call prof.step() in the loop, or "
+    "use `ferry profile`.",
+    "trace 中没有步：占比按整个 trace 的时间计算。请在循环中调用 prof.step()，或使用 `ferry profile`。",
 )
 _CHANGES_ALONE = Text(
-    "The profiler recorded changes of memory, not how much there was: the curve counts from what was held at its lowest.",
-    "分析器只记录了内存的变化量，未记录总量：曲线以最低点为起点。",
+    "The profiler recorded only changes of memory, not totals: the curve starts from the lowest level.",
+    "profiler 只记录了内存的变化量，未记录总量：曲线以最低点为起点。",
 )
-_LEFT_OUT = Text(
-    "The {table} leaves {count} rows out, the smallest ones.", "{table}略去了最小的 {count} 行。"
-)
+_LEFT_OUT = Text("The {table} omits the {count} smallest rows.", "{table}略去了最小的 {count} 行。")
 NOTABLY_SLOWER = 1.2  # a profiled step than one before
 _SLOWED_DOWN = Text(
-    "The profiler slows the program down: a step takes {profiled:.1f} ms with it and {unprofiled:.1f} ms without. What the host takes "
-    "is shown larger than it is; `ferry profile --no-stacks` costs less.",
-    "分析器拖慢了程序：开启时每步 {profiled:.1f} 毫秒，关闭时 {unprofiled:.1f} 毫秒。主机侧耗时显示偏大；`ferry profile --no-stacks` 开销更小。",
+    "The profiler slows the program down: a step takes {profiled:.1f} ms with it and "
+    "{unprofiled:.1f} ms without. Host times appear too large; `ferry profile --no-stacks` has less "
+    "overhead.",
+    "profiler 拖慢了程序：开启时每步 {profiled:.1f} ms，关闭时 {unprofiled:.1f} ms。"
+    "主机侧耗时显示偏大；`ferry profile --no-stacks` 开销更小。",
 )
 _OPERATORS = Text("table of operators", "算子表")
-_KERNELS = Text("table of the device's work", "设备任务表")
+_KERNELS = Text("table of device activity", "设备任务表")
 
 
 def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysis:
@@ -325,7 +326,7 @@ def analyze(run: Run, wanted: Callable[[str], bool] = lambda _: True) -> Analysi
 
 def order(diagnosis: Diagnosis) -> tuple[int, float]:
     """The key that sorts what matters most first."""
-    return (list(Severity).index(diagnosis.severity), -diagnosis.weight)
+    return (list(Impact).index(diagnosis.severity), -diagnosis.weight)
 
 
 def _of_trace(run: Run, trace: Trace, diagnoses: list[Diagnosis], notes: list[Text]) -> dict[str, Any]:
@@ -413,12 +414,16 @@ def analyze_paths(
     return RunsReport(tuple(analyses), tuple(_compared(runs, others)), top)
 
 
+_LISTED = Text(
+    "`ferry analyze --list-detectors` lists them", "`ferry analyze --list-detectors` 可列出全部检测器"
+)
+
+
 def _detector_ids(given: Sequence[str], known: Sequence[str]) -> set[str]:
     found = {part.strip() for text in given for part in text.split(",") if part.strip()}
     for name in sorted(found.difference(known)):
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`ferry analyze --list-detectors` names them"
-        raise InputError(f"no detector {name!r}; {hint}")
+        hint = did_you_mean(difflib.get_close_matches(name, known, 1), _LISTED)
+        raise InputError(then(Text(f"no detector {name!r}", f"没有检测器 {name!r}"), hint))
     return found
 
 
@@ -429,7 +434,12 @@ def _of_rank(runs: Sequence[Run], rank: int | None) -> Sequence[Run]:
     found = [runs[at] for at, number in numbers.items() if number == rank]
     if not found:
         known = ", ".join(map(str, sorted(numbers.values())))
-        raise InputError(f"there is no rank {rank} in what was given; there are {known}")
+        raise InputError(
+            Text(
+                f"no rank {rank} in the given profiles; choose one of {known}",
+                f"给定的 profile 中没有 rank {rank}；请从 {known} 中选择",
+            )
+        )
     return found
 
 

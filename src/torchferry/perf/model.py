@@ -23,8 +23,8 @@ def in_words(shown: str | Text, language: Language) -> str:
     return shown if isinstance(shown, str) else shown.in_language(language)
 
 
-class Severity(Enum):
-    """How much a finding matters."""
+class Impact(Enum):
+    """How much time a bottleneck costs."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -60,7 +60,7 @@ class Diagnosis:
     evidence: tuple[Evidence, ...] = ()
     gain: float | None = None  # share of the steps' time that the remedy saves; None: can't be estimated
     gain_basis: Text | None = None  # how that was estimated
-    at_least: Severity = Severity.LOW  # where the times of this trace do not show what it costs
+    at_least: Impact = Impact.LOW  # where the times of this trace do not show what it costs
 
     @property
     def weight(self) -> float:
@@ -73,12 +73,12 @@ class Diagnosis:
         return self.weight >= BOTTLENECK_SHARE
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> Impact:
         """How much it matters, by its weight."""
         if self.weight >= HIGH_SHARE:
-            return Severity.HIGH
-        by_weight = Severity.MEDIUM if self.weight >= MEDIUM_SHARE else Severity.LOW
-        return min(by_weight, self.at_least, key=list(Severity).index)
+            return Impact.HIGH
+        by_weight = Impact.MEDIUM if self.weight >= MEDIUM_SHARE else Impact.LOW
+        return min(by_weight, self.at_least, key=list(Impact).index)
 
 
 class TimePart(Enum):

@@ -17,8 +17,9 @@ from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, no_place, not_writable
 from torchferry.files.aside import whole_file
+from torchferry.text import Text
 from torchferry.traces.chunks import Chunks, single_events
 
 Fields = dict[str, msgspec.Raw]
@@ -43,14 +44,14 @@ class Normalized(NamedTuple):
 def normalize(source: Path, target: Path, on_progress: Progress | None = None) -> Normalized:
     """Write `target`, whole or not at all; compressed if its name ends in .gz. It may be `source` itself."""
     if not target.parent.is_dir() or (target.exists() and not target.is_file()):
-        raise OutputError(f"{target}: can't be written there; name a file in a folder that exists")
+        raise no_place(target)
     origin = _origin(source)
     try:
         with whole_file(target) as whole, _packed(whole, compressed=target.suffix == ".gz") as file:
             return _rewrite(source, file, origin, on_progress)
     except OSError as error:
-        raise OutputError(
-            f"cannot write {str(target)!r}: {error.strerror or error}; choose another file with -o"
+        raise not_writable(
+            repr(str(target)), error, Text("choose another file with -o", "请用 -o 指定其他文件")
         ) from None
 
 
@@ -74,7 +75,10 @@ def _origin(source: Path) -> int:
             first = earliest if first is None else min(first, earliest)
     if first is None:
         raise InputError(
-            f"{str(source)!r} holds no event with a time: it is no trace of a profiler, or an empty one"
+            Text(
+                f"{str(source)!r} holds no event with a time: not a profiler trace, or an empty one",
+                f"{str(source)!r} 没有带时间的事件：不是 profiler 的 trace，或者为空",
+            )
         )
     return first - first % 1000
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.logs import log_files
 from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
 from torchferry.perf.run import Run
@@ -23,7 +23,7 @@ from torchferry.perf.tables.kernels import is_kernel_statistic, is_kernel_table,
 from torchferry.perf.tables.memory import is_memory_record, is_operator_memory, read_memory
 from torchferry.perf.tables.operators import is_operator_details, is_step_table, read_operators, read_steps
 from torchferry.report.progress import Show
-from torchferry.text import Text
+from torchferry.text import Text, then
 from torchferry.traces.chunks import unpacked
 from torchferry.traces.columns import INVALID
 from torchferry.traces.model import Trace
@@ -31,9 +31,10 @@ from torchferry.traces.names import CUDA
 from torchferry.traces.reader import read_trace
 from torchferry.vendors.registry import get_vendor, vendor_names, vendor_of_device
 
-WHAT_TO_GIVE = (
-    "give a trace (.json, .json.gz), the folder of a profiler, kernel_details.csv, operator_memory.csv, a printed table "
-    "of operators, or host logs"
+WHAT_TO_GIVE = Text(
+    "give a trace (.json, .json.gz), a profiler's folder, kernel_details.csv, operator_memory.csv, a printed table of "
+    "operators, or host logs",
+    "请给出 trace（.json、.json.gz）、profiler 的文件夹、kernel_details.csv、operator_memory.csv、打印的算子表或主机日志",
 )
 _HEAD = 1 << 16
 _TRACE = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -47,17 +48,17 @@ _DEEPEST = 6  # folders
 
 
 class InputKind(Enum):
-    """What a file is; the values are for messages."""
+    """What a file is."""
 
-    TRACE = "a trace"
-    KERNELS = "a table of kernels"
-    STATISTIC = "a table of types of kernels"
-    MEMORY = "a table of operators' memory"
-    MEMORY_RECORD = "a record of memory"
-    OPERATORS = "a table of operators"
-    STEPS = "a table of steps"
-    LOG = "a host log"
-    PROFILE = "the record of `ferry profile`"
+    TRACE = "trace"
+    KERNELS = "kernels"
+    STATISTIC = "types of kernels"
+    MEMORY = "memory of operators"
+    MEMORY_RECORD = "memory"
+    OPERATORS = "operators"
+    STEPS = "steps"
+    LOG = "host log"
+    PROFILE = "record of `ferry profile`"
 
 
 _TABLES = (
@@ -107,7 +108,7 @@ def sort_of(path: Path) -> InputKind | None:
         with path.open("rb") as file:
             head = unpacked(file).read(_HEAD).lstrip(_BEFORE_JSON)
     except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
+        raise not_readable(repr(str(path)), error) from None
     if head[:1] in (b"{", b"["):
         if path.name == PROFILE_FILE and PROFILE_FORMAT.encode() in head:
             return InputKind.PROFILE
@@ -138,11 +139,21 @@ def profile_facts(path: Path) -> dict[str, Any]:
     try:
         read = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}; profile again") from None
+        raise not_readable(repr(str(path)), str(error), Text("profile again", "请重新采集")) from None
     if not isinstance(read, dict) or read.get("format") != PROFILE_FORMAT:
-        raise InputError(f"{str(path)!r} is not written by `ferry profile`")
+        raise InputError(
+            Text(
+                f"{str(path)!r} was not written by `ferry profile`",
+                f"{str(path)!r} 不是 `ferry profile` 写入的文件",
+            )
+        )
     if read.get("version") != PROFILE_VERSION:
-        raise InputError(f"{str(path)!r} is of version {read.get('version')!r}: update torchferry to read it")
+        raise InputError(
+            Text(
+                f"{str(path)!r} has version {read.get('version')!r}; update TorchFerry to read it",
+                f"{str(path)!r} 的版本为 {read.get('version')!r}；请升级 TorchFerry 后再读取",
+            )
+        )
     return read
 
 
@@ -181,7 +192,10 @@ def _names(folder: Path) -> list[str]:
 
 # Whether what was given belongs to one run: traces of different runs must not be added up.
 
-CHOOSE = "give the files of one run, or compare two runs with --baseline A B"
+CHOOSE = Text(
+    "give the files of one run, or compare two runs with --baseline A B",
+    "请给出同一次运行的文件，或用 --baseline A B 比较两次运行",
+)
 _SINCE_1970 = 10**17  # nanoseconds; clocks below it began with the machine, and can't be compared with others
 # Nanoseconds that the clocks of two machines, or the starts of two processes, may differ.
 _MOST_APART = 60 * 10**9
@@ -203,7 +217,10 @@ def check_one_run(runs: Sequence[Run]) -> None:
         if profile and profile is other_profile:  # the record of the run says that they belong together
             continue
         if problem := _apart(first, second):
-            raise InputError(f"{first.source!r} and {second.source!r} {problem}; {CHOOSE}")
+            both = Text("{first!r} and {second!r} {problem}", "{first!r} 与 {second!r} {problem}")
+            raise InputError(
+                then(both.format(first=first.source, second=second.source, problem=problem), CHOOSE)
+            )
 
 
 def check_joined(run: Run) -> None:
@@ -214,16 +231,21 @@ def check_joined(run: Run) -> None:
     span = _span(trace)
     for table, first, last in _table_spans(run):
         if min(first, span[0]) > _SINCE_1970 and (first > span[1] or last < span[0]):
-            raise InputError(
-                f"{trace.path!r} and {table!r} are of different runs: {_seconds_between(span, (first, last))}; {CHOOSE}"
+            gap = _seconds_between(span, (first, last))
+            both = Text(
+                "{trace!r} and {table!r} belong to different runs: {gap}",
+                "{trace!r} 与 {table!r} 属于不同的运行：{gap}",
             )
+            raise InputError(then(both.format(trace=trace.path, table=table, gap=gap), CHOOSE))
     if run.memory is not None and trace.device_type != "cpu":
         types = {device.partition(":")[0] for device in run.memory.curves} - {"", "cpu"}
         if types and trace.device_type not in types:
-            raise InputError(
-                f"{trace.path!r} is of the device {trace.device_type!r}, {run.memory.paths[0]!r} of "
-                f"{', '.join(sorted(types))!r}: they are of different runs; {CHOOSE}"
+            memory, others = run.memory.paths[0], ", ".join(sorted(types))
+            both = Text(
+                f"{trace.path!r} is from the device {trace.device_type!r}, {memory!r} from {others!r}: different runs",
+                f"{trace.path!r} 来自设备 {trace.device_type!r}，{memory!r} 来自 {others!r}：属于不同的运行",
             )
+            raise InputError(then(both, CHOOSE))
 
 
 def _identity(run: Run, trace: Trace) -> _TraceIdentity:
@@ -234,26 +256,34 @@ def _identity(run: Run, trace: Trace) -> _TraceIdentity:
     return _TraceIdentity(trace.path, run.device, run.rank, process, trace_id, _span(trace))
 
 
-def _apart(first: _TraceIdentity, second: _TraceIdentity) -> str:
-    """What speaks against their being of one run; "": nothing."""
+def _apart(first: _TraceIdentity, second: _TraceIdentity) -> Text | None:
+    """Why they can't belong to one run; None: they can."""
     if first.device != second.device:
-        return f"are of different devices ({first.device}, {second.device})"
+        devices = f"{first.device}, {second.device}"
+        return Text(f"are from different devices ({devices})", f"来自不同的设备（{devices}）")
     has_ranks = first.rank is not None and second.rank is not None
     if has_ranks and first.rank == second.rank:
-        return f"are both of rank {first.rank}: two runs, or two windows of one"
+        return Text(
+            f"are both from rank {first.rank}: two runs, or two windows of one",
+            f"都来自 rank {first.rank}：是两次运行，或同一次运行的两个窗口",
+        )
     if not has_ranks and first.process == second.process:
         if first.id and first.id == second.id:
-            return "are the same trace"
-        return f"are both of process {first.process}: two runs, or two windows of one"
+            return Text("are the same trace", "是同一份 trace")
+        return Text(
+            f"are both from process {first.process}: two runs, or two windows of one",
+            f"都来自进程 {first.process}：是两次运行，或同一次运行的两个窗口",
+        )
     gap = max(first.span[0], second.span[0]) - min(first.span[1], second.span[1])
     if min(first.span[0], second.span[0]) > _SINCE_1970 and gap > _MOST_APART:
-        return f"are of different runs: {_seconds_between(first.span, second.span)}"
-    return ""
+        seconds = _seconds_between(first.span, second.span)
+        return Text("belong to different runs: {gap}", "属于不同的运行：{gap}").format(gap=seconds)
+    return None
 
 
-def _seconds_between(first: tuple[int, int], second: tuple[int, int]) -> str:
-    gap = max(first[0], second[0]) - min(first[1], second[1])
-    return f"{gap / 1e9:,.1f} seconds lie between them"
+def _seconds_between(first: tuple[int, int], second: tuple[int, int]) -> Text:
+    gap = (max(first[0], second[0]) - min(first[1], second[1])) / 1e9
+    return Text(f"they are {gap:,.1f} seconds apart", f"两者相隔 {gap:,.1f} 秒")
 
 
 def _span(trace: Trace) -> tuple[int, int]:
@@ -277,15 +307,20 @@ def _table_spans(run: Run) -> list[tuple[str, int, int]]:
 
 
 _WITHOUT_TRACE = Text(
-    "{folder}: rank {rank} left no trace; it is not looked at.",
-    "{folder}：进程 {rank} 没有留下跟踪文件，未予分析。",
+    "{folder}: rank {rank} left no trace and was not analyzed.",
+    "{folder}：rank {rank} 没有留下 trace，未予分析。",
 )
 _LOGS_WITH_FIRST = Text(
-    "The host logs are of all processes; they are shown with the first one.",
+    "The host logs cover all processes; they are shown with the first one.",
     "主机日志属于所有进程，与第一个进程一起显示。",
 )
 _NO_VENDORS = ("", "cpu", CUDA)
-_ONE_TABLE = (InputKind.KERNELS, InputKind.MEMORY, InputKind.MEMORY_RECORD, InputKind.STEPS)
+_ONE_TABLE = {  # of which a process has one
+    InputKind.KERNELS: Text("a table of kernels", "kernel 表"),
+    InputKind.MEMORY: Text("a table of operators' memory", "算子内存表"),
+    InputKind.MEMORY_RECORD: Text("a record of memory", "内存记录"),
+    InputKind.STEPS: Text("a table of steps", "步骤表"),
+}
 
 
 def open_runs(paths: Sequence[Path], on_progress: Show | None = None) -> list[Run]:
@@ -311,14 +346,20 @@ class _Opening:
             self._add_folder(path)
             return
         if not path.exists():
-            raise InputError(f"there is no {str(path)!r}")
+            raise InputError(
+                Text(f"no such file or folder: {str(path)!r}", f"没有该文件或文件夹：{str(path)!r}")
+            )
         if not path.is_file():  # it is read more than once
             raise InputError(
-                f"{str(path)!r} is a pipe or a device: write what comes from it into a file first"
+                Text(
+                    f"{str(path)!r} is a pipe or a device; save its content to a file first",
+                    f"{str(path)!r} 是管道或设备；请先将其内容存为文件",
+                )
             )
         sort = sort_of(path)
         if sort is None:
-            raise InputError(f"{str(path)!r} is nothing that can be analyzed: {WHAT_TO_GIVE}")
+            unknown = Text(f"{str(path)!r} can't be analyzed", f"{str(path)!r} 无法分析")
+            raise InputError(then(unknown, WHAT_TO_GIVE))
         if sort is InputKind.PROFILE:
             self._profiles.append(path)
         elif sort is InputKind.LOG:
@@ -335,11 +376,18 @@ class _Opening:
         elif _holds_logs(folder):
             self._logs.append(folder)
         else:
-            raise InputError(f"{str(folder)!r} holds no trace, table or log: {WHAT_TO_GIVE}")
+            empty = Text(
+                f"{str(folder)!r} holds no trace, table or log", f"{str(folder)!r} 中没有 trace、表格或日志"
+            )
+            raise InputError(then(empty, WHAT_TO_GIVE))
 
     def runs(self) -> list[Run]:
         if len(self._profiles) > 1:
-            raise InputError(f"{self._profiles[0]} and {self._profiles[1]} are of different runs; {CHOOSE}")
+            first, second = self._profiles[:2]
+            both = Text(
+                f"{first} and {second} belong to different runs", f"{first} 与 {second} 属于不同的运行"
+            )
+            raise InputError(then(both, CHOOSE))
         runs = [run for path in self._profiles for run in self._of_profile(path)]
         runs += [run for files in self._all_sets() for run in self._of_set(files)]
         for run in runs:
@@ -370,7 +418,12 @@ class _Opening:
         ranks = [each for each in facts.get("ranks") or [] if isinstance(each, dict)]
         traced = [(each, files) for each in ranks if (files := _traced(path.parent, each.get("trace")))]
         if not traced:
-            raise InputError(f"{str(path.parent)!r}: none of its traces is there; profile again")
+            raise InputError(
+                Text(
+                    f"{str(path.parent)!r}: all of its traces are missing; profile again",
+                    f"{str(path.parent)!r}：其中的 trace 均已丢失；请重新采集",
+                )
+            )
         lost = [
             _WITHOUT_TRACE.format(folder=path.parent.name, rank=each.get("rank"))
             for each in ranks
@@ -386,13 +439,16 @@ class _Opening:
         traces, tables = files.of(InputKind.TRACE), files.tables
         if len(traces) > 1 and tables:
             raise InputError(
-                f"{str(tables[0])!r} lies beside {len(traces)} traces: give it together with the one that it belongs to"
+                Text(
+                    f"{str(tables[0])!r} lies beside {len(traces)} traces; give it together with the trace it belongs to",
+                    f"{str(tables[0])!r} 旁边有 {len(traces)} 份 trace；请将其与对应的 trace 一起给出",
+                )
             )
         for sort in _ONE_TABLE:
             if len(several := files.of(sort)) > 1:
-                raise InputError(
-                    f"{str(several[0])!r} and {str(several[1])!r} are each {sort.value}: {CHOOSE}"
-                )
+                one, other = str(several[0]), str(several[1])
+                both = Text("{one!r} and {other!r} are each {what}", "{one!r} 与 {other!r} 都是{what}")
+                raise InputError(then(both.format(one=one, other=other, what=_ONE_TABLE[sort]), CHOOSE))
         known = {} if files is self._named or len(traces) > 1 or files.rank is None else {"rank": files.rank}
         runs = [self._run(trace, {}, dict(known)) for trace in traces] or [Run((), rank_facts=known)]
         if tables:
@@ -445,9 +501,11 @@ class _Opening:
             return [Run(oplog.sources, oplog=oplog, vendor=get_vendor(name), notes=list(oplog.notes))]
         vendor = runs[0].vendor
         if vendor is not None and vendor.name != name:
-            raise InputError(
-                f"{runs[0].sources[0]!r} is of {vendor.name}, the logs in {str(self._logs[0])!r} are of {name}: {CHOOSE}"
+            both = Text(
+                f"{runs[0].sources[0]!r} is from {vendor.name}, the logs in {str(self._logs[0])!r} are from {name}",
+                f"{runs[0].sources[0]!r} 来自 {vendor.name}，{str(self._logs[0])!r} 中的日志来自 {name}",
             )
+            raise InputError(then(both, CHOOSE))
         first = min(runs, key=_order)
         first.oplog = oplog
         first.sources = (*first.sources, *map(str, self._logs))
@@ -478,9 +536,11 @@ def _check_bare(runs: Sequence[Run]) -> None:
     ranks = {run.rank for run in runs}
     if bare and len(runs) > 1 and (None in ranks or len(ranks) < len(runs)):
         other = next(run for run in runs if run is not bare[0])
-        raise InputError(
-            f"{bare[0].sources[0]!r} does not tell whether it is of the same run as {other.sources[0]!r}: {CHOOSE}"
+        unclear = Text(
+            f"{bare[0].sources[0]!r} does not tell whether it belongs to the same run as {other.sources[0]!r}",
+            f"无法确定 {bare[0].sources[0]!r} 与 {other.sources[0]!r} 是否属于同一次运行",
         )
+        raise InputError(then(unclear, CHOOSE))
 
 
 def _finish(run: Run) -> None:

@@ -14,32 +14,33 @@ LEAST_SHARE = 0.05  # of a step, that the slowest takes longer than the average:
 
 _TITLE = Text("Some processes are slower than the others", "部分进程慢于其他进程")
 _SUMMARY = Text(
-    "Rank {rank} works {slowest:.1f} ms per step where the average is {mean:.1f} ms: the others wait for it for "
-    "{share:.1%} of the time.",
-    "进程 {rank} 每步工作 {slowest:.1f} ms，平均为 {mean:.1f} ms：其他进程有 {share:.1%} 的时间在等待它。",
+    "Rank {rank} works {slowest:.1f} ms per step, the average is {mean:.1f} ms: the others wait for "
+    "it for {share:.1%} of the time.",
+    "rank {rank} 每步工作 {slowest:.1f} ms，平均为 {mean:.1f} ms：其他 rank 有 {share:.1%} 的时间在等待它。",
 )
 _LOADER = Text(
-    "It waits longer for data than the others: look at its disk, its cores and the split of the data.",
-    "它等待数据的时间比其他进程长：检查其磁盘、CPU 核与数据划分。",
+    "It waits longer for data than the others: check its disk, its cores and the data split.",
+    "它等待数据的时间比其他 rank 长：请检查其磁盘、CPU 核与数据划分。",
 )
 _HOST = Text(
-    "Its host is slower in calling operators: bind each process to its own cores, and see what else runs on them.",
+    "Its host calls operators more slowly: bind each process to its own cores, and check what else "
+    "runs on them.",
     "它的主机下发算子较慢：为每个进程绑定各自的核，并检查这些核上的其他负载。",
 )
 _COMPUTE = Text(
-    "It computes longer than the others: give every rank batches of the same size and length, and compare the clocks "
-    "and the temperature of the devices.",
-    "它的计算时间比其他进程长：让各进程的批量和序列长度相同，并比较各设备的频率与温度。",
+    "It computes longer than the others: give every rank batches of the same size and length, and "
+    "compare clocks and temperatures of the devices.",
+    "它的计算时间比其他 rank 长：让各 rank 的批量和序列长度相同，并比较各设备的频率与温度。",
 )
 _BASIS = Text(
-    "if all processes took the average, the slowest would save this",
+    "what the slowest process would save if all took the average",
     "若所有进程都为平均值，最慢者可节省的时间",
 )
-_RANK = Text("rank {number}", "进程 {number}")
+_RANK = Text("rank {number}", "rank {number}")
 _PARTS = {
     TimePart.COMPUTE: Text("compute", "计算"),
     TimePart.COMMUNICATION: Text("communication", "通信"),
-    TimePart.LOADER: Text("loader", "等待数据"),
+    TimePart.LOADER: Text("data", "等待数据"),
     TimePart.HOST: Text("host", "等待主机"),
 }
 _REMEDIES = ((TimePart.COMPUTE, _COMPUTE), (TimePart.LOADER, _LOADER), (TimePart.HOST, _HOST))

@@ -67,32 +67,34 @@ def relative(apart: float, reference: TensorFacts | None) -> float:
 
 
 _PROCESSES = Text(
-    "other processes took steps: {reference} in the original, {migrated} in the migrated run{hint}",
+    "different processes made optimizer steps: {reference} in the original, {migrated} in the "
+    "migrated run{hint}",
     "执行优化步的进程不同：原程序为 {reference}，迁移后为 {migrated}{hint}",
 )
 _SHARED_OUT = Text(
-    "; a program that was rewritten for several cards (--distributed) gets its samples in another order, and can't be "
-    "compared step by step: prove the conversion without that option",
-    "；用 --distributed 改写为多卡的程序，其样本顺序随之改变，无法逐步比较：请对不带该选项的转换结果做证明",
+    "; a program rewritten for several cards (--distributed) receives its samples in another order "
+    "and can't be compared step by step; prove the conversion without that option",
+    "；用 --distributed 改写为多卡的程序，其样本顺序随之改变，无法逐步比较；请验证不带该选项的转换结果",
 )
 _NO_STEP = Text("no process", "没有进程")
 _UNRANKED = Text("one process", "单个进程")
 _STEPS = Text(
-    "the original took {reference} optimizer steps{rank}, the migrated run {migrated}",
+    "the original made {reference} optimizer steps{rank}, the migrated run {migrated}",
     "原程序执行了 {reference} 个优化步{rank}，迁移后为 {migrated} 个",
 )
 _OPTIMIZER = Text(
-    "step {step}{rank} is one of optimizer {reference} in the original, of optimizer {migrated} in the migrated run",
+    "step {step}{rank} is a step of optimizer {reference} in the original, of optimizer {migrated} "
+    "in the migrated run",
     "第 {step} 步{rank}：原程序为优化器 {reference}，迁移后为优化器 {migrated}",
 )
 _LOSSES = Text(
-    "before step {step}{rank} the original called backward {reference} times, the migrated run {migrated} times"
-    " (steps that GradScaler left out: {reference_skipped} and {migrated_skipped})",
-    "第 {step} 步之前{rank}，原程序调用 backward {reference} 次，迁移后 {migrated} 次"
-    "（GradScaler 跳过的步数：{reference_skipped} 与 {migrated_skipped}）",
+    "before step {step}{rank} the original called backward {reference} times, the migrated run "
+    "{migrated} times (steps skipped by GradScaler: {reference_skipped} and {migrated_skipped})",
+    "第 {step} 步之前{rank}，原程序调用 backward {reference} 次，迁移后 {migrated} 次（GradScaler "
+    "跳过的步数：{reference_skipped} 与 {migrated_skipped}）",
 )
 _COUNT = Text(
-    "at step {step}{rank} the optimizer of the original has {reference} parameters, that of the migrated run {migrated}",
+    "at step {step}{rank} the original's optimizer has {reference} parameters, the migrated run's {migrated}",
     "第 {step} 步{rank}：原程序的优化器有 {reference} 个参数，迁移后有 {migrated} 个",
 )
 _SHAPE = Text(
@@ -100,10 +102,10 @@ _SHAPE = Text(
     "第 {step} 步{rank}：{name} 的形状在原程序中为 {reference}，迁移后为 {migrated}",
 )
 _SCALES = Text(
-    "the GradScaler's factor differs from step {step}{rank} on: {reference} in the original, {migrated} in the migrated "
-    "run (1: no scaling); losses and gradients are compared without it",
-    "GradScaler 的缩放因子从第 {step} 步{rank}起不同：原程序为 {reference}，迁移后为 {migrated}（1 表示不缩放）；"
-    "损失和梯度按去除该因子后的值比较",
+    "the GradScaler's factor differs from step {step}{rank} on: {reference} in the original, "
+    "{migrated} in the migrated run (1: no scaling); losses and gradients are compared without it",
+    "GradScaler 的缩放因子从第 {step} 步{rank}起不同：原程序为 {reference}，迁移后为 {migrated}（1 "
+    "表示不缩放）；损失和梯度按去除该因子后的值比较",
 )
 _RANK = Text(" of rank {rank}", "（rank {rank}）")
 _NOTHING = Text("", "")

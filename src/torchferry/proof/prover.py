@@ -55,45 +55,48 @@ _MIGRATED_CRASHED = Text(
     "迁移后的运行以退出码 {code} 结束（已执行 {steps} 个优化步）",
 )
 _WRONG_IMPORTS = Text(
-    "{whose} imported files of the other side: {files}; take that folder out of PYTHONPATH, or install the package "
-    "that belongs to the program (pip install -e), for each side",
-    "{whose}导入了另一侧的文件：{files}；请从 PYTHONPATH 中去掉该目录，或为每一侧安装各自的软件包（pip install -e）",
+    "{whose} imported files of the other side: {files}; remove that folder from PYTHONPATH, or "
+    "install each side's own package (pip install -e)",
+    "{whose}导入了另一侧的文件：{files}；请从 PYTHONPATH 中去掉该文件夹，"
+    "或为每一侧安装各自的软件包（pip install -e）",
 )
 _ORIGINAL = Text("the original", "原程序")
 _MIGRATED = Text("the migrated run", "迁移后的运行")
 _NAMED_FILES = 3
 _NO_STEP = Text(
-    "the original took no step with an optimizer of torch.optim or a subclass: there is nothing to compare",
+    "the original made no step with an optimizer of torch.optim or a subclass, so there is nothing "
+    "to compare",
     "原程序没有用 torch.optim 或其子类的优化器执行任何一步：没有可比较的内容",
 )
 _UPDATED_BY_HAND = Text(
-    "the program has no optimizer of torch.optim: each call of backward counts as a step, with the parameters that it "
-    "found and the gradients that it left",
+    "the program has no torch.optim optimizer: each call of backward counts as a step, with the "
+    "parameters before it and the gradients after it",
     "程序没有使用 torch.optim 的优化器：每次调用 backward 计为一步，比较其调用时的参数和产生的梯度",
 )
 _NO_GRADIENT = Text(
-    "the optimizers of the original stepped without a gradient, and it called backward nowhere: there is nothing to "
-    "compare; does it train with these arguments?",
-    "原程序的优化器在没有梯度的情况下执行，且没有调用 backward：没有可比较的内容；这些参数下程序是否在训练？",
+    "the original's optimizers made steps without a gradient, and it never called backward, so there "
+    "is nothing to compare; does it train with these arguments?",
+    "原程序的优化器在没有梯度的情况下执行，且没有调用 backward，因此没有可比较的内容；"
+    "请确认程序使用这些参数时会进行训练",
 )
 _NO_BACKWARD = Text(
-    "the original called backward nowhere and took no optimizer step: there is nothing to compare; does it train with "
-    "these arguments?",
-    "原程序没有调用 backward，也没有执行优化步：没有可比较的内容；这些参数下程序是否在训练？",
+    "the original never called backward and made no optimizer step, so there is nothing to compare; "
+    "does it train with these arguments?",
+    "原程序没有调用 backward，也没有执行优化步，因此没有可比较的内容；请确认程序使用这些参数时会进行训练",
 )
 _NOT_ON_DEVICE = Text(
-    "the migrated run trained on the CPU, never on {device}: nothing of the migration was put to the test; does the "
-    "program ask for CUDA with these arguments?",
-    "迁移后的程序只在 CPU 上训练，从未使用 {device}：迁移没有得到任何检验；这些参数下程序是否使用 CUDA？",
+    "the migrated run trained on the CPU and never on {device}, so the migration was not tested; "
+    "does the program use CUDA with these arguments?",
+    "迁移后的程序只在 CPU 上训练，从未使用 {device}，迁移没有得到检验；请确认程序使用这些参数时会使用 CUDA",
 )
 _UNREPEATABLE = Text(
-    "the original itself gave another {what} at step {step} when it ran a second time on the CPU: fix its seeds, "
-    "or the order of its data; or does it read what the first run wrote, a checkpoint?",
-    "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同：请固定其随机种子或数据顺序；或者它读取了第一次运行写出的文件"
-    "（如检查点）？",
+    "a second run of the original on the CPU already gave another {what} at step {step}; fix its "
+    "seeds or the order of its data; or does it read what the first run wrote, such as a checkpoint?",
+    "原程序在 CPU 上第二次运行时，第 {step} 步的 {what} 就已不同；请固定随机种子或数据顺序，"
+    "并检查它是否读取了第一次运行写出的文件（如 checkpoint）",
 )
 _CRASHED_AGAIN = Text(
-    "the original ended with exit code {code} when it ran a second time on the CPU",
+    "a second run of the original on the CPU ended with exit code {code}",
     "原程序在 CPU 上第二次运行时以退出码 {code} 结束",
 )
 _WHAT_IN_CHINESE = {
@@ -103,9 +106,9 @@ _WHAT_IN_CHINESE = {
     What.BUFFER: "缓冲区",
 }
 _UNREPEATABLE_STEPS = Text(
-    "the original itself took other steps when it ran a second time on the CPU; does it read what the first run "
-    "wrote, a checkpoint?",
-    "原程序在 CPU 上第二次运行时执行的步骤就已不同；它是否读取了第一次运行写出的文件（如检查点）？",
+    "a second run of the original on the CPU already made other steps; does it read what the first "
+    "run wrote, such as a checkpoint?",
+    "原程序在 CPU 上第二次运行时执行的步就已不同；请检查它是否读取了第一次运行写出的文件（如 checkpoint）",
 )
 
 
@@ -368,12 +371,24 @@ def _check_scripts(plan: ProofPlan) -> None:
 def check_output(folder: Path) -> None:
     """Raise before the runs, not after them, if a proof can't be written to this folder."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise OutputError(f"{folder}: is no folder; choose another name")
+        raise OutputError(
+            Text(f"{folder}: not a folder; choose another name", f"{folder}：不是文件夹；请另选名称")
+        )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _PROOF).is_file():
-        raise OutputError(f"{folder}: is not empty and holds no proof; choose another folder")
+        raise OutputError(
+            Text(
+                f"{folder}: not empty and holds no proof; choose another folder",
+                f"{folder}：文件夹非空且其中没有验证结果；请另选文件夹",
+            )
+        )
     parent = Path(os.path.abspath(folder)).parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{folder}: can't be written to {parent}; name a folder in one that exists")
+        raise OutputError(
+            Text(
+                f"{folder}: can't be written to {parent}; name a folder inside one that exists",
+                f"{folder}：无法写入 {parent}；请给出已有文件夹下的文件夹名",
+            )
+        )
 
 
 @dataclass

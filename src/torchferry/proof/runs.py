@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TextIO
 
 from torchferry.accuracy.record.settings import RecordSettings
 from torchferry.launch.environment import environment_at
@@ -31,7 +28,8 @@ from torchferry.proof.settings import (
     moved_search_path,
     projects,
 )
-from torchferry.report.progress import StatusLine
+from torchferry.report.progress import Counted, LongTask
+from torchferry.text import Language, Text
 from torchferry.vendors.model import Vendor
 
 # name of the run, its records, steps
@@ -214,7 +212,9 @@ class Runner:
             streams = stdout, stderr, _same_input()
             ending = run_supervised(program.command(), environment, *streams, self._plan.timeout, cwd=cwd)
             if ending.out_of_time:
-                stderr.write(f"ferry prove: ended after {self._plan.timeout:g} seconds\n".encode())
+                stderr.write(
+                    f"ferry prove: stopped after {self._plan.timeout:g} seconds (--timeout)\n".encode()
+                )
         seconds = round(time.monotonic() - started, 3)
         stop_if_told(ending)
         processes = tuple(summary(recording) for recording in find_recordings(folder))
@@ -241,9 +241,8 @@ def _same_input() -> int:
     return subprocess.DEVNULL
 
 
-# The line on a terminal that says how far a run is, read from the records as they grow.
+# How far a run is, read from the records as they grow.
 
-_SECONDS_BETWEEN_LOOKS = 0.25
 _CHUNK = 1 << 20
 
 
@@ -266,33 +265,21 @@ class RecordedSteps:
         return max((lines - 1 for lines in self._lines.values()), default=0)
 
 
-@contextmanager
-def shown(name: str, folder: Path, steps: int | None, stream: TextIO) -> Iterator[None]:
-    """Show how far a run is while the block goes on; the line is gone afterwards."""
-    done = threading.Event()
-    line = StatusLine(stream)
+_RUNNING = Text("running {name}", "正在运行 {name}")
+_ORIGINAL = Text("the original on the CPU", "CPU 上的原程序")
+_AGAIN_NAME = Text("{name}, once more with its operators", "{name}（再次运行并记录算子）")
+_ON_DEVICE = Text("the migrated program on {name}", "{name} 上的迁移后程序")
+
+
+def shown(name: str, folder: Path, steps: int | None, language: Language) -> LongTask:
+    """Tells how far a run is while the block goes on."""
     counter = RecordedSteps(folder)
-    of = "" if steps is None else f" of {steps}"
-
-    def show() -> None:
-        while not done.wait(_SECONDS_BETWEEN_LOOKS):
-            line.show(f"ferry prove: {name}: step {counter.count()}{of}")
-
-    thread = _thread_without_signals(show)
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-        line.clear()
+    task = _RUNNING.format(name=_described(name))
+    return LongTask(task, Counted.STEPS, language=language, look=lambda: (counter.count(), steps or 0))
 
 
-def _thread_without_signals(work: Callable[[], None]) -> threading.Thread:
-    """The supervisor waits for signals in the main thread; none may be delivered to this one instead."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return thread
+def _described(name: str) -> Text:
+    first, again, _ = name.partition(_AGAIN)
+    first, recorded, _ = first.partition(_RECORDED)
+    what = _ORIGINAL if first == REFERENCE else _ON_DEVICE.format(name=first)
+    return _AGAIN_NAME.format(name=what) if again or recorded else what

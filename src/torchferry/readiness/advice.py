@@ -24,34 +24,35 @@ from torchferry.vendors.model import Vendor
 from torchferry.vendors.similar import load_similar
 
 OTHER_VERSION = Text(
-    "The adapter for torch {versions} has a kernel for it.",
-    "torch {versions} 的适配插件有它的内核。",
+    "The plugin for torch {versions} has a kernel for it.",
+    "torch {versions} 的插件有它的 kernel。",
 )
 COMPOSITION = Text(
-    "Write {name} as other operators, all of which the device has.",
-    "把 {name} 改写为设备都有的其他算子。",
+    "Write {name} with other operators, all of which the device supports.",
+    "用设备都支持的其他算子改写 {name}。",
 )
 COMPOSITION_IF = Text(
-    "Write {name} as other operators, all of which the device has; holds for: {condition}.",
-    "把 {name} 改写为设备都有的其他算子；适用条件：{condition}。",
+    "Write {name} with other operators, all of which the device supports; condition: {condition}.",
+    "用设备都支持的其他算子改写 {name}；适用条件：{condition}。",
 )
-VENDOR_OPERATOR = Text("The vendor has a form of its own of {name}.", "厂商有自己的 {name}。")
+VENDOR_OPERATOR = Text("The vendor has its own variant of {name}.", "厂商提供自己的 {name}。")
 VENDOR_OPERATOR_IF = Text(
-    "The vendor has a form of its own of {name}: {remark}.", "厂商有自己的 {name}：{remark}。"
+    "The vendor has its own variant of {name}: {remark}.", "厂商提供自己的 {name}：{remark}。"
 )
 STAYS_ON_CPU = Text(
-    "The adapter computes it on the CPU at every call; where many such calls follow each other, move the tensors "
-    "there once, before the first of them.",
-    "适配插件每次调用都在 CPU 上计算它；若多个这样的调用相连，可在第一个之前把张量一次搬到 CPU。",
+    "The plugin computes it on the CPU in every call; where many such calls follow each other, move "
+    "the tensors there once, before the first call.",
+    "插件每次调用都在 CPU 上计算它；若多个这样的调用相连，可在第一个之前把张量一次移到 CPU。",
 )
 KEEP_ON_CPU = Text(
-    "Compute it on the CPU: there and back at every call.", "在 CPU 上计算：每次调用往返一次。"
+    "Compute it on the CPU: two copies in every call.", "在 CPU 上计算：每次调用往返拷贝一次。"
 )
 BACKWARD_ON_CPU = Text(
-    "It is a step of the backward pass: compute the forward call on the CPU, and the backward pass follows it there.",
+    "It belongs to the backward pass: compute the forward call on the CPU, and its backward pass "
+    "runs there as well.",
     "它属于反向传播：把对应的前向调用放到 CPU 上计算，反向也会随之在 CPU 上进行。",
 )
-OTHER_DTYPE = Text("Give it tensors of {dtypes}.", "改用 {dtypes} 张量。")
+OTHER_DTYPE = Text("Use tensors of {dtypes}.", "改用 {dtypes} 张量。")
 COMPOSITION_SOURCE = "torchferry/operators/compositions.toml, run against the original by the tests"
 
 # operators of optimizers, of which a vendor may have a fused form of its own

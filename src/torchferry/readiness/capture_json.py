@@ -44,6 +44,7 @@ from torchferry.readiness.model import (
     Use,
     Value,
 )
+from torchferry.text import Text
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=Enum)
@@ -60,7 +61,12 @@ def parse(text: str, name: str) -> JsonNode:
         wrong: object = f"{error.msg}: line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError) as error:
         wrong = error
-    raise InputError(f"{name}: not JSON ({wrong}); give a file that `ferry ops` wrote")
+    raise InputError(
+        Text(
+            f"{name}: not JSON ({wrong}); give a file that `ferry ops` wrote",
+            f"{name}：不是 JSON（{wrong}）；请给出 `ferry ops` 写入的文件",
+        )
+    )
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -99,51 +105,74 @@ class JsonNode:
         """Refuse documents of others, and of newer versions."""
         if self.format() != known:
             raise InputError(
-                f"{self.name}: {self._where('')}not a capture of operators; give a file that `ferry ops` wrote"
+                Text(
+                    f"{self.name}: {self._where('')}not a capture of operators; give a file that `ferry ops` wrote",
+                    f"{self.name}：{self._where('')}不是算子清单；请给出 `ferry ops` 写入的文件",
+                )
             )
         version = self.at("version").whole()
         if version > newest:
             raise InputError(
-                f"{self.name}: written by a newer TorchFerry (format {version}, this one reads up to {newest});"
-                " upgrade torchferry"
+                Text(
+                    f"{self.name}: written by a newer TorchFerry (format {version}, this one reads up to {newest}); "
+                    "upgrade TorchFerry",
+                    f"{self.name}：由更新版本的 TorchFerry 写入（格式 {version}，当前版本最高支持 {newest}）；请升级 "
+                    "TorchFerry",
+                )
             )
 
     def at(self, key: str) -> JsonNode:
         """A field of an object."""
         if not isinstance(self.value, dict):
-            self._must_be("an object")
+            self._must_be(Text("an object", "对象"))
         if key not in self.value:
-            raise InputError(f"{self.name}: {self._where(key)}is missing; make the file again")
+            raise InputError(
+                Text(
+                    f"{self.name}: {self._where(key)}is missing; create the file again",
+                    f"{self.name}：缺少 {self._where(key)}；请重新生成该文件",
+                )
+            )
         return JsonNode(self.value[key], self.name, self, key)
 
     def items(self, count: int | None = None) -> list[JsonNode]:
         """The entries of a list, which must be so many."""
         if not isinstance(self.value, list) or (count is not None and len(self.value) != count):
-            self._must_be("a list" if count is None else f"a list of {count}")
+            self._must_be(
+                Text("a list", "列表")
+                if count is None
+                else Text(f"a list of {count}", f"长度为 {count} 的列表")
+            )
         return [JsonNode(each, self.name, self, at) for at, each in enumerate(self.value)]
 
     def text(self) -> str:
-        return str(self._checked(isinstance(self.value, str), "a string"))
+        return str(self._checked(isinstance(self.value, str), Text("a string", "字符串")))
 
     def whole(self) -> int:
-        return int(self._checked(type(self.value) is int, "a whole number"))
+        return int(self._checked(type(self.value) is int, Text("an integer", "整数")))
 
     def count(self) -> int:
         """How many of something there are."""
         value = self.whole()
-        self._checked(0 <= value <= _MAX_COUNT, "a whole number that is not negative, and fits into 64 bits")
+        self._checked(
+            0 <= value <= _MAX_COUNT,
+            Text("a non-negative integer that fits into 64 bits", "不超过 64 位的非负整数"),
+        )
         return value
 
     def seconds(self) -> float:
         """A time that reports can add up."""
         value = self.value
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= _MAX_SECONDS:
-            self._must_be(f"a number of seconds from 0 to {_MAX_SECONDS:.0e}")
+            self._must_be(
+                Text(
+                    f"a number of seconds from 0 to {_MAX_SECONDS:.0e}", f"0 到 {_MAX_SECONDS:.0e} 之间的秒数"
+                )
+            )
         return float(value)
 
     def wholes(self) -> tuple[int, ...]:
         is_list = isinstance(self.value, list) and all(type(each) is int for each in self.value)
-        return tuple(self._checked(is_list, "a list of whole numbers"))
+        return tuple(self._checked(is_list, Text("a list of integers", "整数列表")))
 
     def number(self) -> float:
         """A number with a fraction, or an object for one that JSON can't write."""
@@ -151,38 +180,53 @@ class JsonNode:
         if isinstance(value, dict) and len(value) == 1 and value.get("float") in tuple(_FLOATS):
             return _FLOATS[value["float"]]
         if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > sys.float_info.max:
-            self._must_be('a number or {"float": "inf", "-inf" or "nan"}')
+            self._must_be(
+                Text(
+                    'a number or {"float": "inf", "-inf" or "nan"}',
+                    '数字，或 {"float": "inf"、"-inf" 或 "nan"}',
+                )
+            )
         return float(value)
 
     def plain(self) -> bool | int | float | str | None:
         """A value that JSON writes as it is."""
         if self.value is not None and not isinstance(self.value, (bool, int, float, str)):
-            self._must_be("null, true, false, a number or a string")
+            self._must_be(Text("null, true, false, a number or a string", "null、true、false、数字或字符串"))
         return self.value
 
     def flag(self) -> bool:
-        return bool(self._checked(self.value in (0, 1), "0 or 1"))
+        return bool(self._checked(self.value in (0, 1), Text("0 or 1", "0 或 1")))
 
     def choice(self, choices: type[_Choice]) -> _Choice:
         """The member of an enumeration that this value names."""
         values = [choice.value for choice in choices]
-        return choices(self._checked(self.value in values, "one of " + ", ".join(values)))
+        shown = ", ".join(values)
+        return choices(self._checked(self.value in values, Text(f"one of {shown}", f"{shown} 之一")))
 
     def entry_of(self, table: Sequence[_T], table_name: str) -> _T:
         """The entry of a table that this position names."""
         at = self.whole()
         if not 0 <= at < len(table):
-            self._must_be(f"a position in {table_name}, which has {len(table)}")
+            self._must_be(
+                Text(
+                    f"a position in {table_name}, which has {len(table)} entries",
+                    f"{table_name}（共 {len(table)} 项）中的位置",
+                )
+            )
         return table[at]
 
-    def _checked(self, is_right: bool, what: str) -> Any:
+    def _checked(self, is_right: bool, what: Text) -> Any:
         if not is_right:
             self._must_be(what)
         return self.value
 
-    def _must_be(self, what: str) -> NoReturn:
-        place = self.place or "the document"
-        raise InputError(f"{self.name}: {place} must be {what}; make the file again")
+    def _must_be(self, what: Text) -> NoReturn:
+        place = Text(self.place, self.place) if self.place else Text("the document", "文档")
+        said = Text(
+            "{name}: {place} must be {what}; create the file again",
+            "{name}：{place} 必须是{what}；请重新生成该文件",
+        )
+        raise InputError(said.format(name=self.name, place=place, what=what))
 
     def _where(self, key: str) -> str:
         place = ".".join(filter(None, (self.place, key)))
@@ -213,7 +257,12 @@ def read_capture(path: Path) -> Capture:
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no capture; name a .json that `ferry ops -o` wrote") from None
+        raise InputError(
+            Text(
+                f"{path}: not a capture; give a .json file that `ferry ops -o` wrote",
+                f"{path}：不是算子清单；请给出 `ferry ops -o` 写入的 .json 文件",
+            )
+        ) from None
     return load(text, str(path))
 
 
@@ -227,7 +276,12 @@ def load(text: str, name: str) -> Capture:
     try:
         return _CaptureReader(root).capture()
     except RecursionError:
-        raise InputError(f"{name}: a value is nested too deeply; make the file again") from None
+        raise InputError(
+            Text(
+                f"{name}: a value is nested too deeply; create the file again",
+                f"{name}：有的值嵌套过深；请重新生成该文件",
+            )
+        ) from None
 
 
 def to_document(capture: Capture) -> dict[str, Any]:

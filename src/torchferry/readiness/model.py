@@ -275,69 +275,72 @@ class Readiness:
 
 NOTES: Mapping[str, Text] = {
     "compiled": Text(
-        "code that torch.compile compiled is not seen inside: its operators are missing here; run once without it",
+        "code compiled by torch.compile is opaque: its operators are missing here; run once without it",
         "torch.compile 编译过的代码内部不可见：其中的算子未列出；请关闭编译后再运行一次",
     ),
     "scripted": Text(
-        "inside TorchScript code modules and source lines are not known",
+        "modules and source lines inside TorchScript code are unknown",
         "TorchScript 代码内部的模块与源代码行未知",
     ),
     "no_shapes": Text(
-        "shapes and dtypes are not known: limits on dtypes and the cost of falling back can't be judged; record with "
-        "record_shapes=True",
+        "shapes and dtypes are unknown, so limits on dtypes and the cost of fallbacks can't be judged; "
+        "record with record_shapes=True",
         "形状与数据类型未知：无法判断数据类型限制与回退代价；请用 record_shapes=True 采集",
     ),
     "no_overloads": Text(
-        "a trace does not tell overloads; they were chosen by the arguments where these leave no doubt",
-        "性能数据不区分算子重载；仅在参数足以确定时选定重载",
+        "a trace does not name overloads; they were inferred from the arguments where these are unambiguous",
+        "trace 不区分算子重载；仅在参数足以确定时选定重载",
     ),
     "truncated": Text(
-        "the file is cut short or damaged: what could be read is counted, the rest is missing",
+        "the file is truncated or damaged: readable parts are counted, the rest is missing",
         "文件不完整或已损坏：仅统计可读取的部分",
     ),
     "varied": Text(
-        "some calls come with very many shapes: the first ones are listed, the others are counted with the last of them",
+        "some calls have very many shapes: the first ones are listed, the others are counted with the "
+        "last of them",
         "部分调用的形状非常多：只列出最先出现的形状，其余计入其中最后一个",
     ),
     "no_step": Text(
-        "no optimizer stepped before the end: the operators of its step are missing if the program trains",
+        "no optimizer made a step before the end: if the program trains, the operators of that step are "
+        "missing",
         "结束之前没有优化器执行更新：如果程序进行训练，则缺少更新步骤的算子",
     ),
     "ended_ill": Text(
-        "the program failed before its end, see its output: only what it had called until then is here",
+        "the program failed early (see its output): only the operators called before that are listed",
         "程序中途出错，见其输出：此处只有出错之前调用的算子",
     ),
     "higher_order": Text(
-        "operators that take functions (cond, while_loop, flex_attention) are not seen as such",
+        "operators that take functions (cond, while_loop, flex_attention) are not listed themselves",
         "以函数为参数的算子（cond、while_loop、flex_attention）本身未列出",
     ),
     "fake": Text(
-        "computed with shapes only: no time is known, operators are weighed by their calls",
+        "only shapes were computed: times are unknown, so operators are weighted by their calls",
         "仅推导形状而未实际计算：没有耗时，算子按调用次数加权",
     ),
     "cpu_autocast": Text(
-        "autocast chose dtypes as it does on a CPU: the compiled part of the simulated device, which lets it choose as "
-        "on an accelerator, is not built here",
-        "autocast 按 CPU 的规则选择数据类型：能使其按加速卡规则选择的模拟设备编译部分在此处尚未构建",
+        "autocast chose dtypes as on a CPU: to choose as on an accelerator it needs the compiled part of "
+        "the simulated device, which is not built here",
+        "autocast 按 CPU 的规则选择数据类型：要按加速卡的规则选择，需要模拟设备的编译部分，而此处尚未构建",
     ),
     "function_lines": Text(
-        "the profiler records functions, not lines: places are the lines where the calling functions begin",
-        "性能数据只记录函数而非行：给出的位置是调用处所在函数的起始行",
+        "the profiler records functions, not lines: places are the first lines of the calling functions",
+        "profiler 只记录函数而非行：给出的位置是调用处所在函数的起始行",
     ),
     "module_types": Text(
-        "the profiler knows modules by their types, numbered, not by their names in the model",
-        "性能数据以编号的类型标识模块，而非模型中的名称",
+        "the profiler identifies modules by numbered types, not by their names in the model",
+        "profiler 以编号的类型标识模块，而非模型中的名称",
     ),
     "no_places": Text(
-        "source lines are not known: record with with_stack=True",
+        "source lines are unknown; record with with_stack=True",
         "源代码行未知：请用 with_stack=True 采集",
     ),
     "flat": Text(
-        "a table does not tell which operator called which: what operators call inside is counted as well",
+        "a table does not tell which operator called which: operators called inside others are counted "
+        "as well",
         "表格不含调用关系：算子内部调用的算子也被计入",
     ),
     "short_names": Text(
-        "long names are cut short in a table; those that fit no operator, or several, are left out",
+        "long names are truncated in a table; rows that match no operator, or several, are left out",
         "表格中的长名称被截断；无法对应到唯一算子的行已略去",
     ),
 }

@@ -19,16 +19,17 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.parts import UNCOMPILED
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
-from torchferry.launch.supervise import own_stderr, run_supervised, stop_if_told
+from torchferry.launch.supervise import Ending, own_stderr, run_supervised, stop_if_told
 from torchferry.readiness import capture_json
 from torchferry.readiness.capture.settings import SUFFIX, CaptureSettings
 from torchferry.readiness.model import Capture, OperatorSite, Signature, Use
 from torchferry.readiness.models.request import ModelRequest, checked
 from torchferry.settings import decode, encode
 from torchferry.sim.build import is_built
+from torchferry.text import Text
 from torchferry.units import signal_name
 
-CAPTURE, ERROR = "capture.json", "error.txt"  # one of them is left in the folder by the process of a model
+CAPTURE, ERROR = "capture.json", "error.json"  # one of them is left in the folder by the process of a model
 ENDED_ILL = "ended_ill"
 NO_STEP = "no_step"
 
@@ -60,6 +61,45 @@ def _added(captures: Sequence[Capture]) -> tuple[Use, ...]:
     return tuple(found.values())
 
 
+_NO_OPERATOR = Text(
+    "{program}: ended without calling a PyTorch operator; is it the training program?",
+    "{program}：没有调用任何 PyTorch 算子就已结束；请确认这是训练程序",
+)
+_TOO_SLOW = Text(
+    "{program}: exceeded --timeout before it called an operator; allow more time",
+    "{program}：在调用算子之前就超过了 --timeout；请延长时限",
+)
+_ENDED = Text(
+    "{program}: ended with exit code {code} before it called an operator; its output is above",
+    "{program}：在调用算子之前就以退出码 {code} 结束；其输出见上文",
+)
+_MODEL_ENDED = Text(
+    "--model {model}: its process ended with exit code {code}; its output is above",
+    "--model {model}：其进程以退出码 {code} 结束；输出见上文",
+)
+_MODEL_TOO_SLOW = Text(
+    "--model {model}: exceeded --timeout; allow more time", "--model {model}：超过了 --timeout；请延长时限"
+)
+_MODEL_KILLED = Text(
+    "--model {model}: its process was killed, probably out of memory; give a smaller --input, or --fake",
+    "--model {model}：其进程被终止，很可能是内存不足；请减小 --input，或使用 --fake",
+)
+
+
+def _without_capture(ending: Ending) -> Text:
+    """Why the process of a model has left nothing."""
+    if ending.out_of_time:
+        return _MODEL_TOO_SLOW
+    if ending.exit_code == 128 + signal.SIGKILL:
+        return _MODEL_KILLED
+    if ending.exit_code > 128:
+        name = signal_name(ending.exit_code - 128)
+        return Text(
+            f"--model {{model}}: its process crashed with {name}", f"--model {{model}}：其进程因 {name} 崩溃"
+        )
+    return _MODEL_ENDED
+
+
 def capture_program(
     program: Program,
     place: Place,
@@ -79,12 +119,12 @@ def capture_program(
         files = sorted(Path(folder).glob(f"*{SUFFIX}"))
         captures = [capture_json.load(file.read_text("utf-8"), file.name) for file in files]
     if not captures:
-        how = "ended without calling an operator of PyTorch; is it the program that trains?"
+        how = _NO_OPERATOR
         if ending.out_of_time:
-            how = "took longer than --timeout allows, and no operator was seen"
+            how = _TOO_SLOW
         elif ending.exit_code:
-            how = f"ended with exit code {ending.exit_code} before it called an operator; its output is above"
-        raise RunError(f"{program.target}: {how}")
+            how = _ENDED
+        raise RunError(how.format(program=program.target, code=ending.exit_code))
     capture = merged(captures)
     notes = [*capture.notes]
     if not capture.steps:
@@ -110,16 +150,9 @@ def capture_model(request: ModelRequest, place: Place | None = None, timeout: fl
         stop_if_told(ending)
         error, capture = Path(folder, ERROR), Path(folder, CAPTURE)
         if error.exists():
-            raise RunError(error.read_text("utf-8"))
+            raise RunError.from_json(error.read_text("utf-8"))
         if not capture.exists():
-            how = f"its process ended with exit code {ending.exit_code}; what it printed is above"
-            if ending.out_of_time:
-                how = "it took longer than --timeout allows"
-            elif ending.exit_code == 128 + signal.SIGKILL:
-                how = "its process was killed, most likely for want of memory; a smaller --input, or --fake"
-            elif ending.exit_code > 128:
-                how = f"its process crashed with {signal_name(ending.exit_code - 128)}"
-            raise RunError(f"--model {request.factory}: {how}")
+            raise RunError(_without_capture(ending).format(model=request.factory, code=ending.exit_code))
         return capture_json.load(capture.read_text("utf-8"), capture.name)
 
 
@@ -133,7 +166,7 @@ def main(request: str, folder: str) -> int:
         capture = capture_here(decode(ModelRequest, request))
         write_whole(Path(folder, CAPTURE), capture_json.dump(capture).encode())
     except FerryError as error:
-        write_whole(Path(folder, ERROR), str(error).encode("utf-8", "backslashreplace"))
+        write_whole(Path(folder, ERROR), error.to_json().encode())
         return error.exit_code
     return 0
 

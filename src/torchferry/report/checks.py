@@ -82,7 +82,7 @@ class Examination:
 
 _ORDER = list(Status)
 _FAILED_WHY = Text(
-    "the system did not let this check look, so that nothing is known of it",
+    "the system denied access to this check, so its result is unknown",
     "系统不允许此项检查，因此情况未知",
 )
 

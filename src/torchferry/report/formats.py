@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from torchferry.errors import OutputError, ReportError
 from torchferry.files.aside import write_whole
-from torchferry.report.streams import reader_may_leave, write_bytes, write_text
+from torchferry.report.streams import (
+    ColorChoice,
+    Styles,
+    columns,
+    language_for,
+    reader_may_leave,
+    styles_of,
+    write_bytes,
+    write_text,
+)
 from torchferry.text import Language, Text, user_language
+
+if TYPE_CHECKING:
+    from torchferry.report.bodies import PageBody
+    from torchferry.report.records import Grade
 
 Content = TypeVar("Content", contravariant=True)
 RuleDocs = Mapping[str, Text]  # rule id -> one sentence that says what the rule is about
@@ -57,8 +69,10 @@ class Options:
     language: Language = "en"
     everything: bool = False  # also what needs no attention
     limit: int | None = None  # rows of a table; None: as many as the report thinks right
-    width: int = 0  # columns of the terminal; 0: as wide as the report thinks right
-    terminal: bool = False  # with colours
+    width: int = 0  # columns; 0: those of files
+    terminal: bool = False  # lines end at its width
+    color: ColorChoice = "auto"
+    styles: Styles = Styles.NONE  # that the terminal takes
     folder: Path | None = None  # where the program ran: pages show lines of code from below it
     rule_docs: RuleDocs = field(default_factory=dict)
     logs: Mapping[str, str] = field(default_factory=dict)  # name of a run -> what it said last
@@ -84,14 +98,17 @@ class Reports(Generic[Content]):
 
     renderers: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
+    body: str = ""
     document: str = ""
+    verdict: str = ""  # names a function that returns a `Grade`: the whole report in one line
     other: str = ""  # the format of files with a suffix of their own; none: that is an error
     only_files: tuple[str, ...] = ("xlsx",)  # what makes no sense on a terminal
 
     @property
     def names(self) -> tuple[str, ...]:
         """The formats, in the order of the shared table."""
-        own = {*self.renderers, *(PAGE_FORMATS if self.page else ()), *(["json"] if self.document else [])}
+        own = {*self.renderers, *(PAGE_FORMATS if self.page else ())}
+        own |= {name for name, made_of in (("json", self.document), ("html", self.body)) if made_of}
         return tuple(name for name in FORMATS if name in own)
 
     def format_of(self, path: Path | None) -> str:
@@ -113,6 +130,26 @@ class Reports(Generic[Content]):
             problem = _UNKNOWN_FORMAT.format(name=name, names=", ".join(self.names))
             raise ReportError(problem.in_language(user_language()))
         return FORMATS[name]
+
+    def grade(self, content: Content, options: Options | None = None) -> Grade | None:
+        """The whole report in one line; the first verdict of its page, unless it has a function for that."""
+        if self.verdict:
+            return cast("Grade", _named(self.verdict)(content))
+        from torchferry.report.records import Grade, tone_of
+
+        page = _named(self.page)(content, options or Options()) if self.page else None
+        if page is None or not page.verdicts:
+            return None
+        said, style = page.verdicts[0]
+        return Grade(said, tone_of(style))
+
+    def page_body(self, content: Content, options: Options | None = None) -> PageBody:
+        """What the report's page shows, to stand in a page of several."""
+        if self.body:
+            return cast("PageBody", _named(self.body)(content, options or Options()))
+        from torchferry.report.page import to_body
+
+        return to_body(_named(self.page)(content, options or Options()), options or Options())
 
     def pieces(self, content: Content, format_name: str, options: Options | None = None) -> Iterator[bytes]:
         """The bytes of a file, piece by piece: a large report need not be in memory whole."""
@@ -141,10 +178,7 @@ class Reports(Generic[Content]):
         target = stream or sys.stdout
         with reader_may_leave():
             if format_name == "text":
-                given = options or Options()
-                if target.isatty():
-                    columns = shutil.get_terminal_size((0, 24)).columns
-                    given = replace(given, terminal=True, width=columns)
+                given = fitted(options or Options(), target)
                 write_text(target, self.render(content, "text", given).decode("utf-8"))
             else:
                 write_bytes(target, self.pieces(content, format_name, options))
@@ -156,11 +190,26 @@ class Reports(Generic[Content]):
             from torchferry.report.json import document
 
             return lambda content, _: document(self.document, content)
+        if name == "html":
+            from torchferry.report.bodies import whole_page
+
+            return lambda content, options: whole_page(self.page_body(content, options), options.language)
         page_of, from_page = _named(self.page), _named(f"torchferry.report.page:{_FROM_PAGE[name]}")
         return lambda content, options: from_page(page_of(content, options), options)
 
 
-_FROM_PAGE = {"text": "to_text", "md": "to_markdown", "csv": "to_csv", "xlsx": "to_xlsx", "html": "to_html"}
+def fitted(options: Options, stream: TextIO) -> Options:
+    """The options for what is printed to a stream: its width, its styles, a language that it can show."""
+    return replace(
+        options,
+        language=language_for(stream, options.language),
+        width=columns(stream),
+        terminal=stream.isatty(),
+        styles=styles_of(stream, options.color),
+    )
+
+
+_FROM_PAGE = {"text": "to_text", "md": "to_markdown", "csv": "to_csv", "xlsx": "to_xlsx"}
 _UNKNOWN_FORMAT = Text(
     "unknown report format '{name}'; choose one of {names}", "未知的报告格式 '{name}'；可选：{names}"
 )

@@ -7,11 +7,11 @@ the page's content policy allows these and nothing else.
 from __future__ import annotations
 
 import html
-from collections.abc import Container, Iterable, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Mapping
 from itertools import count
 from typing import TypeVar
 
-from torchferry import __version__
 from torchferry.report.page import Field, Table, html_cell
 from torchferry.report.records import Grade
 from torchferry.report.safe import one_line, visible, with_code
@@ -28,10 +28,8 @@ ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE, PLOTS = (
     "charts.css",
     "plots.js",
 )
-_SHARED = (ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE, PLOTS)
+TICKS, FOLDERS = "ticks.js", "folders.js"  # boxes to tick off, trees of folders
 _FRAMES_OF_ITSELF = "; frame-src 'self' file:"
-_SKIP = Text("Skip to the content", "跳到正文")
-_LANGUAGE = Text("Language", "语言")
 _EXPAND, _COLLAPSE = Text("Expand all", "全部展开"), Text("Collapse all", "全部折叠")
 _CLEAR = Text("Clear", "清除")
 _SHOWN = Text("% of {count} shown", "显示 {count} 个中的 % 个")
@@ -43,51 +41,31 @@ Choice = TypeVar("Choice")
 # The page.
 
 
-def whole_page(
-    title: str,
-    sections: Iterable[str],
-    *,
-    language: Language,
-    overview: str = "",
-    heading: str = "",
-    package: str = "torchferry.report",
-    styles: Sequence[str] = (),
-    scripts: Sequence[str] = (),
-    shows_itself: bool = False,
-) -> str:
-    """The page, which opens in this language. `styles` and `scripts` are assets of the package, added to those of all
-    pages; all parts but the title are HTML already. A page that shows itself may open its own file again in a frame, to
-    see what is new in it."""
-
-    def found(name: str) -> str:
-        return asset(name, "torchferry.report" if name in _SHARED else package)
-
-    style = asset("page.css") + asset("report.css") + "".join(map(found, styles))
-    script = enclosed(asset("languages.js"), "\n".join(map(found, scripts)))
-    parts = {
-        "HEAD": head(escaped(f"{title} · TorchFerry"), style, script, language, shows_itself),
-        "SKIP": both(_SKIP),
-        "LANGUAGE_LABEL": escaped(_LANGUAGE.in_language(language)),
-        "HEADING": heading or escaped(title),
-        "OVERVIEW": overview,
-        "MAIN": "\n".join(sections),
-        "FOOTER": escaped(f"TorchFerry {__version__}"),
-        "SCRIPT": script,
-    }
-    return fill(asset("frame.html"), parts)
-
-
 def head(title: str, style: str, script: str, language: Language, shows_itself: bool = False) -> str:
     """The beginning of a page up to its body; the title is HTML already."""
+    style, theme = palette() + style, asset("theme.js")
+    scripts = " ".join(f"'{_digest(each)}'" for each in (theme, script))
     parts = {
         "LANGUAGE": "zh-CN" if language == "zh" else "en",
         "TITLE": title,
         # nothing is fetched, and no script but ours runs
-        "POLICY": f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
+        "POLICY": f"default-src 'none'; style-src '{_digest(style)}'; script-src {scripts}; img-src data:"
         + (_FRAMES_OF_ITSELF if shows_itself else ""),
         "STYLE": style,
+        "THEME": theme,
     }
     return fill(asset("head.html"), parts)
+
+
+def palette() -> str:
+    """The colours of both themes: the system's, unless the reader has chosen one."""
+    light, dark = asset("light.css"), asset("dark.css")
+    return (
+        f":root {{\n  color-scheme: light;\n{light}}}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{\n"
+        f':root:not([data-theme="light"]) {{\n  color-scheme: dark;\n{dark}}}\n}}\n'
+        f'@media screen {{\n:root[data-theme="dark"] {{\n  color-scheme: dark;\n{dark}}}\n}}\n'
+    )
 
 
 def fill(template: str, parts: dict[str, str]) -> str:
@@ -167,8 +145,17 @@ def quiet(text: Text) -> str:
 
 
 def code(text: str) -> str:
-    """A text as code, on one line."""
-    return f"<code>{escaped(one_line(text))}</code>"
+    """A text as code, on one line; one that is too long for its place is broken between its parts."""
+    return f"<code>{with_breaks(escaped(one_line(text)))}</code>"
+
+
+_UNBROKEN = 20  # characters
+_PARTS = re.compile(r"(::|[/._,(=])(?=[^/._,(=:])")
+
+
+def with_breaks(escaped_text: str) -> str:
+    """Where the parts of a long path or name meet, it may be broken."""
+    return _PARTS.sub(r"\1<wbr>", escaped_text) if len(escaped_text) > _UNBROKEN else escaped_text
 
 
 # Verdicts.
@@ -245,7 +232,7 @@ def filters(search: Text, chosen: str, shown: Text) -> str:
     return (
         f'<form class="filters" role="search" hidden><label class="quiet" for="query">{both(search)}</label>'
         f'<input type="search" id="query" autocomplete="off" spellcheck="false">{chosen}'
-        f'<button type="button" class="plain" id="clear">{both(_CLEAR)}</button>'
+        f'<button type="button" class="plain clear" id="clear">{both(_CLEAR)}</button>'
         f'<span class="quiet" id="shown" role="status">{both(shown)}</span></form>'
     )
 

@@ -15,9 +15,9 @@ from torchferry.text import Language, Text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from torchferry.report.bodies import PageBody
     from torchferry.report.terminal import Words
 
-PLAIN_WIDTH = 100
 NOTE = Text("note", "说明")
 _VERDICT = Text("Verdict", "结论")
 AND_MORE = Text("... and {count} more", "……另有 {count} 条")
@@ -142,7 +142,7 @@ def to_text(page: Page, options: Options) -> str:
     from torchferry.report.terminal import Screen, Words
 
     words = Words(options)
-    screen = Screen(options, PLAIN_WIDTH)
+    screen = Screen(options)
     for verdict, style in page.verdicts:
         screen.line(words.plain(verdict, style))
     for table in page.filled:
@@ -241,24 +241,26 @@ def _values(table: Table, options: Options) -> list[list[str | int | float]]:
     ]
 
 
-def to_html(page: Page, options: Options) -> str:
-    """One file in both languages."""
+def to_body(page: Page, options: Options) -> PageBody:
+    """The page as HTML, in both languages."""
     from torchferry.report import html
+    from torchferry.report.bodies import PageBody
 
     tone = tone_of(page.verdicts[0][1]).kind if page.verdicts else "info"
     head, *rest = [verdict for verdict, _ in page.verdicts] or [page.title]
     card = f'<div class="card {tone}">{html.both(head, "h2")}{"".join(html.both(text, "p") for text in rest)}</div>'
     notes = "".join(html.quiet(note) for note in page.notes)
     sections = []
-    for table in page.filled:
+    for number, table in enumerate(page.filled, 1):
         more = html.quiet(AND_MORE.format(count=table.left_out)) if table.left_out else ""
-        sections.append(html.section(table.title, html_table(table) + more, count=table.count))
-    return html.whole_page(
+        content = html_table(table) + more
+        sections.append(html.section(table.title, content, f"table-{number}", count=table.count))
+    return PageBody(
+        "tables",
         page.title.in_language(options.language),
-        [*sections, f"<section>{notes}</section>" if notes else ""],
-        language=options.language,
         heading=html.both(page.title),
         overview=card,
+        sections=(*sections, f"<section>{notes}</section>" if notes else ""),
     )
 
 

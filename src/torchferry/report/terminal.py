@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torchferry.report.formats import Options
 from torchferry.report.page import AND_MORE
 from torchferry.report.safe import one_line
+from torchferry.report.streams import WIDTH_OF_FILES, Styles
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -20,15 +21,18 @@ if TYPE_CHECKING:
 class Screen:
     """What is printed, one after the other."""
 
-    def __init__(self, options: Options, plain_width: int) -> None:
+    def __init__(self, options: Options, least_width: int = 0) -> None:
         from rich.console import Console
 
         self._output = io.StringIO()
         self._is_terminal = options.terminal
         self._console = Console(
             file=self._output,
-            width=options.width or plain_width,
-            force_terminal=options.terminal,
+            width=max(options.width or WIDTH_OF_FILES, least_width),
+            height=1,  # else rich takes 80 columns for a terminal that calls itself dumb
+            force_terminal=options.styles is not Styles.NONE,
+            color_system="standard" if options.styles is not Styles.NONE else None,
+            no_color=options.styles is not Styles.COLORS,
             highlight=False,
             legacy_windows=False,
             emoji=False,
@@ -142,4 +146,4 @@ def empty_table() -> Table:
     from rich import box
     from rich.table import Table
 
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)

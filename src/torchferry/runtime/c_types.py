@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torchferry.errors import RunError
+from torchferry.text import Text
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _FLAGS_AT = 21 * _WORD  # PyTypeObject.tp_flags
@@ -106,6 +107,9 @@ def _check_layout(owner: type) -> None:
     constructor_is_there = plain == inherited != constructed == too
     if not (flags_are_there and constructor_is_there):
         raise RunError(
-            "the types of this Python interpreter are laid out in a way that is not known: run the program with "
-            "CPython 3.10 to 3.14, or convert its source"
+            Text(
+                "this Python interpreter lays out its types in an unknown way; run the program with CPython 3.10 "
+                "to 3.14, or convert its source",
+                "当前 Python 解释器的类型布局未知；请用 CPython 3.10 至 3.14 运行程序，或转换其源代码",
+            )
         )

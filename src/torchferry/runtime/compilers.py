@@ -37,11 +37,11 @@ def changes(target: LayerTarget) -> Iterator[Change]:
             change_fake_tensors()
 
     if hasattr(torch, "compile"):
-        means = f"runs eagerly where inductor has no code for {target.device_type}"
+        means = f"runs eagerly where inductor generates no code for {target.device_type}"
         compile = eager_without_inductor(target.device_type, target.is_reference, prepare)  # noqa: A001
         yield Patch("torch.compile", torch, "compile", compile, means)
     if target.is_reference:
-        means = "takes CUDA's devices for the CPU"  # when something is compiled; it is taken back here
+        means = "treats CUDA devices as the CPU"  # when something is compiled; it is taken back here
         yield Action("torch.compile", means, lambda: None, change_back)
     yield from _streams_are_streams(target)
 
@@ -67,7 +67,7 @@ def _scripts_run_eagerly(target: LayerTarget) -> Iterator[Change]:
     def script_method(function: Any) -> Any:
         return function
 
-    means = "gives back what it is given: the code runs eagerly"
+    means = "returns its argument: the code runs eagerly"
     yield Patch("torch.jit.script", torch.jit, "script", script, means)
     yield Patch("torch.jit.script_method", torch.jit, "script_method", script_method, means)
 
@@ -89,7 +89,7 @@ def _scripts_know_factories() -> Change:
         while known:
             table.pop(known.pop(), None)
 
-    return Action("torch.jit.script", "knows the factories that take CUDA's devices", register, forget)
+    return Action("torch.jit.script", "knows the factories that take CUDA devices", register, forget)
 
 
 def _streams_are_streams(target: LayerTarget) -> Iterator[Change]:
@@ -110,7 +110,7 @@ def eager_without_inductor(
     can't; silently for a reference: code made by a compiler rounds otherwise than what it is compared with."""
     original = torch.compile
     say = _once(
-        f"torch.compile: inductor has no code generator for {device_type} here; the graph is captured and run eagerly"
+        f"torch.compile: inductor has no code generator for {device_type} here; the captured graph runs eagerly"
     )
 
     @functools.wraps(original)

@@ -61,7 +61,7 @@ _NEUTRAL: Mapping[str, Answer] = {
     "amp.amp_definitely_not_available": (lambda: False, "false"),
     "amp.common.amp_definitely_not_available": (lambda: False, "false"),
     "check_error": (_nothing, _DOES_NOTHING),
-    "cudart": (lambda: _CUDART, "steers no profiler"),
+    "cudart": (lambda: _CUDART, "has no effect"),
     "get_allocator_backend": (lambda: "native", '"native"'),
     "get_arch_list": (get_arch_list, "no architectures"),
     "get_gencode_flags": (lambda: "", "no flags"),
@@ -70,7 +70,7 @@ _NEUTRAL: Mapping[str, Answer] = {
     "init": (_nothing, _DOES_NOTHING),
     "ipc_collect": (_nothing, _DOES_NOTHING),
     "is_tf32_supported": (lambda: False, "false"),
-    "nccl.is_available": (lambda tensors: True, "true: the vendor's collectives are there"),
+    "nccl.is_available": (lambda tensors: True, "True: the vendor's collectives are available"),
     "nccl.version": (lambda: _NCCL_VERSION, ".".join(map(str, _NCCL_VERSION))),
     "nvtx.mark": (_nothing, _DOES_NOTHING),
     "nvtx.range": (_nothing_inside, _DOES_NOTHING),
@@ -89,7 +89,7 @@ _NEUTRAL: Mapping[str, Answer] = {
 
 # What stands under a name of torch.cuda that the device has no counterpart of: an error that says which and why.
 
-NOT_HERE = "not on this device: raises"
+NOT_HERE = "not available on this device: raises"
 
 
 class NotOnThisDeviceError(NotImplementedError):
@@ -99,11 +99,11 @@ class NotOnThisDeviceError(NotImplementedError):
 def absent(name: str, original: Any, target: LayerTarget) -> Any:
     """A function or class in the place of `original` that raises when it is used."""
     if target.is_reference:
-        message = f"{name} has no counterpart on the CPU, which stands for CUDA here; guard the call"
+        message = f"{name} has no equivalent on the CPU, which stands in for CUDA here; guard the call"
     else:
         note = target.vendor.api_notes.get(name, "") if target.vendor else ""
         message = (
-            f"{name} has no counterpart on {target.company}'s `{target.device_type}` device{note and f': {note}'}; "
+            f"{name} has no equivalent on {target.company}'s `{target.device_type}` device{note and f': {note}'}; "
             f"guard the call, or replace it (ferry scan --to {target.settings.vendor} lists all such places)"
         )
 

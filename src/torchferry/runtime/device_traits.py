@@ -42,7 +42,7 @@ def in_front_of(target: LayerTarget) -> dict[str, tuple[Callable[..., Any], str]
         "torch.cuda.get_device_capability": (get_device_capability, f"({major}, {minor})"),
         "torch.cuda.get_device_properties": (
             get_device_properties,
-            "the vendor's, with the fields that CUDA programs read",
+            "the vendor's, plus the fields that CUDA programs read",
         ),
         "torch.cuda.is_bf16_supported": (is_bf16_supported, "the vendor's"),
     }

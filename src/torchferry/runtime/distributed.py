@@ -17,7 +17,7 @@ from torchferry.runtime.target import LayerTarget, TwoNames, taking_device_type
 
 _NCCL = "nccl"
 _DATA_PARALLEL = "torch.nn.DataParallel"
-_ONE_DEVICE = "over one device: the module itself"
+_ONE_DEVICE = "with one device: the module itself"
 # function -> where it takes the backend by position
 _TAKE_BACKEND = {"init_process_group": 0, "new_group": 2, "new_subgroups": None, "split_group": None}
 
@@ -83,7 +83,7 @@ def _meshes(target: LayerTarget) -> Iterator[Change]:
 
 
 def _parallel_without_devices() -> Change:
-    """DistributedDataParallel takes no device ids on the CPU."""
+    """DistributedDataParallel ignores device ids on the CPU."""
     owner = torch.nn.parallel.DistributedDataParallel
     original = owner.__init__
 
@@ -95,7 +95,7 @@ def _parallel_without_devices() -> Change:
         original(self, module, None, None, *args[2:], **kept)
 
     return Patch(
-        "torch.nn.parallel.DistributedDataParallel", owner, "__init__", without_devices, "takes no device ids"
+        "torch.nn.parallel.DistributedDataParallel", owner, "__init__", without_devices, "ignores device ids"
     )
 
 

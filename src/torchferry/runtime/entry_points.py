@@ -36,7 +36,7 @@ def changes(target: LayerTarget) -> Iterator[Change]:
         yield _patch(f"torch.Tensor.{name}", torch.Tensor, of_first(getattr(torch.Tensor, name)))
     parse = torch._C._nn._parse_to  # the arguments of Module.to and of packed sequences
     yield Patch(
-        "torch.nn.Module.to", torch._C._nn, "_parse_to", of_module(parse), 'takes "cuda:1" and 1 as devices'
+        "torch.nn.Module.to", torch._C._nn, "_parse_to", of_module(parse), 'accepts "cuda:1" and 1 as devices'
     )
     yield _cuda_method(target)
     yield lazy_parameters()
@@ -70,7 +70,7 @@ def _factories() -> Iterator[tuple[str, Any, Function]]:
 
 
 def _patch(name: str, owner: Any, function: Function) -> Patch:
-    return Patch(name, owner, name.rpartition(".")[2], function, 'takes "cuda:1" and 1 as devices')
+    return Patch(name, owner, name.rpartition(".")[2], function, 'accepts "cuda:1" and 1 as devices')
 
 
 def of_keyword(function: Function) -> Function:
@@ -145,5 +145,5 @@ def lazy_parameters() -> Patch:
     allowed = [*getattr(UninitializedTensorMixin, known), torch.Tensor.cuda, torch.Tensor.to]
     name = f"torch.nn.parameter.UninitializedTensorMixin.{known}"
     return Patch(
-        name, UninitializedTensorMixin, known, allowed, "knows Tensor.cuda and Tensor.to as they are now"
+        name, UninitializedTensorMixin, known, allowed, "uses the redirected Tensor.cuda and Tensor.to"
     )

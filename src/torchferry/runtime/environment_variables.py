@@ -59,7 +59,7 @@ def _means_something(name: str, value: str) -> bool:
     names_cards = name == _VISIBLE and any(part.strip().startswith(_CARDS) for part in value.split(","))
     if names_cards:
         warnings.warn(
-            f"{name}={value} names cards of NVIDIA; all devices stay visible: name them by their numbers",
+            f"{name}={value} names NVIDIA cards, so all devices stay visible; use device numbers",
             stacklevel=3,
         )
     return not names_cards

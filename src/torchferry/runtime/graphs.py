@@ -122,7 +122,7 @@ class _Refusing(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in self._names:
             raise NotImplementedError(
-                f"the simulated device can't capture {name} in a graph; run this part without graph capture"
+                f"the simulated device can't capture {name}; run this part without graph capture"
             )
         return func(*args, **(kwargs or {}))
 
@@ -191,7 +191,7 @@ class Graph:
     def capture_begin(self, *_: object, **__: object) -> None:
         """Record from here on what this thread issues."""
         if Graph._capturing:
-            raise RuntimeError("a graph is being captured already; end that capture first")
+            raise RuntimeError("a graph capture is already in progress; end it first")
         self._work = None
         self._states = self._random_states()
         self._recording = _Recording(type(self))
@@ -203,7 +203,7 @@ class Graph:
     def capture_end(self) -> None:
         """End the recording, and take back what it has changed outside."""
         if self._recording is None:
-            raise RuntimeError("no capture was begun")
+            raise RuntimeError("no graph capture is in progress")
         recording, self._recording = self._recording, None
         Graph._capturing.remove(self)
         self._modes.close()
@@ -246,7 +246,7 @@ class GraphContext:
     def __init__(self, *args: Any, **settings: Any) -> None:
         graphs = [value for value in (*args[:1], *settings.values()) if isinstance(value, Graph)]
         if not graphs:
-            raise TypeError("a graph is needed to capture into")
+            raise TypeError("capturing needs a graph")
         self.graph = graphs[0]
 
     def __enter__(self) -> None:

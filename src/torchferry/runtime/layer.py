@@ -29,6 +29,7 @@ from torchferry.runtime.patches import Action, Change, PatchTable, of_imported_l
 from torchferry.runtime.settings import REFERENCE, LayerSettings
 from torchferry.runtime.target import LayerTarget, device_module, migration_changes
 from torchferry.settings import set_variables
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor
 
@@ -85,7 +86,11 @@ def activate_layer(
         if now is not None:
             if now.settings.vendor != settings.vendor:
                 raise RunError(
-                    f"CUDA means {now.settings.vendor} in this process already; torchferry.runtime.deactivate() first"
+                    Text(
+                        f"CUDA already means {now.settings.vendor} in this process; call torchferry.runtime.deactivate() "
+                        "first",
+                        f"当前进程中 CUDA 已对应 {now.settings.vendor}；请先调用 torchferry.runtime.deactivate()",
+                    )
                 )
             return
         try:
@@ -159,7 +164,7 @@ def _told_to_children(settings: LayerSettings) -> Change:
     before = {name: os.environ.get(name) for name in told}
     return Action(
         LayerSettings.variable,
-        "child processes do the same",
+        "inherited by child processes",
         lambda: os.environ.update(told),
         lambda: set_variables(before),
     )

@@ -140,5 +140,5 @@ def of_imported_libraries(replaced: Mapping[int, tuple[Any, Any]]) -> Iterator[C
         for name, value in list(vars(module).items()):
             original, now = replaced.get(id(value), (None, None))
             if original is value is not None:
-                means = f"what {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')} is now"
+                means = f"redirected to {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
                 yield Patch(f"{path}.{name}", module, name, now, means)

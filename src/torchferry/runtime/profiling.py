@@ -25,7 +25,7 @@ def changes(target: LayerTarget) -> Iterator[Change]:
     kind = target.vendor.profiler_activity if target.vendor else ""
     kinds = own.ProfilerActivity if own else torch.profiler.ProfilerActivity
     activity = getattr(kinds, kind, None) if kind else None  # what CUDA's is for the vendor
-    means = f"ProfilerActivity.CUDA is {activity}" if activity is not None else "watches the CPU alone"
+    means = f"ProfilerActivity.CUDA is {activity}" if activity is not None else "profiles only the CPU"
     profile = _profile(own, activity)
     for owner in (torch.profiler, torch.profiler.profiler):
         yield Patch("torch.profiler.profile", owner, "profile", profile, means)
@@ -133,9 +133,7 @@ def _with_tables(own: ModuleType) -> Any:
     def table(self: Any, *_: Any, **__: Any) -> Any:
         from torch.autograd.profiler_util import EventList
 
-        warnings.warn(
-            f"{own.__name__} makes no tables here; look into the traces that it writes", stacklevel=2
-        )
+        warnings.warn(f"{own.__name__} makes no tables here; see the traces that it writes", stacklevel=2)
         events = EventList([])  # type: ignore[no-untyped-call]
         events._build_tree()  # type: ignore[no-untyped-call]
         return events

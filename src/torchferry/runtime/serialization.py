@@ -39,7 +39,7 @@ def _reader(target: LayerTarget) -> Change:
 
     return Action(
         "torch.load",
-        f"a file that says cuda is read onto {target.device_type}",
+        f"a file saved on cuda is loaded onto {target.device_type}",
         lambda: serialization.register_package(first, tag, restore),
         unregister,
     )

@@ -10,6 +10,7 @@ from typing import ClassVar
 from torchferry import variables
 from torchferry.errors import RunError
 from torchferry.settings import Settings
+from torchferry.text import Text
 
 REFERENCE = "cpu"  # in place of a vendor: CUDA's names mean the CPU
 _REFERENCE_DEVICES = 8
@@ -29,7 +30,10 @@ class LayerSettings(Settings):
     """The choices that a user has."""
 
     variable: ClassVar[str] = variables.LAYER
-    repair: ClassVar[str] = f"only ferry run sets it: unset it, and set {variables.TO}=VENDOR"
+    repair: ClassVar[Text] = Text(
+        f"only ferry run sets it: unset it, and set {variables.TO}=VENDOR",
+        f"该变量只由 ferry run 设置：请取消设置，并设置 {variables.TO}=VENDOR",
+    )
 
     vendor: str
     vendor_paths: tuple[str, ...] = ()  # folders of user-made vendors
@@ -40,6 +44,16 @@ class LayerSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.capability and not _CAPABILITY.fullmatch(self.capability):
-            raise RunError(f"{self.capability!r} is no compute capability; write it as 8.0")
+            raise RunError(
+                Text(
+                    f"{self.capability!r} is not a compute capability; write it as 8.0",
+                    f"{self.capability!r} 不是计算能力；请写成 8.0 的形式",
+                )
+            )
         if self.cuda_version and not _CUDA_VERSION.fullmatch(self.cuda_version):
-            raise RunError(f"{self.cuda_version!r} is no version of CUDA; write it as 12.4")
+            raise RunError(
+                Text(
+                    f"{self.cuda_version!r} is not a CUDA version; write it as 12.4",
+                    f"{self.cuda_version!r} 不是 CUDA 版本；请写成 12.4 的形式",
+                )
+            )

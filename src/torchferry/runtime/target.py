@@ -17,6 +17,7 @@ from torchferry.errors import RunError
 from torchferry.runtime.host.devices import Placement
 from torchferry.runtime.patches import Action, Change
 from torchferry.runtime.settings import LayerSettings
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
 CUDA = "cuda"
@@ -140,12 +141,21 @@ def device_module(vendor: Vendor) -> Any:
             importlib.import_module(vendor.plugin)
         except Exception as error:  # a plugin without its driver raises what it likes
             raise RunError(
-                f"{vendor.plugin} can't be imported ({error}): install {vendor.company}'s plugin for PyTorch, or "
-                "activate the simulated device first (torchferry.sim.activate, ferry run --sim)"
+                Text(
+                    f"{vendor.plugin} can't be imported ({error}); install {vendor.company}'s plugin for PyTorch, or "
+                    "activate the simulated device first (torchferry.sim.activate, ferry run --sim)",
+                    f"无法导入 {vendor.plugin}（{error}）；请安装 {vendor.company} 的 PyTorch 插件，"
+                    "或先启用模拟设备（torchferry.sim.activate、ferry run --sim）",
+                )
             ) from error
     module = getattr(torch, name, None)
     if module is None:
-        raise RunError(f"{vendor.name}: this PyTorch has no {vendor.torch_module}")
+        raise RunError(
+            Text(
+                f"{vendor.name}: this PyTorch has no {vendor.torch_module}; use a PyTorch with this device",
+                f"{vendor.name}：当前 PyTorch 没有 {vendor.torch_module}；请使用支持该设备的 PyTorch",
+            )
+        )
     return module
 
 
@@ -157,7 +167,9 @@ def migration_changes(target: LayerTarget) -> Iterator[Change]:
 
 
 def _stand_in(name: str) -> Change:
-    module = ModuleType(name, "Does nothing: the layer has made CUDA's names mean this device already.")
+    module = ModuleType(
+        name, "Does nothing: the runtime layer has already redirected CUDA's names to this device."
+    )
     parent, _, leaf = name.rpartition(".")
 
     def put() -> None:

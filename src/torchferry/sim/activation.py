@@ -28,6 +28,7 @@ from torchferry.sim import (
     torch_changes,
 )
 from torchferry.sim.environment import SimSettings
+from torchferry.text import Text
 from torchferry.vendors.model import Limits, MissingOperator, Narrowing, Vendor
 from torchferry.vendors.ops import load_ops
 from torchferry.vendors.registry import get_vendor, with_card
@@ -75,21 +76,31 @@ def activate_settings(settings: SimSettings) -> None:
     if now is not None:
         if now.vendor.name != vendor.name:
             raise RunError(
-                f"this process simulates {now.vendor.name}; start another one to simulate {vendor.name}"
+                Text(
+                    f"this process already simulates {now.vendor.name}; start another one to simulate {vendor.name}",
+                    f"当前进程已在模拟 {now.vendor.name}；请另起进程模拟 {vendor.name}",
+                )
             )
         if settings.card and now.vendor.limits.device_name != vendor.limits.device_name:
             raise RunError(
-                f"this process simulates {now.vendor.limits.device_name}; start another one for {settings.card}"
+                Text(
+                    f"this process already simulates {now.vendor.limits.device_name}; start another one for "
+                    f"{settings.card}",
+                    f"当前进程已在模拟 {now.vendor.limits.device_name}；请另起进程模拟 {settings.card}",
+                )
             )
         return
     if not vendor.plugin:
         raise RunError(
-            f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so no simulated one can take its "
-            "name; choose a vendor with a plugin of its own"
+            Text(
+                f"{vendor.name}: PyTorch itself has the device `{vendor.device_type}`, so it can't be simulated; "
+                "choose a vendor with its own plugin",
+                f"{vendor.name}：设备 `{vendor.device_type}` 由 PyTorch 自带，无法模拟；请选择有自己插件的厂商",
+            )
         )
     refusal = vendor.limits.saturation.refusal(vendor.limits.device_name, os.environ)
     if refusal:
-        raise RunError(refusal)
+        raise RunError(Text(refusal, refusal))  # the words of the vendor's plugin
     library = build.library_path()
     native.load(library)
     native.configure(
@@ -99,8 +110,12 @@ def activate_settings(settings: SimSettings) -> None:
         rename_privateuse1_backend(vendor.device_type)
     except RuntimeError:
         raise RunError(
-            f"another package has taken PyTorch's place for extra devices (it is called "
-            f"`{torch._C._get_privateuse1_backend_name()}`); is the vendor's real plugin loaded?"
+            Text(
+                "another package already uses PyTorch's slot for extra devices (named `"
+                f"{torch._C._get_privateuse1_backend_name()}`); is the vendor's real plugin loaded?",
+                f"PyTorch 的扩展设备位置已被另一个包占用（名为 `{torch._C._get_privateuse1_backend_name()}`）；"
+                "是否加载了厂商的真实插件？",
+            )
         ) from None
     _set_limits(vendor, settings, library)
     device_module.install(vendor, settings.memory, vendor.limits.device_name or vendor.device_type)
@@ -131,7 +146,7 @@ def _set_limits(vendor: Vendor, settings: SimSettings, library: Path) -> None:
             native.set_narrowing(getattr(torch, dtype), becomes, _NARROWINGS[limit.narrowing])
     native.set_unlisted_in_double(
         limits.dtypes["float64"].unlisted if "float64" in limits.dtypes else (),
-        f"float64 is not among the dtypes that {vendor.company} lists for '{{operator}}': it may fail on the device.",
+        f"{vendor.company} does not list float64 for '{{operator}}': it may fail on the device.",
     )
     _set_sparse_support(vendor, missing)
     if limits.saturation.applies(limits.device_name, os.environ):
@@ -162,8 +177,7 @@ def _missing_verdict(vendor: Vendor, strict: bool) -> native.OperatorVerdict:
         return native.OperatorVerdict.RAISES
     if does is MissingOperator.UNKNOWN:
         warnings.warn(
-            f"it is not known what {vendor.name} does with an operator that it lacks: the simulated device runs it "
-            "on the CPU",
+            f"the behavior of {vendor.name} for missing operators is unknown; the simulated device runs them on the CPU",
             stacklevel=2,
         )
     return native.OperatorVerdict.FALLS_BACK

@@ -20,6 +20,7 @@ from torchferry.building.toolchain import (
 )
 from torchferry.errors import BuildError
 from torchferry.operators import native_functions
+from torchferry.text import Text
 
 LIBRARY = "libtorchferry_sim.so"
 SOURCES = Path(__file__).parent / "csrc"
@@ -30,7 +31,7 @@ CACHE = "sim"
 def library_path(progress: Progress | None = None) -> Path:
     """The library for the installed PyTorch; the operator table lies beside it. Compiles it if it must."""
     if sys.platform != "linux":
-        raise BuildError("the simulated device runs on Linux only")
+        raise BuildError(Text("the simulated device runs on Linux only", "模拟设备仅支持 Linux"))
     build = DeviceBuild(find_torch(), SOURCES)
     folder = _found(build)
     if folder is None:
@@ -62,7 +63,12 @@ class DeviceBuild:
     def __init__(self, torch: TorchInstallation, sources: Path) -> None:
         files = sorted(sources.glob("*.cpp"))
         if not files:
-            raise BuildError(f"{sources} holds no sources; install torchferry anew")
+            raise BuildError(
+                Text(
+                    f"{sources} holds no sources; reinstall TorchFerry",
+                    f"{sources} 中没有源代码；请重新安装 TorchFerry",
+                )
+            )
         self._torch = torch
         library = building.Library(
             LIBRARY,
@@ -74,7 +80,7 @@ class DeviceBuild:
         )
         product = building.Product(
             (library,),
-            "the simulated device",
+            Text("the simulated device", "模拟设备"),
             extra_files=(Path(native_functions.__file__),),
             finish=self._write_table,
             finished=(native_functions.TABLE,),
@@ -91,7 +97,12 @@ class DeviceBuild:
         try:
             text = source.read_text("utf-8")
         except FileNotFoundError:
-            raise BuildError(f"{source} is missing; install torch anew: pip install torch") from None
+            raise BuildError(
+                Text(
+                    f"{source} is missing; reinstall torch: pip install torch",
+                    f"缺少 {source}；请重新安装 torch：pip install torch",
+                )
+            ) from None
         facts = native_functions.read_native_functions(text)
         native_functions.write_operator_facts(facts, folder / native_functions.TABLE)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from torchferry import variables
 from torchferry.errors import RunError
 from torchferry.settings import Settings
+from torchferry.text import Text
 from torchferry.units import bytes_of
 from torchferry.vendors.model import Vendor
 
@@ -24,7 +25,10 @@ class SimSettings(Settings):
     """The simulated machine."""
 
     variable: ClassVar[str] = variables.SIM
-    repair: ClassVar[str] = "it is 1, or what ferry run sets it to: unset it"
+    repair: ClassVar[Text] = Text(
+        "it must be 1, or what ferry run sets it to: unset it",
+        "它只能是 1 或由 ferry run 设置的值：请取消设置",
+    )
 
     vendor: str
     devices: int
@@ -56,7 +60,12 @@ def machine_size(vendor: Vendor, devices: int | None, memory: int | str | None) 
     if devices is None:
         devices = vendor.limits.device_count or _DEVICES
     if not 1 <= devices <= _MOST_DEVICES:
-        raise RunError(f"there can be 1 to {_MOST_DEVICES} simulated devices, not {devices}")
+        raise RunError(
+            Text(
+                f"the number of simulated devices must be 1 to {_MOST_DEVICES}, not {devices}",
+                f"模拟设备的数量必须在 1 到 {_MOST_DEVICES} 之间，而不是 {devices}",
+            )
+        )
     if memory is None:
         memory = vendor.limits.device_memory or _MEMORY
     return devices, parse_memory(memory)
@@ -66,5 +75,10 @@ def parse_memory(size: int | str) -> int:
     """Bytes of "32GiB", "512MB", "1.5G" (all in powers of 1024) or of a plain number."""
     memory = bytes_of(str(size)) or 0
     if not 0 < memory <= _MOST_MEMORY:
-        raise RunError(f"{size!r} is no size of memory; write it as 32GiB, 512MiB or a number of bytes")
+        raise RunError(
+            Text(
+                f"{size!r} is not a memory size; write it as 32GiB, 512MiB or a number of bytes",
+                f"{size!r} 不是内存大小；请写成 32GiB、512MiB 或字节数",
+            )
+        )
     return memory

@@ -58,8 +58,8 @@ def _check_number_of_ranks(vendor: Vendor, size: int) -> None:
     if card is None or not card.ranks or dist.is_initialized() or number in card.ranks:
         return
     raise RuntimeError(
-        f"{vendor.dist_backend.upper()} takes {', '.join(card.ranks)} devices of a server with {card.name}, not {number} "
-        f"(`ferry vendors {vendor.name}` names the source)"
+        f"{vendor.dist_backend.upper()} supports groups of {', '.join(card.ranks)} devices on a server with {card.name}, "
+        f"not {number} (source: `ferry vendors {vendor.name}`)"
     )
 
 

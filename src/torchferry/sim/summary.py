@@ -37,18 +37,20 @@ _HEAD_EMULATED = Text(
 )
 _PROCESSES = Text("processes that used it: {count}", "使用设备的进程：{count} 个")
 _UNUSED = Text(
-    "nothing ran on the device: the program put no tensor on it (it may choose the CPU by itself, for instance by an "
-    "option or a library's setting)",
-    "没有任何计算在设备上运行：程序没有把张量放到设备上（它可能自行选择了 CPU，例如由某个选项或库的设置决定）",
+    "nothing ran on the device: the program put no tensor on it (perhaps it chose the CPU, for "
+    "example by an option or a library's setting)",
+    "没有任何计算在设备上运行：程序没有把张量放到设备上（它可能自行选择了 CPU，"
+    "例如由某个选项或库的设置决定）",
 )
 _UNUSED_CONVERTED = Text(
-    "nothing ran on the device: if the program is still written for CUDA, convert it with `ferry convert` or run it "
-    "without --converted; if it is converted, it chose the CPU by itself (an option, a library's setting)",
-    "没有任何计算在设备上运行：若程序仍是为 CUDA 编写的，请先用 ferry convert 转换，或在运行时去掉 --converted；"
-    "若已转换，则是程序自行选择了 CPU（某个选项，或库的设置）",
+    "nothing ran on the device: if the program is still written for CUDA, convert it with `ferry "
+    "convert` or run it without --converted; if it is converted, it chose the CPU itself (an option, "
+    "a library's setting)",
+    "没有任何计算在设备上运行：若程序仍是为 CUDA 编写的，请先用 `ferry convert` 转换，或在运行时去掉 "
+    "--converted；若已转换，则是程序自行选择了 CPU（某个选项，或库的设置）",
 )
 _UNREPORTED = Text(
-    "processes that were killed before they could report, not counted here: {count}",
+    "processes killed before they could report, not counted here: {count}",
     "未及上报就被杀死、未计入的进程：{count} 个",
 )
 LEFT_RUNNING = Text(
@@ -58,19 +60,20 @@ _MEMORY = Text(
     "peak memory of one process (allocated, reserved, limit):", "单个进程的内存峰值（已分配，已预留，上限）："
 )
 _DEVICE = Text(*["{device}:{index}  {allocated:>10}  {reserved:>10}  {limit:>10}"] * 2)
-_FAILURES = Text("times that memory ran out: {count}", "内存不足：{count} 次")
-_FELL_BACK = Text("operators that ran on the CPU, and how often:", "回退到 CPU 运行的算子及次数：")
-_NONE_FELL_BACK = Text("operators that ran on the CPU: none", "回退到 CPU 运行的算子：无")
-_RAISED = Text("operators that the device does not have (they raised):", "设备没有、因而报错的算子：")
+_FAILURES = Text("out of memory: {count} times", "内存不足：{count} 次")
+_FELL_BACK = Text("operators that fell back to the CPU, with counts:", "回退到 CPU 运行的算子及次数：")
+_NONE_FELL_BACK = Text("operators that fell back to the CPU: none", "回退到 CPU 运行的算子：无")
+_RAISED = Text("missing operators (they raised an error):", "缺失算子（已报错）：")
 _FUNCTIONS = Text(
-    "functions of operators that the plugin called: {count} different ones, {calls} calls",
+    "operator functions that the plugin called: {count} different ones, {calls} calls",
     "插件调用的算子函数：{count} 种，共 {calls} 次",
 )
-_MISSING = Text("functions of operators that are not there yet:", "尚不具备的算子函数：")
+_MISSING = Text("missing operator functions:", "缺失的算子函数：")
 _MORE = Text(
-    "... and {count} more (--summary FILE.json has all)", "……另有 {count} 个（--summary FILE.json 中有全部）"
+    "... and {count} more (all are in --summary FILE.json)",
+    "……另有 {count} 个（--summary FILE.json 中有全部）",
 )
-_DTYPES = Text("dtypes narrowed or refused, and how often:", "被收窄或被拒绝的数据类型及次数：")
+_DTYPES = Text("narrowed or rejected dtypes, with counts:", "被收窄或被拒绝的数据类型及次数：")
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,11 @@ def _no_data_parallel(vendor: Vendor) -> str:
             return vendor.limits.data_parallel_message
     else:
         reason = (
-            "torch.nn.DataParallel is not simulated (PyTorch's part of it is in CUDA builds only), and it is not known "
-            f"whether {vendor.company} devices have it"
+            "torch.nn.DataParallel is not simulated (only CUDA builds of PyTorch contain it), and whether "
+            f"{vendor.company} devices support it is unknown"
         )
     return (
-        f"{reason}; let the program see one device ({vendor.visible_devices_env}=0, or --devices 1), which makes it the module itself, "
-        f"or use torch.nn.parallel.DistributedDataParallel with backend '{vendor.dist_backend}': `ferry convert "
+        f"{reason}; show the program one device ({vendor.visible_devices_env}=0, or --devices 1), which makes DataParallel a "
+        f"plain module, or use torch.nn.parallel.DistributedDataParallel with backend '{vendor.dist_backend}': `ferry convert "
         f"--distributed --main SCRIPT --to {vendor.name}` rewrites a program that has only DataParallel"
     )

@@ -11,45 +11,50 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
+from torchferry.text import Text, then
 
 _FOREIGN = (
-    (b"PK\x03\x04", "a zip archive or a PyTorch checkpoint"),
-    (b"\x89HDF", "an HDF5 file"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"\x80\x02", "a pickle"),
-    (b"\x80\x03", "a pickle"),
-    (b"\x80\x04", "a pickle"),
-    (b"\x80\x05", "a pickle"),
-    (b"\x89PNG", "an image"),
-    (b"%PDF", "a PDF document"),
-    (b"\x7fELF", "a program or library"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\xfd7zXZ", "an xz archive"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+    (b"PK\x03\x04", Text("a zip archive or a PyTorch checkpoint", "zip 归档或 PyTorch checkpoint")),
+    (b"\x89HDF", Text("an HDF5 file", "HDF5 文件")),
+    (b"SQLite format 3", Text("an SQLite database", "SQLite 数据库")),
+    (b"\x80\x02", Text("a pickle", "pickle 文件")),
+    (b"\x80\x03", Text("a pickle", "pickle 文件")),
+    (b"\x80\x04", Text("a pickle", "pickle 文件")),
+    (b"\x80\x05", Text("a pickle", "pickle 文件")),
+    (b"\x89PNG", Text("an image", "图片")),
+    (b"%PDF", Text("a PDF document", "PDF 文档")),
+    (b"\x7fELF", Text("a program or library", "程序或库")),
+    (b"BZh", Text("a bzip2 archive", "bzip2 归档")),
+    (b"\xfd7zXZ", Text("an xz archive", "xz 归档")),
+    (b"\x28\xb5\x2f\xfd", Text("a zstd archive", "zstd 归档")),
 )
-_WHAT_TO_GIVE = (
-    "give what torch.profiler's export_chrome_trace() wrote (.json, .json.gz), or the table of "
-    "key_averages().table() saved in a file"
+_WHAT_TO_GIVE = Text(
+    "give what torch.profiler's export_chrome_trace() wrote (.json, .json.gz), or a file with the table of "
+    "key_averages().table()",
+    "请给出 torch.profiler 的 export_chrome_trace() 写入的文件（.json、.json.gz），或保存了 key_averages().table() 表格的文件",
 )
+EMPTY_FILE = Text("an empty file", "空文件")
+OTHER_TEXT = Text("some other text", "其他文本")
 
 
-def no_trace(path: Path, what_it_is: str) -> InputError:
+def no_trace(path: Path, what_it_is: Text) -> InputError:
     """The error for a file that is something else."""
-    return InputError(f"{str(path)!r} is no profiler trace but {what_it_is}: {_WHAT_TO_GIVE}")
+    said = Text("{path} is not a profiler trace but {what}", "{path} 不是 profiler 的 trace，而是{what}")
+    return InputError(then(said.format(path=repr(str(path)), what=what_it_is), _WHAT_TO_GIVE))
 
 
 def encoding(path: Path, start: bytes) -> str:
     """The encoding of a file that begins so; raises if it is no text."""
     if not start:
-        raise no_trace(path, "an empty file")
+        raise no_trace(path, EMPTY_FILE)
     for magic, what in _FOREIGN:
         if start.startswith(magic):
             raise no_trace(path, what)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"  # what a console on Windows writes when output is redirected
     if b"\0" in start[:4096]:
-        raise no_trace(path, "a binary file")
+        raise no_trace(path, Text("a binary file", "二进制文件"))
     return "utf-8-sig"
 
 
@@ -117,11 +122,16 @@ BLOCK = 8 << 20
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 _NEXT_EVENT = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|bp|id|args|dur)"\s*:)')
 _OTHER_JSON = (
-    (b"nodes", "an execution trace (of ExecutionTraceObserver)"),
-    (b"segments", "a snapshot of memory"),
-    (b"cells", "a notebook"),
+    (
+        b"nodes",
+        Text(
+            "an execution trace (of ExecutionTraceObserver)", "执行 trace（由 ExecutionTraceObserver 生成）"
+        ),
+    ),
+    (b"segments", Text("a memory snapshot", "内存快照")),
+    (b"cells", Text("a notebook", "notebook")),
 )
-_NO_EVENTS = "JSON of another kind (it has no traceEvents)"
+_NO_EVENTS = Text("another kind of JSON (without traceEvents)", "其他 JSON（没有 traceEvents）")
 _WINDOW = 4096  # events are seldom longer: the last boundary is looked for in steps of this
 _LONGEST_HEAD = 64 << 20
 _LONGEST_BOUNDARY = 64
@@ -165,9 +175,14 @@ class Chunks:
         try:
             return self.path.open("rb")
         except IsADirectoryError:
-            raise InputError(f"{str(self.path)!r} is a folder, not a trace") from None
+            raise InputError(
+                Text(
+                    f"{str(self.path)!r} is a folder; name the trace file in it",
+                    f"{str(self.path)!r} 是文件夹；请给出其中的 trace 文件",
+                )
+            ) from None
         except OSError as error:
-            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+            raise not_readable(repr(str(self.path)), error) from None
 
     def _more(self) -> bytes:
         try:
@@ -179,7 +194,7 @@ class Chunks:
                     self._source = unpacked(self._file)
             block = self._source.read(BLOCK)
         except OSError as error:
-            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+            raise not_readable(repr(str(self.path)), error) from None
         if isinstance(self._source, Unpacking):
             self.is_cut_short |= self._source.is_cut_short
         return block
@@ -192,7 +207,7 @@ class Chunks:
             self._buffer = self._buffer.lstrip()[1:]
             return
         if first != b"{":
-            raise no_trace(self.path, "some other text")
+            raise no_trace(self.path, OTHER_TEXT)
         self.is_object = True
         while (found := _LIST.search(self._buffer)) is None:
             block = self._more()
@@ -223,14 +238,17 @@ class Chunks:
             self.about.update(_object(b"{" + rest.lstrip(b",")))
             self.is_cut_short |= not rest.endswith(b"}")
 
-    def _other_json(self) -> str:
+    def _other_json(self) -> Text:
         """What an object without events is."""
         known = (what for key, what in _OTHER_JSON if re.search(rb'"%b"\s*:' % key, self._buffer))
         try:
             is_object = isinstance(json.loads(self._buffer), dict)
         except (ValueError, RecursionError):
             is_object = False
-        return next(known, _NO_EVENTS if is_object else "damaged JSON, or some other text")
+        return next(
+            known,
+            _NO_EVENTS if is_object else Text("damaged JSON, or some other text", "损坏的 JSON 或其他文本"),
+        )
 
 
 class _Tail:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from torchferry.errors import InputError
-from torchferry.traces.chunks import encoding, no_trace, unpacked
+from torchferry.errors import InputError, not_readable
+from torchferry.text import Text
+from torchferry.traces.chunks import EMPTY_FILE, encoding, no_trace, unpacked
 
 _RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})+\s*$")
 NAME = "Name"
@@ -26,7 +27,12 @@ Row = Mapping[str, str]
 def text_pieces(path: Path) -> Iterator[str]:
     """The text of a file, unpacked and decoded piece by piece; raises if it is no text."""
     if path.is_dir():
-        raise InputError(f"{str(path)!r} is a folder: name the trace file in it")
+        raise InputError(
+            Text(
+                f"{str(path)!r} is a folder; name the trace file in it",
+                f"{str(path)!r} 是文件夹；请给出其中的 trace 文件",
+            )
+        )
     decoder: codecs.IncrementalDecoder | None = None
     try:
         with path.open("rb") as file:
@@ -36,9 +42,9 @@ def text_pieces(path: Path) -> Iterator[str]:
                 if text := decoder.decode(piece):
                     yield text
     except OSError as error:
-        raise InputError(f"can't read {str(path)!r}: {error.strerror or error}") from error
+        raise not_readable(repr(str(path)), error) from error
     if decoder is None:
-        raise no_trace(path, "an empty file")
+        raise no_trace(path, EMPTY_FILE)
 
 
 def table_lines(pieces: Iterable[str]) -> Iterator[str]:

@@ -244,7 +244,7 @@ _CUT_SHORT = Text(
     "{file} 在中途结束：已读到最后一个完整事件。",
 )
 _UNKNOWN_CATEGORIES = Text(
-    "{file}: events of categories that are not known ({categories}) count as work of the device where their process is "
+    "{file}: events of unknown categories ({categories}) count as work of the device where their process is "
     "labelled as one; the others were left out.",
     "{file}：未知类别的事件（{categories}），其进程标为设备的计为设备任务，其余已略去。",
 )
@@ -267,8 +267,11 @@ def read_trace(path: Path, on_bytes: Callable[[int], None] | None = None) -> Tra
             on_bytes(chunks.position)
     if not collector.parts:
         raise InputError(
-            f"{str(path)!r} holds no events of a profiler: record with activities=[ProfilerActivity.CPU, ...] "
-            "while the program computes"
+            Text(
+                f"{str(path)!r} holds no profiler events; record with activities=[ProfilerActivity.CPU, ...] "
+                "while the program computes",
+                f"{str(path)!r} 没有 profiler 事件；请在程序计算时以 activities=[ProfilerActivity.CPU, ...] 采集",
+            )
         )
     trace = _build(path, collector, chunks.about)
     unknown = sorted(collector.unknown_categories)
@@ -293,7 +296,11 @@ def _build(path: Path, collector: Collector, about: dict[str, Any]) -> Trace:
     events = events.take(events.kind != EventKind.SKIPPED)
     if not len(events):
         raise InputError(
-            f"{str(path)!r} is a trace without operators of PyTorch and without work of a device"
+            Text(
+                f"{str(path)!r} is a trace without PyTorch operators and without device activity; profile again "
+                "with both",
+                f"{str(path)!r} 中既没有 PyTorch 算子，也没有设备活动；请重新采集并包含二者",
+            )
         )
     origin = int(events.start.min())
     flows = Flows.joined(collector.flows, origin)

@@ -301,7 +301,7 @@ def _equivalents(folder: Folder) -> Iterator[tuple[str, Text]]:
 
 
 DEMANDS = (
-    Demand(Text("Names fit each other", "各名称一致"), _identity),
+    Demand(Text("Names match each other", "各名称一致"), _identity),
     Demand(
         Text("Variables, that of the visible devices with them", "环境变量，包括可见设备变量"),
         _visible_devices,
@@ -309,7 +309,7 @@ DEMANDS = (
     Demand(Text("Every table names its sources", "每张表注明来源"), _sources),
     Demand(Text("Texts for users in both languages", "面向用户的文字有中英两种语言"), _translations),
     Demand(Text("Names of torch.cuda", "torch.cuda 的名称"), _apis),
-    Demand(Text("Libraries that reports speak of", "报告会提到的库"), _libraries),
+    Demand(Text("Libraries that reports mention", "报告会提到的库"), _libraries),
     Demand(Text("Replacements", "替代方案"), _replacements),
     Demand(Text("Operators", "算子"), _operators),
     Demand(Text("Error messages are explained", "错误信息有解释"), _messages),

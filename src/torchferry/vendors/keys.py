@@ -25,15 +25,15 @@ PATHS = r"~?/.+"
 class KeyType(Enum):
     """The type of a key's value, in the words of an error message."""
 
-    TEXT = "a string"
-    FLAG = "true or false"
-    NUMBER = "a whole number"
-    TEXTS = "a list of strings"
-    TEXT_TABLE = "a table of strings"
-    LIST_TABLE = "a table of lists of strings"
-    TABLE = "a table"
-    TABLES = "a table of tables"
-    ROWS = "an array of tables"
+    TEXT = Text("a string", "字符串")
+    FLAG = Text("true or false", "true 或 false")
+    NUMBER = Text("a whole number", "整数")
+    TEXTS = Text("a list of strings", "字符串列表")
+    TEXT_TABLE = Text("a table of strings", "字符串表")
+    LIST_TABLE = Text("a table of lists of strings", "由字符串列表组成的表")
+    TABLE = Text("a table", "表")
+    TABLES = Text("a table of tables", "由表组成的表")
+    ROWS = Text("an array of tables", "表的数组")
 
 
 @dataclass(frozen=True)

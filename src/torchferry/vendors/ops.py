@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchferry.errors import VendorError
+from torchferry.text import Text
 from torchferry.vendors.keys import Source
 from torchferry.vendors.schema import OPS_FILE
 
@@ -47,7 +48,12 @@ def load_ops(vendor_folder: Path) -> Ops:
     except FileNotFoundError:
         lines = []
     except (OSError, UnicodeDecodeError) as error:
-        raise VendorError(f"{file}: can't be read ({error}); make it a readable UTF-8 file") from None
+        raise VendorError(
+            Text(
+                f"{file}: can't be read ({error}); save it as a readable UTF-8 file",
+                f"{file}：无法读取（{error}）；请保存为可读的 UTF-8 文件",
+            )
+        ) from None
     head: dict[str, list[str]] = {}
     kernels: dict[str, tuple[str, ...]] = {}
     special: dict[str, tuple[str, ...]] = {}
@@ -62,7 +68,12 @@ def load_ops(vendor_folder: Path) -> Ops:
             match = _LINE.fullmatch(line.rstrip())
             if match is None:
                 raise VendorError(
-                    f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]', found {line[:60]!r}; correct that line"
+                    Text(
+                        f"{file}: line {number} must be 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]', found "
+                        f"{line[:60]!r}; correct that line",
+                        f"{file}：第 {number} 行应为 'OPERATOR VERSION... [~KIND...] [=DTYPE,...] [| LIMIT]'，实际为 "
+                        f"{line[:60]!r}；请改正该行",
+                    )
                 )
             name = match["name"]
             versions_of, kinds = [], []

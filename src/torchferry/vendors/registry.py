@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.errors import VendorError
+from torchferry.text import NOTHING, Text, did_you_mean, then
 from torchferry.vendors.model import (
     Api,
     ApisFile,
@@ -54,11 +55,14 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
         import difflib
 
         match = difflib.get_close_matches(name, folders, n=1)
-        hint = f"did you mean '{match[0]}'? " if match else ""
         known = ", ".join(sorted(folders))
-        raise VendorError(
-            f"unknown vendor '{name}'; {hint}known: {known}; add your own with --vendor-path DIR"
+        unknown = Text(f"unknown vendor '{name}'", f"未知的厂商 '{name}'")
+        listed = Text(
+            f"known: {known}; add your own with --vendor-path DIR",
+            f"已知厂商：{known}；可用 --vendor-path DIR 添加自己的厂商",
         )
+        hint = did_you_mean([f"'{match[0]}'"]) if match else NOTHING
+        raise VendorError(then(then(unknown, hint), listed))
     return load_vendor(folders[name]())
 
 
@@ -72,7 +76,12 @@ def vendor_of_device(device_type: str) -> Vendor | None:
 def load_vendor(folder: Path) -> Vendor:
     """Read and check a vendor folder; only vendor.toml is needed, what is missing is unknown."""
     if not (folder / VENDOR_FILE).is_file():
-        raise VendorError(f"{folder}: no {VENDOR_FILE} there; give a vendor folder")
+        raise VendorError(
+            Text(
+                f"{folder}: has no {VENDOR_FILE}; give a vendor folder",
+                f"{folder}：没有 {VENDOR_FILE}；请给出厂商文件夹",
+            )
+        )
     check_files(folder)
     vendor = make_record(Vendor, read_table(folder / VENDOR_FILE))
     apis = read_file(folder / APIS_FILE, ApisFile)
@@ -122,11 +131,19 @@ def _folders(extra: Sequence[Path]) -> dict[str, Callable[[], Path]]:
     for folder in extra:
         if not folder.is_dir():
             raise VendorError(
-                f"{folder}: no such folder; --vendor-path takes a vendor folder or a folder of them"
+                Text(
+                    f"no such folder: {folder}; --vendor-path takes a vendor folder or a folder of vendor folders",
+                    f"没有该文件夹：{folder}；--vendor-path 需要厂商文件夹，或包含厂商文件夹的文件夹",
+                )
             )
         folders = [folder] if (folder / VENDOR_FILE).is_file() else _vendor_folders(folder)
         if not folders:
-            raise VendorError(f"{folder}: no {VENDOR_FILE} there nor in a folder below; add one")
+            raise VendorError(
+                Text(
+                    f"{folder}: no {VENDOR_FILE} in it or in a folder below; add one",
+                    f"{folder}：其中及下级文件夹都没有 {VENDOR_FILE}；请添加",
+                )
+            )
         for each in folders:
             found[read_table(each / VENDOR_FILE)["name"]] = partial(Path, each)
     return found
@@ -142,7 +159,12 @@ def _installed_folder(entry: EntryPoint) -> Path:
     try:
         target = entry.load()
     except Exception as error:  # whatever an installed package raises when it is imported
-        raise VendorError(f"{where} can't be loaded ({error}); repair or uninstall its package") from error
+        raise VendorError(
+            Text(
+                f"{where} can't be loaded ({error}); repair or uninstall its package",
+                f"{where} 无法加载（{error}）；请修复或卸载对应的包",
+            )
+        ) from error
     folder = None
     if isinstance(target, (str, Path)):
         folder = Path(target)
@@ -153,11 +175,19 @@ def _installed_folder(entry: EntryPoint) -> Path:
         folder = next((Path(entry) for entry in getattr(target, "__path__", ())), None)
     if folder is None or not (folder / VENDOR_FILE).is_file():
         raise VendorError(
-            f"{where} is no vendor folder; it must be a path or a module beside a {VENDOR_FILE}"
+            Text(
+                f"{where} is not a vendor folder; it must be a path or a module beside a {VENDOR_FILE}",
+                f"{where} 不是厂商文件夹；必须是 {VENDOR_FILE} 旁边的路径或模块",
+            )
         )
     name = read_table(folder / VENDOR_FILE)["name"]
     if name != entry.name:
-        raise VendorError(f"{where} leads to the vendor '{name}'; give both the same name")
+        raise VendorError(
+            Text(
+                f"{where} leads to the vendor '{name}'; give both the same name",
+                f"{where} 指向厂商 '{name}'；请使两者名称一致",
+            )
+        )
     return folder
 
 
@@ -169,9 +199,15 @@ def with_card(vendor: Vendor, name: str | None) -> Vendor:
     if card is None:
         known = ", ".join(card_names(vendor))
         raise VendorError(
-            f"{vendor.name}: nothing is known of a card '{name}'; "
-            + (f"known: {known}" if known else "leave --card out")
-            + f"; `ferry vendors {vendor.name}` shows what is known"
+            then(
+                then(
+                    Text(f"{vendor.name}: unknown card '{name}'", f"{vendor.name}：未知的卡 '{name}'"),
+                    Text(f"known: {known}", f"已知的卡：{known}")
+                    if known
+                    else Text("leave --card out", "请去掉 --card"),
+                ),
+                Text(f"see `ferry vendors {vendor.name}`", f"见 `ferry vendors {vendor.name}`"),
+            )
         )
     limits = vendor.limits
     dtypes = dict(limits.dtypes)

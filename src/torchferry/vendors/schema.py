@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from torchferry.errors import VendorError
-from torchferry.text import Text
+from torchferry.errors import VendorError, not_readable
+from torchferry.text import Text, did_you_mean, then
 from torchferry.vendors.keys import Key, KeyType, fields_of, keys_of
 
 Table = dict[str, Any]  # parsed TOML, of which the check below vouches for the types
@@ -122,7 +122,11 @@ def check_files(folder: Path) -> None:
     for file in sorted(folder.glob("*.toml")):
         if file.name not in RECORDS:
             hint = _closest(file.name, RECORDS)
-            raise VendorError(f"{file}: unknown file in a vendor folder; {hint}")
+            raise VendorError(
+                then(
+                    Text(f"{file}: unknown file in a vendor folder", f"{file}：厂商文件夹中的未知文件"), hint
+                )
+            )
 
 
 def toml_module() -> Any:
@@ -136,25 +140,36 @@ def _parse(file: Path) -> Table:
         data: Table = toml.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise VendorError(
-            f"{file}: can't be read ({error.strerror}); check the path and its permissions"
+            *not_readable(file, error, Text("check the path and its permissions", "请检查路径和权限")).texts
         ) from None
     except UnicodeDecodeError:
-        raise VendorError(f"{file}: not UTF-8; save it as UTF-8") from None
+        raise VendorError(
+            Text(f"{file}: not UTF-8; save it as UTF-8", f"{file}：不是 UTF-8；请保存为 UTF-8")
+        ) from None
     except toml.TOMLDecodeError as error:
-        raise VendorError(f"{file}: not valid TOML, {error}; correct the syntax there") from None
+        raise VendorError(
+            Text(
+                f"{file}: not valid TOML, {error}; correct the syntax there",
+                f"{file}：不是合法的 TOML，{error}；请改正该处语法",
+            )
+        ) from None
     return data
 
 
 def _check_keys(file: Path, data: Table, keys: Mapping[str, Key], prefix: str) -> None:
     for name in data:
         if name not in keys:
-            raise VendorError(f"{file}: unknown key '{prefix}{name}'; {_closest(name, keys)}")
+            unknown = Text(f"{file}: unknown key '{prefix}{name}'", f"{file}：未知的键 '{prefix}{name}'")
+            raise VendorError(then(unknown, _closest(name, keys)))
     for name, key in keys.items():
         if name in data:
             _check_value(file, prefix + name, data[name], key)
         elif key.required:
             raise VendorError(
-                f"{file}: key '{prefix}{name}' is missing; add {name} = {key.example}{key.hint}"
+                Text(
+                    f"{file}: key '{prefix}{name}' is missing; add {name} = {key.example}{key.hint}",
+                    f"{file}：缺少键 '{prefix}{name}'；请添加 {name} = {key.example}{key.hint}",
+                )
             )
 
 
@@ -181,37 +196,66 @@ def _check_value(file: Path, name: str, value: Any, key: Key) -> None:
 
 def _check_text(file: Path, name: str, value: str, key: Key) -> None:
     if key.choices and value not in key.choices:
-        raise _wrong(file, name, value, "one of " + ", ".join(f'"{entry}"' for entry in key.choices), key)
+        raise _wrong(file, name, value, _one_of(key.choices), key)
     if key.pattern and not re.fullmatch(key.pattern, value):
-        raise _wrong(file, name, value, f"a string that matches {key.pattern}", key)
+        raise _wrong(
+            file,
+            name,
+            value,
+            Text(f"a string that matches {key.pattern}", f"与 {key.pattern} 匹配的字符串"),
+            key,
+        )
     if key.regex:  # a pattern that does not compile is found here, not in the midst of a log
         try:
             re.compile(value)
         except re.error as error:
             raise VendorError(
-                f"{file}: key '{name}' is no regular expression ({error}); correct it"
+                Text(
+                    f"{file}: key '{name}' is not a valid regular expression ({error}); correct it",
+                    f"{file}：键 '{name}' 不是合法的正则表达式（{error}）；请改正",
+                )
             ) from None
 
 
-def _wrong(file: Path, name: str, value: object, expected: str, key: Key) -> VendorError:
+def _wrong(file: Path, name: str, value: object, expected: Text, key: Key) -> VendorError:
     example = key.example + key.hint
+    said = Text(
+        "{file}: key '{name}' must be {expected}, found {found}; write it as {example}",
+        "{file}：键 '{name}' 必须是{expected}，实际为{found}；请写成 {example}",
+    )
     return VendorError(
-        f"{file}: key '{name}' must be {expected}, found {_shown(value)}; write it as {example}"
+        said.format(file=file, name=name, expected=expected, found=_shown(value), example=example)
     )
 
 
-def _shown(value: object) -> str:
-    kinds = {bool: "the flag", str: "the string", int: "the number", float: "the number", list: "the list"}
-    text = repr(value).lower() if isinstance(value, bool) else repr(value)
-    return f"{kinds.get(type(value), 'the table')} {text[:60]}"
+def _one_of(choices: Iterable[str]) -> Text:
+    listed = ", ".join(f'"{entry}"' for entry in choices)
+    return Text(f"one of {listed}", f" {listed} 之一")
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
+_TABLE = Text("the table", "表")
+_KINDS: Mapping[type, Text] = {
+    bool: Text("the flag", "开关"),
+    str: Text("the string", "字符串"),
+    int: Text("the number", "数字"),
+    float: Text("the number", "数字"),
+    list: Text("the list", "列表"),
+}
+
+
+def _shown(value: object) -> Text:
+    text = (repr(value).lower() if isinstance(value, bool) else repr(value))[:60]
+    return Text("{kind} {text}", "{kind} {text}").format(kind=_KINDS.get(type(value), _TABLE), text=text)
+
+
+def _closest(name: str, known: Iterable[str]) -> Text:
     import difflib
 
     names = list(known)
     match = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean '{match[0]}'?" if match else f"remove it, or use one of {', '.join(names)}"
+    shown = ", ".join(names)
+    others = Text(f"remove it, or use one of {shown}", f"请删除，或改用其中之一：{shown}")
+    return did_you_mean([f"'{match[0]}'"]) if match else others
 
 
 def _texts(value: object) -> bool:

@@ -81,7 +81,10 @@ def _check(entry: Similar, place: str) -> None:
     for name in spoken:
         if name not in known:
             raise VendorError(
-                f"{place}use' speaks of '{name}', which the signature does not have; use one of {sorted(known)}"
+                Text(
+                    f"{place}use' mentions '{name}', which the signature does not have; use one of {sorted(known)}",
+                    f"{place}use' 提到的 '{name}' 不在签名中；请使用 {sorted(known)} 之一",
+                )
             )
     if use:
         written = re.sub(r"\[\[|\]\]", "", re.sub(r"\{(\w+)\}", r"\1", use))
@@ -92,4 +95,4 @@ def _parsed(code: str, problem: str) -> ast.expr:
     try:
         return ast.parse(code, mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise VendorError(f"{problem} ({error}); correct it") from None
+        raise VendorError(Text(f"{problem} ({error}); correct it", f"{problem}（{error}）；请改正")) from None

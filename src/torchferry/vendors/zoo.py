@@ -72,6 +72,16 @@ def find_zoo(name: str | None, vendor_path: Sequence[Path]) -> tuple[Vendor, Zoo
     if len(found) == 1:
         return found[0]
     if name:
-        raise VendorError(f"no model zoo of '{name}' is known; add a {ZOO_FILE} to a vendor folder of yours")
+        raise VendorError(
+            Text(
+                f"no model zoo of '{name}' is known; add a {ZOO_FILE} to a vendor folder of yours",
+                f"未知 '{name}' 的模型库；请在自己的厂商文件夹中添加 {ZOO_FILE}",
+            )
+        )
     known = ", ".join(vendor.name for vendor, _ in found)
-    raise VendorError(f"several vendors have a model zoo: {known}; choose one with --to")
+    raise VendorError(
+        Text(
+            f"several vendors have a model zoo: {known}; choose one with --to",
+            f"多个厂商都有模型库：{known}；请用 --to 选择",
+        )
+    )

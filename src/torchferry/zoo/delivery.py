@@ -20,7 +20,7 @@ from torchferry.conversion.discover import ProjectEntry, read_file
 from torchferry.errors import InputError
 from torchferry.source.decode import UndecodableError, decode
 from torchferry.source.module import ParseError, PythonModule
-from torchferry.text import Language
+from torchferry.text import Language, Text, did_you_mean, then
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo.evidence import SUFFIXES
@@ -75,18 +75,34 @@ def checked_place(path: Path, table: ZooTable) -> DeliveryPath:
         example = table.layout.format(
             framework=table.frameworks[0], domain=table.domains[0], model="ResNet50"
         )
-        raise InputError(f"{path}: {table.name} wants {table.layout}, as in {example}; name the folder so")
+        raise InputError(
+            Text(
+                f"{path}: {table.name} requires the path {table.layout}, such as {example}; rename the folder",
+                f"{path}：{table.name} 要求路径为 {table.layout}，例如 {example}；请重命名文件夹",
+            )
+        )
     if place.framework not in table.frameworks:
         known = ", ".join(table.frameworks)
         meant = _meant(place.framework, table.frameworks)
-        raise InputError(
-            f"{path}: '{place.framework}' is no framework of {table.name}; known: {known}{meant}"
+        unknown = Text(
+            f"{path}: '{place.framework}' is not a framework of {table.name}; known: {known}",
+            f"{path}：'{place.framework}' 不是 {table.name} 的框架；已知的有 {known}",
         )
+        raise InputError(then(unknown, meant))
     meant = _meant(place.domain, table.domains)
-    if meant:
-        raise InputError(f"{path}: '{place.domain}' is no domain of {table.name}{meant}")
+    if meant.en:
+        unknown = Text(
+            f"{path}: '{place.domain}' is not a domain of {table.name}",
+            f"{path}：'{place.domain}' 不是 {table.name} 的领域",
+        )
+        raise InputError(then(unknown, meant))
     if not re.fullmatch(r"\w[\w.+-]*", place.model):
-        raise InputError(f"{path}: '{place.model}' is no name for a model; use letters, digits, . - + _")
+        raise InputError(
+            Text(
+                f"{path}: '{place.model}' is not a valid model name; use letters, digits, . - + _",
+                f"{path}：'{place.model}' 不是合法的模型名；请使用字母、数字、. - + _",
+            )
+        )
     return place
 
 
@@ -99,9 +115,9 @@ def closest(name: str, known: tuple[str, ...]) -> str:
     return folded[found[0]] if found else ""
 
 
-def _meant(name: str, known: tuple[str, ...]) -> str:
+def _meant(name: str, known: tuple[str, ...]) -> Text:
     close = closest(name, known)
-    return f"; did you mean {close}?" if close else ""
+    return did_you_mean([close] if close else [])
 
 
 FRAMEWORK = "PyTorch"  # the one whose programs are converted and read

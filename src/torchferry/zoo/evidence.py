@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
+from torchferry.text import Text
 
 FORMAT, VERSION = "torchferry-evidence", 1
 Step = tuple[int, int]  # epoch and step, as the run has numbered them
@@ -277,7 +278,12 @@ def of_lines(text: str, path: Path) -> RunEvidence:
             try:
                 row = json.loads(_MARK.sub("", line, count=1))
             except ValueError:
-                raise InputError(f"{path}: line {count} is no JSON; give a whole file") from None
+                raise InputError(
+                    Text(
+                        f"{path}: line {count} is not JSON; give a complete file",
+                        f"{path}：第 {count} 行不是 JSON；请给出完整的文件",
+                    )
+                ) from None
             if isinstance(row, dict):
                 rows.append(row)
     return of_rows(rows, path.name)
@@ -419,18 +425,39 @@ def read_evidence(path: Path, *, of_original: bool = False) -> RunEvidence:
     """What a file shows; `of_original` chooses the side of a proof, which holds both."""
     try:
         if not path.is_file() and path.exists():
-            raise InputError(f"{path}: is no file; give the log, CSV or JSON of a run")
+            raise InputError(
+                Text(
+                    f"{path}: not a regular file; give the log, CSV or JSON of a run",
+                    f"{path}：不是普通文件；请给出一次运行的日志、CSV 或 JSON",
+                )
+            )
         if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path}: more than {_LARGEST >> 20} MiB; give a summary, or a part of the log")
+            raise InputError(
+                Text(
+                    f"{path}: more than {_LARGEST >> 20} MiB; give a summary, or part of the log",
+                    f"{path}：超过 {_LARGEST >> 20} MiB；请给出摘要或部分日志",
+                )
+            )
         found = _read(path, of_original)
     except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror})") from None
+        raise not_readable(path, error) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError, csv.Error):
-        raise InputError(f"{path}: is damaged, or not of the form that it says; make it anew") from None
+        raise InputError(
+            Text(
+                f"{path}: damaged, or not in the format that its name says; create it again",
+                f"{path}：已损坏，或与文件名所示的格式不符；请重新生成",
+            )
+        ) from None
     if found.is_empty:
         raise InputError(
-            f"{path}: no loss, accuracy or throughput found; give a log that prints them, a CSV with a head, JSON as "
-            '{"curves": {"loss": [...]}, "metrics": {"acc1": 76.1}}, or a file of `ferry prove`, `watch`, `analyze`'
+            Text(
+                f"{path}: no loss, accuracy or throughput found; give a log that prints them, a CSV with a "
+                'header, JSON as {"curves": {"loss": [...]}, "metrics": {"acc1": 76.1}}, or a file '
+                "of `ferry prove`, `watch`, `analyze`",
+                f'{path}：没有找到损失、精度或吞吐量；请给出打印这些值的日志、带表头的 CSV、形如 {{"curves": '
+                '{"loss": [...]}, "metrics": {"acc1": 76.1}} 的 JSON，或 `ferry prove`、`watch`、'
+                "`analyze` 的文件",
+            )
         )
     return found
 

@@ -17,6 +17,7 @@ from torchferry.conversion.target import vendor_target
 from torchferry.conversion.write import Replace, check_output, write_project
 from torchferry.errors import InputError, OutputError
 from torchferry.report.html import escaped
+from torchferry.text import NOTHING, Text, then
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.zoo import ZooTable
 from torchferry.zoo import run_scripts
@@ -118,7 +119,12 @@ class _Log:
 def plan_for_zoo(request: DeliveryRequest, vendor: Vendor, chosen: Mapping[str, bool]) -> Plan:
     """The conversion for a delivery, with those of amp, distributed and channels_last that are chosen."""
     if chosen["distributed"] and not request.main:
-        raise InputError("--distributed must know the script that trains; name it with --main")
+        raise InputError(
+            Text(
+                "--distributed needs the training script; name it with --main",
+                "--distributed 需要知道训练脚本；请用 --main 指定",
+            )
+        )
     distributed = Distributed(request.main) if chosen["distributed"] else None
     settings = PassSettings(distributed, AmpForm.TORCH if chosen["amp"] else None)
     options = frozenset(name for name, is_chosen in chosen.items() if is_chosen)
@@ -130,13 +136,22 @@ def make_delivery(request: DeliveryRequest, vendor: Vendor, table: ZooTable, pla
     place = checked_place(request.path, table)
     if place.framework != FRAMEWORK:
         raise InputError(
-            f"{request.path}: programs for {place.framework} can't be converted yet, only {FRAMEWORK}; make the folder by hand, "
-            "`ferry zoo check` then looks at its place and its files"
+            Text(
+                f"{request.path}: programs for {place.framework} can't be converted yet, only {FRAMEWORK}; create "
+                "the folder by hand, then `ferry zoo check` looks at its path and files",
+                f"{request.path}：目前只能转换 {FRAMEWORK} 程序，不支持 {place.framework}；请手动创建该文件夹，"
+                "`ferry zoo check` 会检查其路径和文件",
+            )
         )
     request = replace(request, arguments=_one_line_of_shell(request.arguments))
     origin = check_input(request.origin)
     if not origin.is_dir():
-        raise InputError(f"{origin}: is a file; --from wants the folder of the original project")
+        raise InputError(
+            Text(
+                f"{origin}: is a file; give --from the folder of the original project",
+                f"{origin}：是文件；--from 需要原项目的文件夹",
+            )
+        )
     out = _checked_output(origin, request.path)
     logs = _logs(request, table)
     outcome = examine_project(origin, plan, skip=[out])
@@ -161,10 +176,18 @@ def _checked_output(origin: Path, path: Path) -> Path:
     """The folder to make; unlike a conversion it never takes the place of another."""
     if path.is_dir() and any(path.iterdir()):
         raise OutputError(
-            f"{path}: is not empty, and nothing is overwritten; choose another name, or move it away"
+            Text(
+                f"{path}: not empty, and nothing is overwritten; choose another name, or move it away",
+                f"{path}：文件夹非空，不会覆盖其中内容；请另选名称，或将其移走",
+            )
         )
     if path.resolve() == origin.resolve():
-        raise OutputError(f"{path}: is the original itself; choose another folder")
+        raise OutputError(
+            Text(
+                f"{path}: this is the original itself; choose another folder",
+                f"{path}：这正是原项目；请另选文件夹",
+            )
+        )
     return check_output(origin, path, Replace.NOTHING)
 
 
@@ -173,7 +196,12 @@ def _one_line_of_shell(arguments: str) -> str:
     try:
         return shlex.join(shlex.split(arguments))
     except ValueError as error:
-        raise InputError(f"--arguments {arguments!r}: {error}; quote the text as a shell wants it") from None
+        raise InputError(
+            Text(
+                f"--arguments {arguments!r}: {error}; quote the text as in a shell",
+                f"--arguments {arguments!r}：{error}；请按 shell 的规则加引号",
+            )
+        ) from None
 
 
 def _logs(request: DeliveryRequest, table: ZooTable) -> tuple[_Log, _Log]:
@@ -221,8 +249,12 @@ def _main(request: DeliveryRequest, outcome: ProjectOutcome, found: tuple[Candid
         return clear.path if clear else ""
     wanted = Path(request.main).as_posix()
     if wanted not in {entry.path.replace(os.sep, "/") for entry in outcome.entries if not entry.is_folder}:
-        likely = f"; likely: {', '.join(each.path for each in found[:3])}" if found else ""
-        raise InputError(f"--main {request.main}: {request.origin} has no such file{likely}")
+        near = ", ".join(each.path for each in found[:3])
+        absent = Text(
+            f"--main {request.main}: {request.origin} has no such file",
+            f"--main {request.main}：{request.origin} 中没有该文件",
+        )
+        raise InputError(then(absent, Text(f"likely: {near}", f"可能是：{near}") if found else NOTHING))
     return wanted
 
 

@@ -109,7 +109,7 @@ _WORDS = {
     "dataset_head": Text("Data set", "准备数据集"),
     "requirements_head": Text("Requirements", "构建环境"),
     "training_head": Text("Training", "启动训练"),
-    "short_training": Text("a short training that shows that everything works", "短训练，用于确认一切正常"),
+    "short_training": Text("a short training run to check that everything works", "短训练，用于确认一切正常"),
     "one_device": Text("one device", "单卡"),
     "several_devices": Text(
         "several devices: {devices} processes, one for each", "多设备：{devices} 个进程，每设备一个"
@@ -119,27 +119,28 @@ _WORDS = {
         "参数说明见 [{folder}/README.md]({folder}/README.md)。",
     ),
     "results_head": Text("Results", "训练结果"),
-    "licence_head": Text("Licence", "许可证"),
+    "licence_head": Text("License", "许可证"),
 }
-_OVERVIEW = Text("what the model is for, and its paper", "模型用途与论文")
-_SOURCE = Text("address of the original repository", "原仓库地址")
+_OVERVIEW = Text("purpose of the model, and its paper", "模型用途与论文")
+_SOURCE = Text("URL of the original repository", "原仓库地址")
 _COMMIT = Text("commit of the original", "原仓库的 commit")
-_DATASET = Text("name, address, how to download it, and its folders", "名称、地址、下载方法与目录结构")
+_DATASET = Text("name, URL, download instructions and folder layout", "名称、地址、下载方法与目录结构")
 _CONTAINER = Text("container command", "容器启动命令")
-_LICENCE = Text("licence of the original", "原仓库的许可证")
+_LICENCE = Text("license of the original", "原仓库的许可证")
 _LICENCE_TEXT = Text("{licence}, see [{file}]({file}).", "{licence}，见 [{file}]({file})。")
-_HEAD = Text("| Figure | Original | Migrated | Difference |", "| 指标 | 原模型 | 迁移后 | 差异 |")
+_HEAD = Text("| Metric | Original | Migrated | Difference |", "| 指标 | 原模型 | 迁移后 | 差异 |")
 _NO_ROWS = Text("accuracy and throughput of real runs, as a table", "真实运行的精度与吞吐表格")
 _CURVE = Text(
     "{name} (at the end; difference: mean over {steps} steps)", "{name}（末段均值；差异为 {steps} 步平均）"
 )
 _RULE = Text(
-    "The loss holds where the mean relative error is at most {relative:g}, or the mean absolute error at most {absolute:g}.",
+    "The loss passes if the mean relative error is at most {relative:g}, or the mean absolute error "
+    "at most {absolute:g}.",
     "平均相对误差不超过 {relative:g}，或平均绝对误差不超过 {absolute:g}，即为通过。",
 )
 _LOGS = Text("Logs: {original}, {port}.", "日志：{original}、{port}。")
 _SIMULATED = Text(
-    "The figures of the migrated model are those of a simulated device.", "迁移后的数据来自模拟设备。"
+    "The figures of the migrated model come from a simulated device.", "迁移后的数据来自模拟设备。"
 )
 
 

@@ -35,10 +35,10 @@ from torchferry.zoo.delivery import Delivery
 
 FORMAT = "torchferry-zoo-review"
 _OF_ANY_FRAMEWORK = ("files", "layout", "licence", "readme")
-_NOT_READ = Text("its programs were not read", "未读取其程序")
+_NOT_READ = Text("its programs were not checked", "未读取其程序")
 _NOT_READ_WHY = Text(
-    "the rules for code, scripts and results are PyTorch's; whether the program uses the device, several processes and mixed "
-    "precision is for you to check",
+    "the rules for code, scripts and results are for PyTorch; check yourself whether the program "
+    "uses the device, several processes and mixed precision",
     "代码、脚本与结果的检查规则是针对 PyTorch 的；请自行检查程序是否使用了设备、多进程与混合精度",
 )
 
@@ -71,10 +71,10 @@ def review(delivery: Delivery, more: tuple[CheckResult, ...] = ()) -> Review:
 _RUN = "run"  # stands for a check among the results
 _SECONDS = 900
 _LAST_LINES = 3
-_RAN = Text("ran to its end on {where}", "在{where}上运行完毕")
+_RAN = Text("ran to completion on {where}", "在{where}上运行完毕")
 _FAILED = Text("ended with exit code {code} on {where}: {lines}", "在{where}上以退出码 {code} 结束：{lines}")
 _TOO_LONG = Text("did not end within {seconds} s", "{seconds} 秒内没有结束")
-_SHORT = Text("a short training takes minutes at most", "短训练最多只应几分钟")
+_SHORT = Text("a short training should take a few minutes at most", "短训练最多只应几分钟")
 _WHERE = {  # by the kind of the device
     "real": Text("the device", "设备"),
     "simulated": Text("a simulated device", "模拟设备"),
@@ -99,7 +99,7 @@ def run_short_training(
         build_for(place)
         environment = environment_at(place, ours=ours)
     except FerryError as error:
-        return CheckResult(_RUN, name, Status.DOUBT, _CANT.format(problem=str(error)))
+        return CheckResult(_RUN, name, Status.DOUBT, _CANT.format(problem=error.text))
     where = _WHERE[place.kind.value]
     # a training writes checkpoints and caches: they do not belong into a delivery
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
@@ -123,30 +123,31 @@ REPORTS: Reports[Review] = Reports({"json": f"{__name__}:to_json"}, page=f"{__na
 _TITLE = Text("Review for {zoo}", "{zoo} 交付检查")
 _COMPLETE = Text("complete", "交付完整")
 _BESIDES = Text(
-    "complete by the zoo's guide; most models also have {names}",
+    "complete according to the zoo's guide; most models also have {names}",
     "已满足模型库指南的要求；多数模型还有 {names}",
 )
 _PARTLY = Text(
-    "only the layout and the files were checked: programs for {framework} are not read yet",
+    "only layout and files were checked: programs for {framework} are not supported yet",
     "仅检查了目录与文件：暂不支持读取 {framework} 程序",
 )
 _HOW = Text(
-    "to hand it in: fork {address}, put the folder into your fork, commit it, and open a pull request (Fork + PullRequest)",
-    "提交方式：fork {address}，把该目录放入您的 fork 并提交，然后发起 Pull Request（Fork + PullRequest 模式）",
+    "to submit it: fork {address}, put the folder into your fork, commit it, and open a pull request",
+    "提交方式：fork {address}，把该文件夹放入您的 fork 并提交，然后发起 Pull Request（Fork + "
+    "PullRequest 模式）",
 )
 _MEANING = Text(
-    "required is what the zoo's guide asks for: place, plugin, device, DDP and AMP, accuracy; recommended is what most models "
-    "of the zoo have besides",
+    "required by the zoo's guide: path, plugin, device, DDP and AMP, accuracy; recommended: what "
+    "most models of the zoo also have",
     "必需项来自模型库指南：目录、插件、设备、DDP 与 AMP、精度；建议项是模型库多数模型另外具备的内容",
 )
-_DOUBTS = Text("complete, but a reviewer will ask about {names}", "交付完整，但评审者会询问 {names}")
+_DOUBTS = Text("complete, but reviewers will ask about {names}", "交付完整，但评审者会询问 {names}")
 _MISSING = Text("not complete, missing: {names}", "交付不完整，缺少：{names}")
 _REST = Text(
     "required and missing: {missing}, doubts: {doubt}, recommended: {recommended}, notes: {note}, fine: {fine}",
     "必需但缺少 {missing} 项，存疑 {doubt} 项，建议 {recommended} 项，说明 {note} 项，正常 {fine} 项",
 )
 _CHECKS = Text("Checks", "检查项")
-_FOUND = Text("found, and what is asked for", "现状与要求")
+_FOUND = Text("current state and requirement", "现状与要求")
 _COUNTED = {
     Status.MISSING: Grade(Text("missing", "缺少"), BAD, own_style="bold red"),
     Status.DOUBT: Grade(Text("doubt", "存疑"), DOUBT),

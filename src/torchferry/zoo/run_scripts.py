@@ -98,21 +98,21 @@ _HEAD = Text(
 )
 _OPTIONS = {
     "model_name": Text("name of the model", "模型名称"),
-    "epoch": Text("how often the data set is gone through", "训练轮次"),
-    "step": Text("how many steps are taken", "训练步数"),
-    "batch_size": Text(
-        "samples for each process in a step; also `--bs`", "每个进程的批大小，也可写作 `--bs`"
-    ),
+    "epoch": Text("number of epochs", "训练轮次"),
+    "step": Text("number of steps", "训练步数"),
+    "batch_size": Text("samples per process and step; also `--bs`", "每个进程的批大小，也可写作 `--bs`"),
     "device": Text("type of the device", "设备类型"),
     "nproc_per_node": Text(
         "processes on each machine, one for each device (1)", "每台机器的进程数，每设备一个（默认 1）"
     ),
     "nnode": Text("machines (1)", "机器数量（默认 1）"),
-    "node_rank": Text("which of them this one is (0)", "本机序号（默认 0）"),
+    "node_rank": Text("number of this machine (0)", "本机序号（默认 0）"),
     "master_addr": Text("address of the first machine", "主节点地址"),
     "master_port": Text("its port", "主节点端口"),
 }
-_OTHERS = Text("\nAll other options go to `{script}` as they are.\n", "\n其余参数原样传递给 `{script}`。\n")
+_OTHERS = Text(
+    "\nAll other options are passed to `{script}` unchanged.\n", "\n其余参数原样传递给 `{script}`。\n"
+)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def test_statistics_of_other_versions_name_it_too(version: str, capsys: pytest.C
     mine, golden = REAL / "statistics_26.2", REAL / f"statistics_{version}"
     assert main(["compare", str(mine), str(golden), "-q"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("the runs part at step 1, head.0: Functional::linear, the values differ")
+    assert out.startswith("the runs diverge at step 1, head.0: Functional::linear, the values differ")
     assert '"step": [0], "tensor": {"list": ["Functional.linear.0.forward"]}' in out
 
 
@@ -232,7 +232,7 @@ def test_statistics_of_a_dump_are_held_against_a_record(record: Path) -> None:
 
 def test_a_dump_alone_is_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(EXAMPLES / "gpu")]) == 2
-    assert "name a second one" in capsys.readouterr().err
+    assert "give a second dump" in capsys.readouterr().err
 
 
 def test_tensors_of_one_shape_in_files_of_other_tools_are_told_apart(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_rank_that_one_side_has_is_left_out_and_said(tmp_path: Path) -> None:
         for rank in ranks:
             write_network(tmp_path / f"{name}.rank{rank}.h5", replace(GOLDEN, rank=rank, world=2))
     (comparison,) = compare_files(tmp_path / "npu.h5", tmp_path / "gpu.h5")
-    assert any("ranks 1 are in one of the records only" in note.en for note in comparison.notes)
+    assert any("ranks 1 are in only one of the recordings" in note.en for note in comparison.notes)
 
 
 def test_a_record_that_was_cut_off_is_compared_as_far_as_it_goes(tmp_path: Path, golden: Path) -> None:
@@ -176,7 +176,7 @@ def test_records_with_nothing_in_common(tmp_path: Path, golden: Path) -> None:
 
 
 def test_statistics_need_a_second_record(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no elements of results; name a second record"):
+    with pytest.raises(InputError, match="holds no elements of results; give a second recording"):
         compared(tmp_path, None, header=replace(MINE, kept=Kept.INPUTS))
 
 
@@ -232,7 +232,7 @@ def test_what_makes_two_records_hard_to_compare_is_noted() -> None:
     other = replace(mine, program="gan.py", torch="2.13.0")
     assert notes_of_comparison(mine, same, PairRows()) == ()
     said = [note.en for note in notes_of_comparison(mine, other, PairRows())]
-    assert said[0] == "these are different programs: /home/a/train.py --lr 1, and gan.py"
+    assert said[0] == "the recordings are of different programs: /home/a/train.py --lr 1 and gan.py"
     assert said[1].endswith("2.12.1+cpu here, 2.13.0 in golden")
 
 

@@ -72,7 +72,7 @@ def test_what_is_right(tmp_path: Path) -> None:
         Verdict.EQUAL,
         Verdict.NORMAL,
     }
-    assert found.notes[0].en == "mine: kept in part: 4 slices of tensors over 4.0 KiB"
+    assert found.notes[0].en == "mine: recorded in part: 4 slices of tensors over 4.0 KiB"
     pair = pair_of(found, "aten::gelu")
     assert pair.outputs[0].metrics is not None and pair.outputs[0].metrics.count == 4 * 3 * 8 * 8
     assert pair.judgement.why is not None and "4 slices were judged" in pair.judgement.why.en
@@ -94,7 +94,7 @@ def test_what_is_wrong_in_slices_that_were_not_kept_is_seen_in_the_statistics(tm
     culprit = found.pairs[found.culprit]
     assert culprit.mine is not None and culprit.mine.operator == "aten::gelu"
     assert culprit.judgement.verdict is Verdict.SUSPICIOUS
-    assert culprit.judgement.why is not None and "that were not kept differ" in culprit.judgement.why.en
+    assert culprit.judgement.why is not None and "that were not recorded differ" in culprit.judgement.why.en
     assert pair_of(found, "aten::sum").judgement.verdict is Verdict.INHERITED
 
 
@@ -124,5 +124,5 @@ def test_what_does_not_depend_on_the_slices_alone_is_not_judged_by_them(tmp_path
     found = compared(tmp_path, alone=True)
     judgement = pair_of(found, "aten::sum").judgement
     assert judgement.verdict is Verdict.UNKNOWN
-    assert judgement.why is not None and "kept in part" in judgement.why.en
+    assert judgement.why is not None and "recorded in part" in judgement.why.en
     assert pair_of(found, "aten::gelu").judgement.verdict is Verdict.NORMAL

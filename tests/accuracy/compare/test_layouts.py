@@ -97,17 +97,17 @@ def test_how_a_batch_is_divided() -> None:
         assert found is not None and found.said.zh
         return (found.problem or found.said).en, found.rank
 
-    assert said(WHOLE[:4], WHOLE[4:])[0].startswith("each rank has the samples that follow")
+    assert said(WHOLE[:4], WHOLE[4:])[0].startswith("each rank takes the next consecutive block")
     assert "DistributedSampler" in said(WHOLE[0::2], WHOLE[1::2])[0]
     assert said(WHOLE[[0, 3]], WHOLE[[2, 1, 4, 7, 6, 5]])[0].startswith("in another order")
     assert said(WHOLE, WHOLE)[0] == "every rank has the whole batch"
     assert said(WHOLE[:4], WHOLE[[4, 5, 6, 0]]) == (
-        "sample 0 of the batch is on several ranks (0, 1); sample 7 is on none",
+        "sample 0 of the batch is on several ranks (0, 1); sample 7 is on no rank",
         1,
     )
-    assert said(WHOLE[:4], random(4, 12))[0].startswith("rank 1 has 4 of 4 samples that are not in")
+    assert said(WHOLE[:4], random(4, 12))[0].startswith("on rank 1, 4 of 4 samples are not in")
     assert said(WHOLE[:3], WHOLE[3:6])[0].startswith(
-        "the ranks have 6 samples together, the other side has 8"
+        "the ranks have 6 samples in total, the other side has 8"
     )
     assert divided([np.zeros((4, 1))] * 2, [np.zeros((8, 1))], (0, 1)) is None  # labels tell nothing
 

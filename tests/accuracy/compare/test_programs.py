@@ -44,7 +44,7 @@ def norm(eps: float) -> Callable[[], Any]:
 def test_another_epsilon_is_the_programs(tmp_path: Path) -> None:
     comparison = compared(tmp_path, norm(1e-3), norm(1e-5))
     assert said(comparison) == (
-        "the programs differ here: aten::native_layer_norm is called with other arguments: eps=0.001 here, "
+        "the programs differ here: aten::native_layer_norm has different arguments: eps=0.001 here, "
         "1e-05 in golden"
     )
     assert "test_programs.py:" in sentences.details(comparison)[0][1].en
@@ -98,7 +98,7 @@ def test_a_number_that_differs_by_more_than_what_was_read_is_the_programs(tmp_pa
 
 def test_a_number_that_may_have_been_read_is_unexplained(tmp_path: Path) -> None:
     comparison = compared(tmp_path, scaled(0.5), scaled(0.0))
-    assert "it is not known whether the programs differ" in said(comparison)
+    assert "whether the programs differ" in said(comparison)
     assert exit_code([comparison], check=False) == 3
 
 
@@ -116,14 +116,14 @@ def clipped(is_clipped: bool, factor: float = 0.25) -> Callable[[], Any]:
 def test_a_call_of_one_side_that_changes_what_follows(mine: bool, side: str, tmp_path: Path) -> None:
     comparison = compared(tmp_path, clipped(mine), clipped(not mine))
     assert said(comparison) == f"the programs differ here: only {side} calls aten::mul.Tensor"
-    assert any(f"only {side} calls: aten::mul.Tensor (" in note.en for note in comparison.notes)
+    assert any(f"calls only in {side}: aten::mul.Tensor (" in note.en for note in comparison.notes)
     assert exit_code([comparison], check=False) == 1
 
 
 def test_a_call_of_one_side_that_changes_nothing_is_only_named(tmp_path: Path) -> None:
     comparison = compared(tmp_path, clipped(True, 1.0), clipped(False))
     assert comparison.culprit is None and exit_code([comparison], check=False) == 0
-    assert any("only mine calls: aten::mul.Tensor" in note.en for note in comparison.notes)
+    assert any("calls only in mine: aten::mul.Tensor" in note.en for note in comparison.notes)
 
 
 def test_programs_come_before_operators(tmp_path: Path) -> None:
@@ -168,14 +168,14 @@ def test_a_wrong_tail_of_what_was_just_copied_hints_at_the_copy() -> None:
     header = RecordHeader(Kept.TENSORS, "train.py", "npu", "2.7.0")
     _, one, other = Programs(header, header).look(pairs)
     assert one.judgement.why is not None and other.judgement.why is not None
-    assert "input/self was copied from the host before (call 1, train.py:9)" in one.judgement.why.en
+    assert "input/self was copied from the host earlier (call 1, train.py:9)" in one.judgement.why.en
     assert other.judgement.why == tail.why
 
 
 def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
     host, there = (TensorRecord("input/self", "float32", (4,), (1,), device) for device in ("cpu", "npu:0"))
     copied = replace(there, content=7)
-    why = Text("output/output_0: as if input/self had been 0 from 2 of its first dimension on", "同上")
+    why = Text("output/output_0: as if input/self were 0 from index 2 of its first dimension on", "同上")
     late = Judgement(Verdict.FAULT, ErrorKind.LATE, why=why)
     pairs = [
         CallPair(moved(1, "aten::_to_copy", host, copied), None, EXTRA),
@@ -186,11 +186,11 @@ def test_a_copy_that_was_late_is_to_blame_and_not_who_read_it() -> None:
     programs = Programs(header, header)
     _, one, other = programs.look(pairs)
     assert one.judgement.verdict is Verdict.INHERITED and one.judgement.why is not None
-    assert "its input came late: call 1, train.py:9" in one.judgement.why.en
+    assert "its input was not ready: call 1, train.py:9" in one.judgement.why.en
     assert other.judgement == late  # nothing was copied for it
     ((position, blamed),) = programs.later.items()
     assert (position, blamed.verdict, blamed.sort) == (0, Verdict.FAULT, ErrorKind.LATE)
-    assert blamed.why is not None and "aten::exp (call 2) has read input/self" in blamed.why.en
+    assert blamed.why is not None and "aten::exp (call 2) read input/self" in blamed.why.en
 
 
 def call(**arguments: Any) -> Call:

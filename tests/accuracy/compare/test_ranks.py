@@ -56,7 +56,10 @@ def test_right_processes_are_quiet(one: Path, two: Path) -> None:
 def test_gradients_that_are_not_divided(one: Path, summed: Path) -> None:
     stage, why = first(held(summed, one))
     assert stage == "reduction"
-    assert why == "gradients are 2 times as large: summed over the ranks, not averaged (14 of 14 gradients)"
+    assert (
+        why
+        == "gradients are 2 times too large: summed over the ranks instead of averaged (14 of 14 gradients)"
+    )
 
 
 def test_a_parameter_that_is_left_out(one: Path, tmp_path: Path) -> None:
@@ -68,27 +71,27 @@ def test_a_parameter_that_is_left_out(one: Path, tmp_path: Path) -> None:
 MISTAKES = {
     ("by hand", "lost"): (
         "reduction",
-        "the gradients of rank 1 are not in the reduced ones (14 of 14 gradients)",
+        "the reduced gradients do not include those of rank 1  (14 of 14 gradients)",
     ),
-    ("by hand", "weights"): ("parameters", "the ranks start with other weights"),
-    ("ddp", "twice"): ("batch", "sample 0 of the batch is on several ranks (0, 1); sample 1 is on none"),
+    ("by hand", "weights"): ("parameters", "the ranks start with different weights"),
+    ("ddp", "twice"): ("batch", "sample 0 of the batch is on several ranks (0, 1); sample 1 is on no rank"),
     ("ddp", "same batch"): ("batch", "sample 0, 1, 2, 3 of the batch is on several ranks"),
     ("ddp", "wrong kernel"): ("forward", "aten::gelu itself computes wrong results on rank 1 of 2.h5: "),
     ("ddp", "one more call"): ("forward", "input/self of aten::_log_softmax is another one on the ranks"),
     ("ddp", "uneven"): (
         "loss",
-        "the mean of the ranks' means is not the mean of all samples: the ranks have 5, 3",
+        "the mean over the ranks means is not the mean of all samples: the ranks have 5, 3",
     ),
     ("ddp", "loss times two"): (
         "reduction",
-        "gradients are 2 times what they should be: their mean is right",
+        "gradients are 2 times the correct value: averaging is correct",
     ),
-    ("ddp", "learning rate"): ("optimizer", "the optimizer's step has other arguments"),
+    ("ddp", "learning rate"): ("optimizer", "the optimizer's step has different arguments"),
 }
 OF_BOTH = {  # what makes the program in one process another one, too
-    "batch norm": ("forward", "BatchNorm is not synchronised"),
-    "ignored labels": ("loss", "each rank divides its loss by a count of its own"),
-    "sum of losses": ("reduction", "gradients are 0.5 times what they should be: averaged over the ranks"),
+    "batch norm": ("forward", "BatchNorm is not synchronized"),
+    "ignored labels": ("loss", "each rank divides its loss by its own count"),
+    "sum of losses": ("reduction", "gradients are 0.5 times the correct value: averaged over the ranks"),
 }
 
 
@@ -109,7 +112,7 @@ def test_what_can_t_be_the_same_in_several_processes(tmp_path: Path, mistake: st
 @pytest.mark.long
 def test_a_lost_rank_of_four(one: Path, tmp_path: Path) -> None:
     found = held(trained(tmp_path, 4, "by hand", "lost"), one)
-    assert first(found)[1].startswith("the gradients of rank 3 are not in")
+    assert first(found)[1].startswith("the reduced gradients do not include those of rank 3 are not in")
     assert found.culprit is not None and found.stages[found.culprit].rank == 3
 
 
@@ -178,7 +181,9 @@ def test_the_command_takes_all_files_of_a_run(
         ["-m", str(two), "-g", str(one)],
     ):
         assert main(["compare", *words, "-q"]) == 0
-        assert capsys.readouterr().out.startswith("no difference but rounding: together, the 2 processes of ")
+        assert capsys.readouterr().out.startswith(
+            "no difference except rounding: together, the 2 processes of "
+        )
     assert main(["compare", str(two), str(one), files[0], files[1], str(tmp_path / "a.h5")]) == 2
     assert "one record too many" in capsys.readouterr().err
 
@@ -214,7 +219,7 @@ def test_reports_of_ranks(
     assert main(["compare", str(summed), str(one), "-q", "--lang", "zh", *words]) == 1
     assert capsys.readouterr().out.startswith("第 1 步，梯度归约：梯度是应有值的 2 倍：各 rank 的梯度被求和")
     assert all(name.stat().st_size > 500 for name in names)
-    said = "gradients are 2 times as large: summed over the ranks"
+    said = "gradients are 2 times too large: summed over the ranks"
     assert said in (tmp_path / "a.html").read_text()
     document = json.loads((tmp_path / "a.json").read_text())
     stage = document["stages"][document["culprit"]]

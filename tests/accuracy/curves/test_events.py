@@ -135,7 +135,7 @@ def test_runs_and_ranks_get_folders_of_their_own(tmp_path: Path, capsys: pytest.
     assert sorted(path.name for path in (tmp_path / "tb").iterdir()) == ["a.rank0", "a.rank1", "b"]
     assert "curves, 20 steps" in capsys.readouterr().err
     assert main(["watch", "convert", files[1], "--tensorboard", str(tmp_path / "tb")]) == 2
-    assert "is there already, and not empty" in capsys.readouterr().err
+    assert "already exists and is not empty" in capsys.readouterr().err
 
 
 READING = """\

@@ -52,7 +52,7 @@ def values_at(page: Any, chart: int, share: float) -> str:
 
 def test_what_a_reader_does(open_page: Open, tmp_path: Path) -> None:
     page = open_page(watched(tmp_path / "a.h5", nan_from=7), viewport={"width": 1280, "height": 900})
-    assert titles(page, "#training") == ["Loss", "Gradient norm", "Seconds of a step"]
+    assert titles(page, "#training") == ["Loss", "Gradient norm", "Seconds per step"]
     assert values_at(page, 0, 0.999).split("\n") == ["Step 20", "a.h5: 0.05"]
     page.keyboard.press("Escape")
 
@@ -83,11 +83,11 @@ def test_what_a_reader_does(open_page: Open, tmp_path: Path) -> None:
 def test_two_runs_and_their_difference(open_page: Open, tmp_path: Path) -> None:
     mine = watched(tmp_path / "mine.h5", loss=lambda step: 1 / step * (1 + 10.0**-step))
     page = open_page(mine, watched(tmp_path / "golden.h5", range(2, 21, 2)))
-    assert titles(page, "#training") == ["Loss", "Difference", "Gradient norm", "Seconds of a step"]
+    assert titles(page, "#training") == ["Loss", "Difference", "Gradient norm", "Seconds per step"]
     assert values_at(page, 0, 0.999).split("\n")[1:] == ["golden: 0.05", "mine: 0.05"]
     ticks = page.locator("#training svg.plot >> nth=1 >> text").all_text_contents()
     assert ticks[-5:] == ["1e-14", "1e-11", "1e-8", "1e-5", "0.01"]
-    assert "Equal at all steps that both have." in page.inner_text("#training")
+    assert "Equal at all common steps." in page.inner_text("#training")
     page.click("[data-language=zh-CN]")
     assert titles(page, "#training")[:2] == ["损失", "相对差异"]
 
@@ -99,7 +99,7 @@ def test_jumps_and_a_loss_that_is_nan(open_page: Open, tmp_path: Path) -> None:
     page = open_page(watched(tmp_path / "a.h5", range(1, 41), loss=loss))
     assert page.locator("#training figure >> nth=0 >> .event.spike").count() == 1
     assert "not finite: 1" in values_at(page, 0, 0.055 + 0.93 * 34 / 39)
-    assert "A cross at the upper edge: NaN or Inf." in page.inner_text("#training")
+    assert "A cross at the top edge: NaN or Inf." in page.inner_text("#training")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -157,7 +157,7 @@ def test_an_open_page_follows_the_run(browser: Any, running: tuple[WatchedFile, 
     with quiet_pages(browser) as open_file:
         page = open_file(written.page)
         page.wait_for_selector("body[data-ready]")
-        assert "The program runs; the page follows." in page.inner_text("#state")
+        assert "The program is running; the page updates itself." in page.inner_text("#state")
         page.check(".modules tbody tr >> nth=1 >> input")
         page.evaluate("window.isTheSame = true")
         _more(file, range(4, 9))

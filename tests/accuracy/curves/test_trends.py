@@ -79,7 +79,7 @@ def test_calls_of_one_step_are_one_tensor(tmp_path: Path) -> None:
 def test_a_step_that_is_not_whole_is_left_out(tmp_path: Path) -> None:
     file = WatchedFile(tmp_path / "a.h5")
     file.put(1, rows.LOSS, None, "output_0", 1.0)
-    with pytest.raises(InputError, match="holds no whole step yet"):
+    with pytest.raises(InputError, match="holds no complete step yet"):
         WatchedRun(tmp_path / "a.h5")
     file.end_step(1)
     file.put(2, rows.LOSS, None, "output_0", 1.0)
@@ -159,7 +159,7 @@ def test_other_steps_and_other_lengths_meet_where_both_have_a_step(tmp_path: Pat
     found = trends.differences
     assert found is not None and found.steps == 3  # 6, 12, 18
     assert trends.steps.tolist() == sorted({*range(3, 31, 3), *range(2, 21, 2)})
-    assert "Loss: beyond rounding from step 12 on, at most 18 apart" in said(trends)
+    assert "Loss: more than rounding from step 12 on, at most 18 apart" in said(trends)
     at = next(at for at, number in enumerate(found.mine) if trends.runs[0].series[number].row == rows.LOSS)
     assert found.first[at] == 12 and found.farthest[at] == pytest.approx(18)
     assert np.isnan(found.whole[trends.steps.tolist().index(9)]).all()
@@ -167,7 +167,7 @@ def test_other_steps_and_other_lengths_meet_where_both_have_a_step(tmp_path: Pat
 
 def test_runs_without_a_common_step_say_so(tmp_path: Path) -> None:
     paths = [watched(tmp_path / "a.h5", range(1, 10, 2)), watched(tmp_path / "b.h5", range(2, 10, 2))]
-    assert "the two have no step in common: watch both with the same --every" in said(trends_of(paths))
+    assert "no step in common: watch both runs with the same --every" in said(trends_of(paths))
     REPORTS.render(trends_of(paths), "html")
 
 
@@ -175,8 +175,8 @@ def test_modules_of_one_side_are_named(tmp_path: Path) -> None:
     mine = watched(tmp_path / "mine.h5", modules=("body.first", "body.other"))
     golden = watched(tmp_path / "golden.h5")
     notes = [note.en for note in notes_of(trends_of([mine, golden]))]
-    assert "6 curves are in mine alone, of Net: body.other" in notes
-    assert "6 curves are in golden alone, of Net: body.second" in notes
+    assert "6 curves are only in mine, of Net: body.other" in notes
+    assert "6 curves are only in golden, of Net: body.second" in notes
 
 
 def test_differences_are_those_of_compare() -> None:
@@ -216,8 +216,8 @@ def test_ranks(tmp_path: Path) -> None:
     trends = trends_of([tmp_path / "run.h5"], CurveChoice(rank=1))
     assert trends.runs[0].header.rank == 1 and len(trends.ranks[0]) == 3
     assert said(trends) == ["run.rank2.h5: NaN first at step 5: Outputs, Net: body.second"]
-    assert b"largest of 3 ranks" in REPORTS.render(trends, "html")
-    with pytest.raises(InputError, match="there is no rank 7; choose one of 0, 1, 2"):
+    assert b"maximum of 3 ranks" in REPORTS.render(trends, "html")
+    with pytest.raises(InputError, match="no rank 7; choose one of 0, 1, 2"):
         trends_of([tmp_path / "run.h5"], CurveChoice(rank=7))
 
 

@@ -158,20 +158,20 @@ def test_nothing_is_written_where_one_rank_has_no_such_call(
 ) -> None:
     test_of_all_ranks(here)
     assert ferry("record", "cut", "gpu.h5", "--call", "4", "-o", "all.h5") == 2
-    assert capsys.readouterr().err == "ferry: gpu.rank0.h5: has no call 4; its calls are 1 to 3\n"
+    assert capsys.readouterr().err == "ferry: gpu.rank0.h5: no call 4; choose one of 1 to 3\n"
     assert not list(here.glob("all*"))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--call", "26"], "ferry: gpu.h5: has no call 26; its calls are 1 to 25"),
-        (["--call", "20-30"], "has no call 20-30; its calls are 1 to 25"),
-        (["--step", "9"], "no call fits steps 9; it has the calls 1 to 25 of steps 1 to 3"),
-        (["--op", "mul"], "no call fits operators mul"),
+        (["--call", "26"], "ferry: gpu.h5: no call 26; choose one of 1 to 25"),
+        (["--call", "20-30"], "no call 20-30; choose one of 1 to 25"),
+        (["--step", "9"], "no call matches steps 9; it holds calls 1 to 25 of steps 1 to 3"),
+        (["--op", "mul"], "no call matches operators mul"),
         ([], "which calls? Name some with --call N"),
-        (["--call", "1", "-o", "gpu.h5"], "gpu.h5: is the record that is cut"),
-        (["--call", "1", "-o", "note.txt"], "note.txt: exists and is no record"),
+        (["--call", "1", "-o", "gpu.h5"], "gpu.h5: this is the recording to cut from"),
+        (["--call", "1", "-o", "note.txt"], "note.txt: already exists and is not a recording"),
         (["--call", "1", "-o", "none/a.h5"], "can't be written there"),
         (["--call", "0"], "'0' names no numbers from 1 on"),
         (["--call", "9-3"], "write 12, 12-20 or 3,12-20"),

@@ -122,9 +122,9 @@ for call in (torch.npu.finalize_dump, lambda: torch.npu.set_dump("dump.json"), t
 """
     printed = run_code(code, tmp_path, "ascend").stdout.splitlines()
     assert printed == [
-        "no dump has begun; call init_dump() first",
-        "no dump has begun; call init_dump() first",
-        "a dump has begun already; finalize_dump() ends it",
+        "no dump is in progress; call init_dump() first",
+        "no dump is in progress; call init_dump() first",
+        "a dump is already in progress; end it with finalize_dump()",
     ]
 
 
@@ -136,7 +136,7 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
 
 BAD = {
     '{"dump": {"dump_list":[] "dump_path":"./out"}}': "line 1, column 26",
-    '{"dump": {"dump_path": "out" # where\n}}': "JSON has no comments",
+    '{"dump": {"dump_path": "out" # where\n}}': "JSON allows no comments",
     '{"dump": {"dump_path": "out", "dump_mode": "everything"}}': "one of input, output, all",
     '{"dump": {"dump_path": "out", "dump_op_switch": true}}': "one of on, off",
     '{"dump": {"dump_mode": "all"}}': "dump_path must name a folder",

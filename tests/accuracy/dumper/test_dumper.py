@@ -124,11 +124,11 @@ def test_the_guides_dump_of_what_a_device_makes_of_single_operators(rewritten: b
 WRONG = {
     "use_dump='yes'": "use_dump must be True or False",
     "use_dump=True, use_load=True, load_file_path='a.h5'": "use_dump and use_load can't be used together",
-    "use_load=True": "use_load needs a record",
+    "use_load=True": "use_load needs a recording",
     "use_dump=True, dump_path='nowhere/a.h5'": "name a file in a folder that exists",
     "use_dump=True, dump_path='a.h5', load_file_path='a.h5'": "can't be read and written at once",
     "use_dump=True, dump_path='a.h5', load_file_path='none.h5'": "none.h5",
-    "load_with_acl_dump=True": "load_with_acl_dump goes with use_load=True",
+    "load_with_acl_dump=True": "load_with_acl_dump needs use_load=True",
 }
 
 
@@ -161,7 +161,7 @@ with Dumper(enabled=False, use_dump=True, dump_path="three.h5"):
 print(dump.path)
 """
     run = run_code(code, tmp_path)
-    assert "they can't be nested" in run.stdout, run.stderr
+    assert "dumpers can't be nested" in run.stdout, run.stderr
     assert "aten::add.Tensor" in operators(tmp_path / "one.h5")
     named_after_time = tmp_path / run.stdout.splitlines()[-1]
     assert named_after_time.suffix == ".h5" and "aten::sin" in operators(named_after_time)

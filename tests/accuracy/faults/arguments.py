@@ -1,4 +1,4 @@
-"""Programs that are called with other arguments on the device than golden was: every kernel is right."""
+"""Programs that are called with different arguments on the device than golden was: every kernel is right."""
 
 from __future__ import annotations
 

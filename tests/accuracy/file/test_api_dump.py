@@ -175,7 +175,7 @@ def test_a_dump_that_is_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> Non
                 assert not record.header.complete and "is cut off" in " ".join(record.header.notes)
                 seen.add(len(list(record.calls)))
         except InputError as error:
-            assert "dump.json: is" in str(error)
+            assert "dump.json: " in str(error)
             seen.add(0)
     assert min(seen) == 0 and max(seen) > 20 and len(seen) > 10
 
@@ -193,7 +193,7 @@ def test_damaged_json_is_refused_or_read_and_never_more(tmp_path: Path) -> None:
         except InputError as error:
             assert len(error.lines) == 1
     (tmp_path / "dump.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match="can't be read as JSON"):
+    with pytest.raises(InputError, match="not valid JSON"):
         open_record(tmp_path)
 
 

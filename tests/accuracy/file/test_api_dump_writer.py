@@ -99,9 +99,9 @@ def test_every_rank_has_its_file(tmp_path: Path) -> None:
 def test_what_can_not_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours = record(tmp_path / "gpu.h5")
     assert convert(ours, "-o", str(tmp_path / "other.h5")) == 2
-    assert "is a record of ferry's already" in capsys.readouterr().err
+    assert "already a recording of TorchFerry" in capsys.readouterr().err
     assert convert(EXAMPLES / "gpu", "--msprobe", str(tmp_path)) == 2
-    assert "is not empty" in capsys.readouterr().err
+    assert "not empty" in capsys.readouterr().err
     (tmp_path / "text").write_text("not mine")
     assert convert(EXAMPLES / "gpu", "-o", str(tmp_path / "text")) == 2
     assert (tmp_path / "text").read_text() == "not mine"

@@ -1,4 +1,4 @@
-"""Records that a thread writes while the program goes on: order, a small ring, a full disk, kills, forks, interrupts."""
+"""Records that a thread writes while the program continues: order, a small ring, a full disk, kills, forks, interrupts."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_disk_that_fills_up_behind_the_program(
     monkeypatch.setattr(os, "pwrite", write)
     writer.close()
     assert "No space" in writer.failed
-    assert capsys.readouterr().err.count("the program goes on") == 1
+    assert capsys.readouterr().err.count("the program continues") == 1
     with open_record(path) as record, h5py.File(path) as file:
         count = len(record.calls)
         assert 10 < count < 40 and len(file["add_Scalar"]) == count

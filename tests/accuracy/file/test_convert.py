@@ -88,7 +88,7 @@ def test_nothing_half_written(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "file").touch()
-    for folder, said in ((taken, "is not empty"), (tmp_path / "gpu.h5", "is a file")):
+    for folder, said in ((taken, "not empty"), (tmp_path / "gpu.h5", "is a file")):
         with pytest.raises(OutputError, match=said):
             convert(tmp_path / "gpu.h5", folder, Form.NPY)
 
@@ -104,5 +104,5 @@ def test_nothing_half_written(tmp_path: Path) -> None:
 
 def test_statistics_have_no_tensors(tmp_path: Path) -> None:
     StatisticsWriter(tmp_path / "run.h5", RecordHeader(Kept.STATISTICS, "", "cpu", "")).close()
-    with pytest.raises(InputError, match="holds statistics and no tensors"):
+    with pytest.raises(InputError, match="holds statistics but no tensors"):
         convert(tmp_path / "run.h5", tmp_path / "npy", Form.NPY)

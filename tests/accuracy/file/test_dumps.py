@@ -67,7 +67,7 @@ def test_one_file_and_a_folder_are_converted(tmp_path: Path) -> None:
 def test_two_folders_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     golden = write_program(tmp_path / "golden")
     assert main(["compare", "-m", str(write_program(tmp_path / "same")), "-g", str(golden)]) == 0
-    assert capsys.readouterr().out.startswith("all 2 calls are equal in every bit")
+    assert capsys.readouterr().out.startswith("all 2 calls are equal bit for bit")
     wrong = write_program(tmp_path / "mine", is_wrong=True)
     assert main(["compare", str(wrong), str(golden)]) in (1, 3)
     assert "aten::mm" in capsys.readouterr().out.splitlines()[0]
@@ -92,7 +92,7 @@ def test_the_vendors_command(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_what_is_no_dump_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="is a folder without dump files"):
+    with pytest.raises(InputError, match="a folder without a runtime's dump files"):
         open_record(tmp_path / "empty")
     (tmp_path / "text").write_text("no dump, and no HDF5 either, but long enough")
     with pytest.raises(InputError, match="HDF5"):

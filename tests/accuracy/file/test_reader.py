@@ -35,11 +35,11 @@ def test_what_is_no_record(tmp_path: Path) -> None:
     write_calls(tmp_path / "whole.h5")
     whole = (tmp_path / "whole.h5").read_bytes()
     files = {
-        "empty.h5": (b"", "is empty"),
-        "text.h5": (b"hello", "can't be read as an HDF5 record"),
+        "empty.h5": (b"", "empty, nothing was recorded"),
+        "text.h5": (b"hello", "not a readable HDF5 recording"),
         "start.h5": (whole[:START], "cut off before anything was recorded"),
-        "less.h5": (whole[: START - 1], "can't be read as an HDF5 record"),
-        "zeros.h5": (bytes(1000), "can't be read as an HDF5 record"),
+        "less.h5": (whole[: START - 1], "not a readable HDF5 recording"),
+        "zeros.h5": (bytes(1000), "not a readable HDF5 recording"),
         "newer.h5": (whole[: START - 24] + b"\x09" + whole[START - 23 :], "newer TorchFerry"),
     }
     for name, (data, said) in files.items():
@@ -91,7 +91,7 @@ def test_contents_that_were_not_kept(tmp_path: Path) -> None:
     with open_record(path) as record:
         with pytest.raises(InputError, match="were not recorded"):
             record.raw(TensorRecord("input/x", "float32", (2,), (1,), "cpu"))
-        with pytest.raises(InputError, match="is not in the file"):
+        with pytest.raises(InputError, match="is not in the file; record it again"):
             record.raw(TensorRecord("input/x", "float32", (2,), (1,), "cpu", offset=1 << 50))
 
 

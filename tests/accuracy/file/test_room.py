@@ -30,7 +30,7 @@ def test_a_limit(tmp_path: Path, most: int, capsys: pytest.CaptureFixture[str]) 
     path = tmp_path / "gpu.h5"
     writer = written(path, most)
     assert writer.failed.startswith("limit reached: ")
-    assert "the record ends here, the program goes on" in capsys.readouterr().err
+    assert "recording stops here, the program continues" in capsys.readouterr().err
     assert 0.6 * most < path.stat().st_size <= most
     with open_record(path) as record, h5py.File(path) as file:
         assert record.calls[-1].number == len(record.calls) == len(file["add_Scalar"])

@@ -145,7 +145,7 @@ def test_a_full_disk(
     _fill(writer, 3000)
     writer.close()
     assert writer.failed and writer.row()[0] == 0
-    assert capsys.readouterr().err.count("the record ends here, the program goes on") == 1
+    assert capsys.readouterr().err.count("recording stops here, the program continues") == 1
     with open_record(path) as record, h5py.File(path) as file:
         assert len(record.calls) == 8192 == len(file["calls"]) and not record.header.complete
         assert record.calls[-1].outputs[0].statistics == _figures(192)

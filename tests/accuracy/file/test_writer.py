@@ -279,7 +279,7 @@ def test_a_full_disk_ends_the_record_and_not_the_program(
     writer.close()
     assert writer.failed == "No space left on device"
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "the record ends here, the program goes on" in said
+    assert said.count("\n") == 1 and "recording stops here, the program continues" in said
     monkeypatch.undo()
     repair(path)  # there was no room for it, or nothing to do
     with open_record(path) as record, h5py.File(path) as file:
@@ -294,9 +294,9 @@ def test_what_may_be_replaced(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("print()\n")
     for path, said in (
-        (program, "is no record"),
+        (program, "is not a recording"),
         (tmp_path, "is a folder"),
-        (Path("/dev/null"), "no ordinary file"),
+        (Path("/dev/null"), "not a regular file"),
     ):
         with pytest.raises(OutputError, match=said):
             RecordWriter(path, HEADER)

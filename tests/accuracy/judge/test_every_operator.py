@@ -28,7 +28,7 @@ SAMPLED = [
     "nn.functional.layer_norm", "nn.functional.leaky_relu", "nn.functional.max_pool2d", "scatter_add", "softmax",
     "sort", "split", "topk", "unique", "var", "where",
 ]  # fmt: skip
-# Of these nothing can be said, and why.
+# Of these can't be judged, and why.
 UNKNOWN = {
     "aten::as_strided": "the rest of the memory that it looks at is not recorded",
     "aten::_sparse_mm_reduce_impl": "sparse tensors are not recorded",

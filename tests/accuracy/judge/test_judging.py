@@ -100,7 +100,7 @@ def test_a_bias_that_was_not_added(tmp_path: Path) -> None:
         missing, twice = (judge_claim(recorded, call, each) for each in (result - bias, result + bias))
     assert missing.sort is twice.sort is ErrorKind.ACCUMULATE
     assert missing.why is not None and "input/self was not added" in missing.why.en
-    assert twice.why is not None and "too often" in twice.why.en
+    assert twice.why is not None and "twice" in twice.why.en
 
 
 def test_an_argument_that_was_not_written_to(tmp_path: Path) -> None:
@@ -274,19 +274,19 @@ MISREAD: dict[str, tuple[Callable[[], Any], str, Callable[[], torch.Tensor], str
         lambda: functional.layer_norm(a(40, 40), (40,)),
         "native_layer_norm",
         lambda: functional.layer_norm(a(40, 40), (40,), eps=1e-3),
-        "it is as if eps were 0.001, not 1e-05",
+        "as if eps were 0.001, not 1e-05",
     ),
     "form": (
         lambda: functional.gelu(a(40, 40)),
         "gelu",
         lambda: functional.gelu(a(40, 40), approximate="tanh"),
-        "it is as if approximate were tanh, not none",
+        "as if approximate were tanh, not none",
     ),
     "count": (
         lambda: a(40, 40).std(1),
         "std.correction",
         lambda: a(40, 40).std(1, correction=0),
-        "it is as if correction were 0, not 1",
+        "as if correction were 0, not 1",
     ),
 }
 
@@ -335,7 +335,7 @@ def test_an_input_that_was_not_there_yet(first: int, is_late: bool, tmp_path: Pa
         return
     assert (judged.verdict, judged.sort) == (Verdict.FAULT, ErrorKind.LATE)
     assert judged.why is not None
-    assert f"as if input/mat1 had been 0 from {first} of its first dimension on" in judged.why.en
+    assert f"as if input/mat1 were 0 from index {first} of its first dimension on" in judged.why.en
 
 
 def test_rows_that_may_as_well_not_have_been_written(tmp_path: Path) -> None:

@@ -154,9 +154,9 @@ def test_where_all_would_be_read_too_often_a_sample_is_judged(
         call = call_of(recorded, "mm")
         judgement = Judge(recorded, None).judge(CallPair(call, None))
         wrong = judge_claim(recorded, call, recorded.tensor(call.outputs[0]) * 1.05)
-    assert judgement.why is not None and "the others were not looked at" in judgement.why.en
+    assert judgement.why is not None and "the others were not checked" in judgement.why.en
     assert wrong.verdict is Verdict.FAULT
-    assert wrong.why is not None and "in the part [" in wrong.why.en
+    assert wrong.why is not None and "in part [" in wrong.why.en
 
 
 def test_what_has_no_parts_is_judged_as_far_as_memory_allows(

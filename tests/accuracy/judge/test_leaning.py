@@ -64,6 +64,6 @@ def test_normal(factor: float, options: dict[str, object], tmp_path: Path) -> No
 def test_leaning(factor: float, options: dict[str, object], tmp_path: Path) -> None:
     found = judged(tmp_path, factor, **options)  # type: ignore[arg-type]
     assert (found.verdict, found.sort) == (Verdict.SUSPICIOUS, ErrorKind.MISREAD)
-    assert found.why is not None and "lean as if scale were" in found.why.en
+    assert found.why is not None and "look as if scale were" in found.why.en
     seen = float(found.why.en.rpartition("were ")[2].partition(",")[0])
     assert seen == pytest.approx(RIGHT * factor, rel=abs(factor - 1) / 2)

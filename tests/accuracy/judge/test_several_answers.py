@@ -48,7 +48,7 @@ def test_signs_of_singular_vectors_are_free_but_not_each_for_itself(tmp_path: Pa
         one = judge_claim(recorded, call, (left * signs).contiguous(), 0)
         longer = judge_claim(recorded, call, (left * 1.001).contiguous(), 0)
     assert both.verdict is Verdict.NORMAL
-    assert one.verdict is Verdict.FAULT and one.why is not None and "do not make the matrix" in one.why.en
+    assert one.verdict is Verdict.FAULT and one.why is not None and "is not the matrix" in one.why.en
     assert longer.verdict is Verdict.FAULT
 
 

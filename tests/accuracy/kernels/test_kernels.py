@@ -99,7 +99,7 @@ def test_reports(tmp_path: Path) -> None:
     assert "1 operators launched 2 kernels on cuda" in text
     assert "aten::addmm  4 2x8 8x4  float32" in text
     assert "    gemm  2x" in text
-    assert "启动" in kernel_report(path, "", "text", "zh")
+    assert "下发" in kernel_report(path, "", "text", "zh")
     (row,) = csv.DictReader(io.StringIO(kernel_report(path, "", "csv", "en")))
     assert (row["operator"], row["kernels"]) == ("aten::addmm", "gemm | gemm")
     (fields,) = json.loads(kernel_report(path, "addmm", "json", "en"))

@@ -68,7 +68,7 @@ def process(*events: OverflowEvent, **fields: Any) -> OverflowFindings:
 def test_the_verdict_comes_first_in_both_languages() -> None:
     english, chinese = (to_text(checked(process(FOUND)), language, "ascend") for language in ("en", "zh"))
     assert english.splitlines()[0] == (
-        "overflow: aten::log makes NaN (step 2, backward pass, module head, train.py:9)"
+        "overflow: aten::log produces NaN (step 2, backward pass, module head, train.py:9)"
     )
     assert chinese.splitlines()[0] == "溢出：aten::log 产生 NaN（第 2 步，反向，模块 head，train.py:9）"
     assert "  output/output_0  float32 2x3  [0, 0.5] rms 0.2, 2 of 6 NaN" in english
@@ -78,8 +78,8 @@ def test_the_verdict_comes_first_in_both_languages() -> None:
 
 def test_no_overflow() -> None:
     text = to_text(checked(process(end=End.STEPS)), "en", "")
-    assert text == "no overflow: 10 calls of operators were checked on npu, steps: 1\n"
-    assert "ended: 10 calls of operators" in to_text(checked(process(end=End.PROGRAM), code=9), "en", "")
+    assert text == "no overflow: 10 operator calls were checked on npu, steps: 1\n"
+    assert "stopped: 10 operator calls" in to_text(checked(process(end=End.PROGRAM), code=9), "en", "")
 
 
 def test_the_rank_that_made_it_comes_before_those_that_got_it() -> None:
@@ -106,7 +106,7 @@ def test_notes() -> None:
     for part in (
         "1 steps overflowed",
         "scale 65536 in aten::mm",
-        "taken for intended: aten::log at train.py:9",
+        "considered intended: aten::log at train.py:9",
     ):
         assert part in text
     for part in ("60000, aten::bmm", "25.0% of the values of aten::mul", "torch.compile"):
@@ -173,4 +173,6 @@ def test_a_file_of_somebody_else_is_not_replaced(
     (tmp_path / "notes.h5").write_text("mine")
     monkeypatch.chdir(tmp_path)
     assert main(["overflow", "-o", "notes.h5", "good.py"]) == 2
-    assert "no record of ferry's" in capsys.readouterr().err and Path("notes.h5").read_text() == "mine"
+    assert (
+        "not a recording of TorchFerry" in capsys.readouterr().err and Path("notes.h5").read_text() == "mine"
+    )

@@ -70,5 +70,5 @@ print([event.call.operator for event in block.events])
 
     ended = run_forked(program, {}, tmp_path)
     assert ended.stdout == "['aten::log']\n", ended
-    assert "torchferry: overflow: aten::log makes NaN (step 1, forward pass, <string>:11)" in ended.stderr
+    assert "torchferry: overflow: aten::log produces NaN (step 1, forward pass, <string>:11)" in ended.stderr
     assert file.exists() and not (tmp_path / "none.h5").exists()

@@ -19,7 +19,7 @@ def test_a_limit_ends_the_record_and_not_the_program(tmp_path: Path) -> None:
     run = recorded(THREE_STEPS, tmp_path, limit=120_000, steps=3, keep_going=True)
     assert run.ended.returncode == 0 and run.ended.stdout == "went on\n"
     assert "so 3 steps take" in run.ended.stderr or "ends within this step" in run.ended.stderr
-    assert run.ended.stderr.count("the record ends here, the program goes on") == 1
+    assert run.ended.stderr.count("recording stops here, the program continues") == 1
     (outcome,) = run.outcomes
     assert outcome.is_over and outcome.problem == "limit reached: 117.2 KiB"
     assert run.paths[0].stat().st_size <= 120_000
@@ -57,7 +57,7 @@ def test_the_first_module_that_differs_is_named_and_how_to_record_it(
     monkeypatch.chdir(tmp_path)
     assert main(["compare", "mine.h5", "golden.h5", "-q"]) == 1
     printed = capsys.readouterr().out
-    assert "the runs part at step 1, Net: norm: its output" in printed
+    assert "the runs diverge at step 1, Net: norm: its output" in printed
     assert "--from 1 --steps 1 --module norm -o mine.step1.h5 train.py" in printed
 
 
@@ -67,7 +67,7 @@ def test_a_record_of_modules_is_not_replayed(
     recorded(THREE_STEPS, tmp_path, modules_only=True)
     monkeypatch.chdir(tmp_path)
     assert main(["replay", "out.h5", "--device", "cpu"]) == 2
-    assert "holds modules alone, no operators to replay" in capsys.readouterr().err
+    assert "holds only modules, no operators to replay" in capsys.readouterr().err
 
 
 def test_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

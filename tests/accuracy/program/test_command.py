@@ -93,7 +93,7 @@ def test_two_ranks_recorded_and_replayed_on_a_simulated_device(tmp_path: Path) -
         with open_record(tmp_path / f"npu.rank{rank}.h5") as record:
             assert (record.header.rank, record.header.device) == (rank, "npu")
             assert record.header.replayed == str(tmp_path / f"gpu.rank{rank}.h5")
-    assert second.stderr.count("recorded calls gave their inputs to operators here") == 2
+    assert second.stderr.count("recorded calls supplied inputs to operators here") == 2
 
 
 def test_what_is_in_a_record(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,21 +142,21 @@ def test_bad_input_is_said_before_the_program_runs(
     ok = tmp_path / "new.h5"
     cases: list[tuple[tuple[object, ...], str]] = [
         ((), "which program?"),
-        (("gone.py",), "gone.py: no such script; -m runs a module by name"),
+        (("gone.py",), "no such script: gone.py; use -m to run a module by name"),
         (("-o", tmp_path / "none" / "a.h5", script), "name a file in a folder that exists"),
         (("-o", tmp_path, script), "name a file in a folder that exists"),
-        (("-o", mine, script), "no record of ferry's; choose another name"),
-        (("--sim", "-o", ok, script), "--sim: which device"),
-        (("--converted", "-o", ok, script), "--converted: for which device"),
-        (("--to", "ascend", "--as-is", "cpu", "-o", ok, script), "only one of them at a time"),
+        (("-o", mine, script), "not a recording of TorchFerry; choose another name"),
+        (("--sim", "-o", ok, script), "--sim needs a device"),
+        (("--converted", "-o", ok, script), "--converted needs a target"),
+        (("--to", "ascend", "--as-is", "cpu", "-o", ok, script), "can't be used together"),
         (("--to", "intel", "--sim", "-o", ok, script), "it can't be simulated"),
         (("--to", "nobody", "-o", ok, script), "nobody"),
         (("--whole", "--from", 2, "-o", ok, script), "--whole and --from"),
-        (("--replay", tmp_path / "none.h5", "-o", ok, script), "none.h5: no such file"),
+        (("--replay", tmp_path / "none.h5", "-o", ok, script), "no such file: none.h5"),
         (("--replay", mine, "-o", ok, script), "notes.h5"),
-        (("--replay", statistics, "-o", ok, script), "holds statistics alone"),
+        (("--replay", statistics, "-o", ok, script), "holds only statistics"),
         (("--replay", example, "-o", example, script), "is to be replayed and overwritten at once"),
-        (("convert", statistics, "--txt", tmp_path / "texts"), "holds statistics and no tensors"),
+        (("convert", statistics, "--txt", tmp_path / "texts"), "holds statistics but no tensors"),
         (("info", mine), "notes.h5"),
     ]
     for arguments, words in cases:

@@ -60,7 +60,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_program(tmp_path: Path) -> N
     run = recorded(f"{TRAINING}{limit}step()\nstep()\nprint('trained to the end')\n", tmp_path, steps=None)
     assert run.ended.stdout == "trained to the end\n" and run.ended.returncode == 0
     assert run.outcomes[0].problem == "File too large"
-    assert "the record ends here, the program goes on" in run.ended.stderr
+    assert "recording stops here, the program continues" in run.ended.stderr
     with run.record as record:
         assert record.calls[0].operator == "aten::convolution"
         assert not record.header.complete

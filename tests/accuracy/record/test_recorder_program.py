@@ -242,7 +242,7 @@ def test_a_full_disk(
         assert torch.ones(100_000).neg().sum().item() == -100_000
     torch.ones(2).abs()
     recorder.stop()
-    assert "No space" in recorder.failed and "the program goes on" in capsys.readouterr().err
+    assert "No space" in recorder.failed and "the program continues" in capsys.readouterr().err
     assert names(open_record(tmp_path / "record.h5"))[:2] == ["ones", "neg"]
 
 

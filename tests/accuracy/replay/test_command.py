@@ -68,7 +68,7 @@ def test_on_the_cpu_random_operators_draw_the_same(golden: Path, tmp_path: Path)
         (["--to", "ascend", "--device", "cpu"], "on which device?"),
         (["--device", "cpu", "--sim"], "--sim: which device"),
         (["--device", "cpu", "--op", "nothing"], "has no call that"),
-        (["--device", "tpu"], "tpu: no device that can be used here"),
+        (["--device", "tpu"], "tpu: not a device that can be used here"),
         (["--device", "cpu", "-o", "{golden}"], "replayed and overwritten at once"),
         (["--device", "cpu", "-o", "nowhere/x.h5"], "can't be written there"),
     ],
@@ -112,7 +112,10 @@ def test_a_record_that_is_damaged_or_empty(
         assert main(["replay", str(record), "--device", "cpu", "-o", str(output)]) == 2
         said.append(capfd.readouterr().err)
     assert [each.count("\n") for each in said] == [1, 1]
-    assert "damaged.h5: is damaged: call 5" in said[0] and "empty.h5: holds no call" in said[1]
+    assert (
+        "damaged.h5: damaged: call 5" in said[0]
+        and "empty.h5: an empty recording, nothing to replay" in said[1]
+    )
     assert not output.exists()
 
 

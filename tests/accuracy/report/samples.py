@@ -74,7 +74,7 @@ def faulty() -> list[RankComparison]:
     pairs.append(CallPair(copy, None, "extra", judgement=Judgement(Verdict.NORMAL)))
     pairs.append(CallPair(None, replace(copy, operator="aten::sin", number=7), ""))
     network = (NetworkDifference("output", 1, 0.1), NetworkDifference("loss", 1, 3e-5))
-    note = Text("mine: the run was cut off", "待测记录：运行被中断")
+    note = Text("mine: the run was interrupted", "待测记录：运行被中断")
     return [
         RankComparison(
             MINE, GOLDEN, "npu.h5", "gpu.h5", packed(pairs), 1, 0.5, 4096, (note,), network=network

@@ -11,8 +11,7 @@ import pytest
 from tests.accuracy.report.samples import alone, faulty, hostile, large, ranks, statistical
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from torchferry.accuracy.compare.model import RankComparison
-from torchferry.accuracy.report.html import to_html
-from torchferry.report.formats import Options
+from torchferry.accuracy.report import REPORTS
 
 pytestmark = NEEDS_BROWSER
 
@@ -24,7 +23,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(comparisons: list[RankComparison], **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(comparisons, Options()), encoding="utf-8")
+            REPORTS.write(comparisons, path)
             return open_file(path, **options)
 
         yield open_report
@@ -40,7 +39,7 @@ def test_what_a_reader_does(open_page: Open) -> None:
         page.inner_text(".card h2") == "aten::relu computes wrong results: wrong from some element to the end"
     )
     assert "ferry case aten::relu --from npu.h5 --call 2 --to ascend" in page.inner_text(".card")
-    assert "more than the normal 1e-4" in page.inner_text(".card")
+    assert "above the normal 1e-4" in page.inner_text(".card")
 
     layer = page.locator(".tree summary", has_text="layer1")
     assert "fault" in layer.inner_text() and "bad" in (layer.get_attribute("class") or "")
@@ -120,7 +119,7 @@ def test_curves_are_drawn_with_gaps_where_there_is_no_number(open_page: Open) ->
 
 def test_dark(open_page: Open) -> None:
     page = open_page(faulty(), color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 31)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 23, 30)"
 
 
 def test_several_ranks_and_a_record_alone(open_page: Open) -> None:

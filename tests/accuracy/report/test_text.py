@@ -33,20 +33,20 @@ def test_a_fault() -> None:
     assert lines(faulty())[:16] == [
         "aten::relu computes wrong results: wrong from some element to the end",
         "where call 2, step 1, forward, Net: layer1, train.py:32",
-        "error 0.25 of its own (against double precision); golden's own is 3.0e-08; up to 1.2e-07 would be normal",
+        "error 0.25 of its own (against double precision); golden's own error is 3.0e-08; up to 1.2e-07 is normal",
         "result output/output_0 float32[16,32]",
         "picture ......##",
         "why the last 100 of 512 elements are wrong",
-        "→ test exactly this call:",
+        "→ test only this call:",
         "ferry case aten::relu --from npu.h5 --call 2 --to ascend",
-        "→ take this call out of the records, to send it:",
+        "→ cut this call out of the recordings, to send it:",
         "ferry record cut npu.h5 --call 2 -o npu.call2.h5",
         "ferry record cut gpu.h5 --call 2 -o gpu.call2.h5",
         "→ list every call:",
         "ferry compare npu.h5 gpu.h5 --all",
-        "whole network, step 1: mean absolute difference of the output of the network 0.1, more than the normal 1e-4",
+        "whole network, step 1: mean absolute difference of the output of the network 0.1, above the normal 1e-4",
         "whole network, step 1: mean absolute difference of the loss 3.0e-05, normal (<= 1e-4)",
-        "note: mine: the run was cut off",
+        "note: mine: the run was interrupted",
     ]
 
 
@@ -60,17 +60,17 @@ def test_a_fault_in_chinese() -> None:
 
 def test_what_needs_attention_comes_before_the_counts() -> None:
     found = lines(faulty(), width=160)
-    assert "What needs attention (2)" in found
+    assert "Calls that need attention (2)" in found
     assert "2 aten::relu fault 0.25 3.0e-08 1.2e-07 1 forward same" in found
     assert "4 lib::fast_gelu suspicious 1.0e-05 1.0e-07 1 forward similar name" in found
     assert "= aten::gelu too few digits Net: layer2" in found
-    assert "fault 1 its own error is not of rounding" in found
+    assert "fault 1 its own error is not rounding" in found
     assert not any("aten::sin" in line for line in found)
 
 
 def test_calls_that_go_wrong_alike_stand_together() -> None:
     found = lines(large())
-    assert "What needs attention (100)" in found
+    assert "Calls that need attention (100)" in found
     assert (
         sum("suspicious" in line and "aten::op" in line for line in found) == 2
     )  # each 100th call is op20 or op0
@@ -86,9 +86,9 @@ def test_all_lists_every_call_and_those_without_a_counterpart() -> None:
 
 def test_nothing_is_wrong() -> None:
     assert lines(fine())[0] == (
-        "no operator is wrong: 3 of 3 calls were judged, all differences are of rounding or inherited"
+        "no operator is wrong: 3 of 3 calls were judged, all differences are rounding or inherited"
     )
-    assert lines(equal())[0] == "all 2 calls are equal in every bit"
+    assert lines(equal())[0] == "all 2 calls are equal bit for bit"
     assert lines(fine(), "zh")[0].startswith("没有算子出错")
 
 
@@ -97,12 +97,12 @@ def test_nothing_could_be_judged() -> None:
     pairs = packed(
         replace(pair, judgement=replace(pair.judgement, verdict=Verdict.UNKNOWN)) for pair in comparison.pairs
     )
-    assert lines([replace(comparison, pairs=pairs)])[0].startswith("nothing can be said")
+    assert lines([replace(comparison, pairs=pairs)])[0].startswith("can't be judged")
 
 
 def test_statistics_name_step_and_module_and_what_to_record_next() -> None:
     found = lines(statistical())
-    assert found[0] == "the runs part at step 2, Net: layers.0: aten::gelu, the values differ"
+    assert found[0] == "the runs diverge at step 2, Net: layers.0: aten::gelu, the values differ"
     assert (
         "ferry record --to ascend --sim --from 2 --steps 1 --module layers.0 -o 'run a.step2.h5' train.py --lr 0.1"
         in found
@@ -139,14 +139,14 @@ def test_a_run_that_was_watched_names_the_steps_in_between() -> None:
         if each.mine
     ]
     found = lines([replace(comparison, pairs=packed(pairs))])
-    assert found[0] == "the runs part at step 20, Net: layers.0: its output, the values differ"
+    assert found[0] == "the runs diverge at step 20, Net: layers.0: its output, the values differ"
     assert "ferry record --stats --from 11 --steps 10 -o b.steps11to20.h5 train.py --lr 0.1" in found
 
 
 def test_a_suspicion_is_no_certainty_and_a_replay_would_tell() -> None:
     (comparison,) = faulty()
     found = lines([replace(comparison, culprit=3)])
-    assert found[0].startswith("no fault is certain; lib::fast_gelu is the first")
+    assert found[0].startswith("no certain fault; lib::fast_gelu is the first")
     assert "ferry replay gpu.h5 --to ascend --sim -o npu.replay.h5" in found
     replayed = replace(comparison, culprit=3, mine=replace(comparison.mine, replayed="gpu.h5"))
     assert not any("ferry replay" in line or "whole network" in line for line in lines([replayed]))

@@ -35,7 +35,7 @@ def test_tests_compare_numbers(path: str, is_left: bool) -> None:
     conversion = convert_text(decode(f"import torch\n{_STEP}".encode()), path, job)
     assert (conversion.new_text is None) == is_left
     said = [item.message.en for item in conversion.findings if item.kind.value == "info"]
-    assert said == (["a test compares numbers: it stays in single precision"] if is_left else [])
+    assert said == (["Test kept in single precision. A test compares numbers."] if is_left else [])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_tests_compare_numbers(path: str, is_left: bool) -> None:
 def test_a_cast_is_a_precision_of_its_own(cast: str) -> None:
     ((kind, _, message),) = left(f"import torch\n{cast}\n{_STEP}")
     assert kind == "info"
-    assert message.startswith("has mixed precision")
+    assert message.startswith("Mixed precision already present")
 
 
 def test_gradients_that_a_function_takes() -> None:

@@ -223,7 +223,7 @@ def train(model, optimizer):
 """
     ((kind, place, message),) = left(source)
     assert (kind, place) == ("todo", "torch.nn.BCELoss")
-    assert "not clear where this one is called" in message
+    assert "the calls of this loss are not clear" in message
 
 
 @pytest.mark.parametrize(

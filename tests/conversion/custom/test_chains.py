@@ -103,8 +103,8 @@ def test_a_rule_may_match_what_the_built_in_rules_write(tmp_path: Path) -> None:
 def test_each_step_is_reported_at_its_line(tmp_path: Path) -> None:
     rules = names(("x", "y"), ("y", "z"))
     assert said(tmp_path, rules, "import a\n\na.x()\n") == [
-        ("USER2", "change", 3, "your rule: a.x is a.y"),
-        ("USER2", "change", 3, "your rule: a.y is a.z"),
+        ("USER2", "change", 3, "Your rule: `a.x` changed to `a.y`"),
+        ("USER2", "change", 3, "Your rule: `a.y` changed to `a.z`"),
     ]
 
 
@@ -153,5 +153,5 @@ def test_different_vendors_may_go_different_ways(tmp_path: Path) -> None:
 
 def test_what_is_found_out_too_late_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     rules = '[[rule]]\nmatch = "a.f"\nwrap = "a.g({call})"\n[[rule]]\nmatch = "a.g"\nwrap = "a.f({call})"\n'
-    with pytest.raises(AssertionError, match=r"again and again: .*a\.f \(rules\.toml:1\).*a\.g \(rules"):
+    with pytest.raises(AssertionError, match=r"again and again: .*a\.f` \(rules\.toml:1\).*a\.g` \(rules"):
         outcome(tmp_path, loaded(tmp_path, rules), "import a\na.f()\n")

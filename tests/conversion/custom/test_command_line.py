@@ -68,7 +68,8 @@ def test_another_suffix(tmp_path: Path, name: str) -> None:
     project = make(tmp_path / "p", main=SOURCE)
     (tmp_path / name).write_text(SECOND)
     one_line(
-        ferry("scan", project, "--rules", tmp_path / name), f"{name}: a rule file ends in .json or .toml"
+        ferry("scan", project, "--rules", tmp_path / name),
+        f"{name}: unknown kind of rule file; it must end in .json or .toml",
     )
 
 

@@ -116,4 +116,4 @@ def test_beside_our_rules(tmp_path: Path) -> None:
 def test_findings_are_the_users(tmp_path: Path) -> None:
     (finding,) = findings_of(outcome(tmp_path, loaded(tmp_path, _NAME1), "name1(\n    old,\n)\n"))
     assert (finding.rule, finding.line, finding.before, finding.after) == ("USER1", 2, "old", "args0")
-    assert finding.message.en == "your rule: argument 0 of name1"
+    assert finding.message.en == "Your rule: argument 0 of `name1`"

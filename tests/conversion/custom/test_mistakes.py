@@ -301,7 +301,9 @@ def test_files_that_cannot_be_read(tmp_path: Path, suffix: str) -> None:
 
 def test_another_suffix(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text('{"rules": {}}')
-    with pytest.raises(RuleFileError, match=r"rules\.yaml: a rule file ends in \.json or \.toml"):
+    with pytest.raises(
+        RuleFileError, match=r"rules\.yaml: unknown kind of rule file; it must end in \.json or \.toml"
+    ):
         load_custom_rules(tmp_path / "rules.yaml")
     assert not load_custom_rules(tmp_path / "rules.yaml", other=".json").rules
 

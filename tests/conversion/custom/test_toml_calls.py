@@ -179,24 +179,26 @@ def test_wrap(tmp_path: Path, rules: str, before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("rules", "source", "kind", "words"),
     [
+        pytest.param(ADD, "import lib\nlib.f(**o)\n", "todo", "`k` may be in `**`", id="options"),
         pytest.param(
-            ADD, "import lib\nlib.f(**o)\n", "todo", "`k` may be among what ** passes", id="options"
-        ),
-        pytest.param(
-            REMOVE_SECOND, "import lib\nlib.f(1, 2, 3)\n", "todo", "give the rule a `signature`", id="moves"
+            REMOVE_SECOND, "import lib\nlib.f(1, 2, 3)\n", "todo", "Give the rule a `signature`", id="moves"
         ),
         pytest.param(RENAME, "import lib\nlib.f(old=1, new=2)\n", "todo", "both `old` and `new`", id="both"),
         pytest.param(
-            ADD, "import lib\nlib.f(x for x in y)\n", "todo", "change it by hand", id="cannot be written"
+            ADD,
+            "import lib\nlib.f(x for x in y)\n",
+            "todo",
+            "Change the call by hand",
+            id="cannot be written",
         ),
         pytest.param(
-            WRAP, "import lib\ntorch = 1\nlib.f()\n", "todo", "`torch` is something else here", id="taken"
+            WRAP, "import lib\ntorch = 1\nlib.f()\n", "todo", "`torch` means something else here", id="taken"
         ),
         pytest.param(
             METHOD,
             "x = f'{y.load()}'\n",
             "todo",
-            "(rules.toml:1) can't be applied",
+            "The rule (rules.toml:1) can't change a call",
             id="quotes in an f-string",
         ),
     ],

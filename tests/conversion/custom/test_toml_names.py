@@ -138,7 +138,7 @@ def test_messages(tmp_path: Path) -> None:
     )
     assert said(tmp_path, rules, "import a\na.f()\nx.h()\n") == [
         ("USER3", "change", 2, "g is faster"),
-        ("USER3", "change", 3, "your rule for h (rules.toml:5)"),
+        ("USER3", "change", 3, "Your rule for `h` (rules.toml:5)"),
     ]
 
 

@@ -102,8 +102,8 @@ def refusal(source: str, folder: Path | None = None, model: str = "") -> str:
     conversion = convert(source, Distributed(MAIN, model), folder)
     assert conversion.new_text is None
     (finding,) = [finding for finding in conversion.findings if finding.kind is Kind.TODO]
-    assert finding.message.en.startswith("the program is not rewritten for several cards: ")
-    return finding.message.en.partition(": ")[2]
+    assert finding.title.en == "Program not rewritten for several cards"
+    return finding.why.en[0].lower() + finding.why.en[1:].rstrip(".")
 
 
 def convert_project(

@@ -340,7 +340,7 @@ def test_a_model_that_the_user_did_not_name() -> None:
     )
     conversion = convert(source, Distributed(MAIN, "critic"))
     (todo,) = [finding for finding in conversion.findings if finding.kind is Kind.TODO]
-    assert todo.message.en.startswith("model is trained as well, but --model does not name it")
+    assert todo.message.en.startswith("`model` is trained but not named by `--model`")
     both = convert(source, Distributed(MAIN, "critic, model"))
     assert (both.new_text or "").count("= DistributedDataParallel(") == 2
     assert not [finding for finding in both.findings if finding.kind is Kind.TODO]

@@ -180,7 +180,7 @@ def test_a_distributed_program_is_left_as_it_is(sign: str, name: str) -> None:
     assert conversion.new_text is None
     (finding,) = conversion.findings
     assert finding.kind is Kind.INFO
-    assert f"runs on several cards already ({name})" in finding.message.en
+    assert f"It uses {name}" in finding.why.en
 
 
 def test_methods_that_call_each_other_on_their_results() -> None:

@@ -18,7 +18,7 @@ HEAD = "import torch\ndef f(x, groups):\n    b, c, h, w = x.size()\n"
 def said(body: str, to: str = "ascend") -> list[tuple[int, str]]:
     """The lines of the function's body that are reported, with what to call there."""
     found = findings(HEAD + textwrap.indent(body, "    "), to, "similar", rule="TF732")
-    return [(item.line - 3, re.search(r"affinity\.(.*\)) picks", item.message.en)[1]) for item in found]  # type: ignore[index]
+    return [(item.line - 3, re.search(r"affinity\.(.*\))`, which", item.do.en)[1]) for item in found]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conversion.rewriting import VENDORS, findings, rewritten, said
+from torchferry.finding import Severity
 
 
 @pytest.mark.parametrize(
@@ -50,4 +51,5 @@ def test_reported(name: str, source: str, places: list[str]) -> None:
 
 def test_message_says_how_kernels_are_built() -> None:
     (item,) = findings("from torch.utils.cpp_extension import CUDAExtension\n")
-    assert "must be written anew for Huawei Ascend" in item.message.en
+    assert "do not run on Huawei Ascend" in item.why.en
+    assert item.severity is Severity.BLOCKER

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conversion.rewriting import VENDORS, findings, rewritten, said, vendor
+from torchferry.finding import Severity
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,9 @@ def test_monitors_name_the_vendors_command(name: str) -> None:
 
 def test_advice() -> None:
     (item,) = findings("import triton\n")
-    assert item.message.en == "triton runs on CUDA only; instead: triton-ascend"
+    assert (item.title.en, item.do.en) == ("`triton` runs on CUDA only", "Use instead: triton-ascend.")
+    assert item.severity is Severity.DECISION
     (item,) = findings("import cupy\n")
-    assert item.message.en == "cupy runs on CUDA only; no replacement is known for Huawei Ascend"
+    assert item.title.en == "`cupy` runs on CUDA only"
+    assert item.do.en.startswith("No replacement for Huawei Ascend is known")
+    assert item.severity is Severity.BLOCKER

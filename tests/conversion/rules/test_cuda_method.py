@@ -91,7 +91,7 @@ class Batch:
 """
     assert rewritten(before) == after
     assert [item.message.en for item in findings(before, rule="TF103")] == [
-        "left as it is: this class defines its own cuda()"
+        "Own method `cuda()`. The class defines `cuda()` itself, so the call stays."
     ]
 
 

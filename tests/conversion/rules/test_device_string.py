@@ -264,10 +264,11 @@ def test_what_is_left_is_said(source: str, expected: list[tuple[str, str, str]])
 def test_the_question_names_the_reason_and_the_word() -> None:
     (question,) = findings("import torch\nname = 'cuda'\n")
     assert (
-        question.message.en == "is this a device? nothing around it says what it is for; if it is, write npu"
+        question.message.en
+        == "String that may name a device. Nothing around it says what it is for. If it is a device, write npu."
     )
     (key,) = findings("import torch\nx = state['cuda']\n")
-    assert key.message.en.startswith("left as it is: a key")
+    assert key.why.en.startswith("It is a key")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_imported_name() -> None:
 def test_message_is_the_vendors() -> None:
     source = "import torch\nimport torch_mlu.utils.gpu_migration\nm = torch.jit.script(m)\n"
     (item,) = findings(source, "cambricon", rule="TF504")
-    assert item.message.en.startswith("on Cambricon: torch.jit.script returns the object unchanged")
+    assert item.why.en.startswith("torch.jit.script returns the object unchanged")
 
 
 def test_once_per_project(tmp_path: Path) -> None:
@@ -65,4 +65,4 @@ def test_once_per_project(tmp_path: Path) -> None:
     report = examine_project(tmp_path, Plan(target("tecorigin"))).report("scan")
     (item,) = [item for item in report.findings if item.rule == "TF504"]
     assert (item.path, item.line) == ("a.py", 2)
-    assert item.message.en.endswith("(4 places in this project)")
+    assert item.why.en.endswith("This project has 4 such places.")

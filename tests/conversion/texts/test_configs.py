@@ -134,7 +134,7 @@ def test_no_word_names_every_device() -> None:
         ("TF813", "todo"),
         ("TF813", "todo"),
     ]
-    assert "leave the setting out" in messages("a.yaml", "device: cuda\n", "portable")
+    assert "Leave the setting out" in messages("a.yaml", "device: cuda\n", "portable")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_vendors_tables_are_quoted() -> None:
     assert "npu_fusion_attention" in messages("requirements.txt", "flash-attn")
     assert "triton-ascend" in messages("requirements.txt", "triton")
     assert "npu-smi" in messages("requirements.txt", "pynvml")
-    assert "no replacement is known" in messages("requirements.txt", "cupy-cuda12x")
+    assert "No replacement for Huawei Ascend is known" in messages("requirements.txt", "cupy-cuda12x")
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_no_word_names_every_device() -> None:
     line = "python a.py --device cuda --backend nccl"
     assert shell(line, "portable") == line
     assert [kind for _, kind, _ in said("run.sh", line, "portable")] == ["todo", "todo"]
-    assert "leave the setting out" in messages("run.sh", line, "portable")
+    assert "Leave the setting out" in messages("run.sh", line, "portable")
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_the_old_launcher_becomes_torchrun(before: str, after: str) -> None:
     ("line", "reason"),
     [
         ("python -m torch.distributed.launch --nproc_per_node=2 a.py --use_env", "--local-rank"),
-        ("python -m torch.distributed.launch $ARGS --use_env a.py", "not all of its options"),
-        ("python -m torch.distributed.launch --use_env --unheard_of 3 a.py", "not all of its options"),
+        ("python -m torch.distributed.launch $ARGS --use_env a.py", "options that can't be read"),
+        ("python -m torch.distributed.launch --use_env --unheard_of 3 a.py", "options that can't be read"),
     ],
 )
 def test_the_old_launcher_stays_where_torchrun_is_not_the_same(line: str, reason: str) -> None:
@@ -232,7 +232,7 @@ def test_what_differs_is_reported(line: str) -> None:
 def test_python_in_a_heredoc_is_reported() -> None:
     text = "python - <<PY\nimport torch\ntorch.cuda.synchronize()\nPY\n"
     assert rewritten("run.sh", text) == text
-    assert "file of its own" in messages("run.sh", text)
+    assert "its own file" in messages("run.sh", text)
 
 
 def test_a_line_can_be_silenced() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.forking import ROOT
 from torchferry.perf import run as collected
 from torchferry.perf.analysis import analyze
-from torchferry.perf.model import Diagnosis, Severity
+from torchferry.perf.model import Diagnosis, Impact
 from torchferry.traces.reader import read_trace
 
 from .profiling import SIMULATED, Run, profiled
@@ -84,7 +84,7 @@ def test_an_analysis_names_what_is_planted(plant: str, folder: Path) -> None:
     found = diagnosed(plant, folder)
     wanted = NAMED[plant]
 
-    assert found[wanted].severity is Severity.HIGH, found
+    assert found[wanted].severity is Impact.HIGH, found
     assert found[wanted].remedies and found[wanted].evidence
     others = [name for name in NAMED.values() if name not in (wanted, "data_loader") and name in found]
     assert not others
@@ -94,4 +94,4 @@ def test_a_program_without_them_is_healthy(folder: Path) -> None:
     found = diagnosed("none", folder)
 
     assert not [name for name in NAMED.values() if name != "data_loader" and name in found]
-    assert "data_loader" not in found or found["data_loader"].severity is not Severity.HIGH
+    assert "data_loader" not in found or found["data_loader"].severity is not Impact.HIGH

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from torchferry.cli.main import main
-from torchferry.errors import OutputError
+from torchferry.errors import OutputError, RunError
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending
 from torchferry.perf.collect import launching
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, sentences, write_outcome
+from torchferry.text import Text
 
 PROGRAM = Program("train.py", False, ("--lr", "1"), None)
 SETTINGS = ProfileSettings("", 10, 12)
@@ -113,7 +114,7 @@ def test_a_trace_that_was_not_written_is_no_success(
         PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), tmp_path / "prof"
     )
     assert not profiled.is_written and not (tmp_path / "prof").exists()
-    assert profiled.outcomes[0].problem == launching.TRACE_LOST
+    assert RunError.from_json(profiled.outcomes[0].problem).text == launching.TRACE_LOST
 
 
 @pytest.mark.parametrize("has_trace", [False, True])
@@ -140,16 +141,17 @@ def test_a_vendors_folder_without_a_trace_is_no_success(
         PROGRAM, SETTINGS, Place(DeviceKind.AS_IS, as_is="cpu"), tmp_path / "prof"
     )
     assert profiled.is_written == has_trace
-    assert profiled.outcomes[0].problem == ("" if has_trace else launching.TRACE_LOST)
+    problem = profiled.outcomes[0].problem
+    assert problem == ("" if has_trace else RunError(launching.TRACE_LOST).to_json())
 
 
 def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "prof").mkdir()
     launching.check_output(tmp_path / "prof")  # an empty folder may be filled
     (tmp_path / "prof" / "mine.txt").write_text("precious")
-    with pytest.raises(OutputError, match="is not empty, and no profile"):
+    with pytest.raises(OutputError, match="not empty, and not a profile"):
         launching.check_output(tmp_path / "prof")
-    with pytest.raises(OutputError, match="no folder"):
+    with pytest.raises(OutputError, match="not a folder"):
         launching.check_output(tmp_path / "prof" / "mine.txt")
     with pytest.raises(OutputError, match="can't be written there"):
         launching.check_output(tmp_path / "none" / "prof")
@@ -158,22 +160,30 @@ def test_what_is_no_profile_is_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "ending", "said"),
     [
-        ([CollectOutcome(made=7)], Ending(0, 0), "made 7 steps and ended before step 10"),
-        ([], Ending(0, 0), "no optimizer stepped"),
+        ([CollectOutcome(made=7)], Ending(0, 0), "ended after 7 steps, before step 10"),
+        ([], Ending(0, 0), "no optimizer made a step"),
         ([CollectOutcome(made=7)], Ending(1, 0), "ended with exit code 1 after 7 steps"),
-        ([], Ending(137, 0), "exit code 137 before its steps were made, and could not tell how many"),
+        ([], Ending(137, 0), "exit code 137 before its first step"),
         (
             [CollectOutcome(made=7)],
             Ending(143, 0, out_of_time=True),
-            "took longer than --timeout allows, after 7 steps",
+            "exceeded --timeout after 7 steps",
         ),
-        ([CollectOutcome(problem="two at once")], Ending(0, 0), "two at once; switch its own off"),
-        ([CollectOutcome(problem=launching.TRACE_LOST)], Ending(0, 0), "its trace is not there or empty"),
+        (
+            [CollectOutcome(problem=RunError(Text("two at once", "同时两个")).to_json())],
+            Ending(0, 0),
+            "two at once",
+        ),
+        (
+            [CollectOutcome(problem=RunError(launching.TRACE_LOST).to_json())],
+            Ending(0, 0),
+            "its trace is missing or empty",
+        ),
     ],
 )
 def test_who_gets_nothing_is_told_why(told: list[CollectOutcome], ending: Ending, said: str) -> None:
     profiled = launching.Profiled(ending, tuple(told), False)
-    assert said in launching.nothing_profiled(PROGRAM, SETTINGS, profiled)
+    assert said in launching.nothing_profiled(PROGRAM, SETTINGS, profiled).en
 
 
 @pytest.mark.parametrize("steps", ["0:2", "3:2", "a:b", "-1", "1:2:3"])

@@ -228,7 +228,7 @@ def test_work_that_was_queued_before_is_not_counted(tmp_path: Path) -> None:
     found = compared(tmp_path, *runs)
     assert found.work_ratio == pytest.approx(1)
     (note,) = [note.en for note in found.notes if "queued before" in note.en]
-    assert note.startswith("The run that is compared: 0.5 ms")
+    assert note.startswith("The compared run: 0.5 ms")
 
 
 def test_runs_without_shapes_are_compared_by_name(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_runs_without_shapes_are_compared_by_name(tmp_path: Path) -> None:
     found = compared(tmp_path, baseline, other)
     pair = the(found, "aten::mm")
     assert (pair.ratio, pair.shapes, pair.match) == (pytest.approx(2), "", MatchKind.EXACT)
-    assert any("compared by name alone" in note.en for note in found.notes)
+    assert any("compared only by name" in note.en for note in found.notes)
 
 
 def test_a_run_without_a_device_is_measured_on_the_host(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_run_without_a_device_is_measured_on_the_host(tmp_path: Path) -> None:
     other.call("aten::mm", 0, **MATRICES)
     found = compared(tmp_path, baseline, other)
     assert (found.baseline.measure, found.compared.measure) == (Measure.DEVICE, Measure.HOST)
-    assert any("not of the same kind" in note.en for note in found.notes)
+    assert any("not comparable" in note.en for note in found.notes)
     assert the(found, "aten::mm").compared == (1, pytest.approx(15e-6), pytest.approx(15e-6), ())
 
 

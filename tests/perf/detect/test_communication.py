@@ -34,14 +34,14 @@ def test_covered_by_computation(tmp_path: Path) -> None:
 def test_nothing_covers_it(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, step(begin=500).run(tmp_path))
     assert diagnosis.share == pytest.approx(0.2)
-    assert "30.0% of the time; computation covers 33% of it, 20.0%" in diagnosis.summary.en
+    assert "30.0% of the time; 33% of it overlaps with computation, so 20.0%" in diagnosis.summary.en
     assert diagnosis.evidence[0].what == REDUCE
     assert "bucket_cap_mb" in diagnosis.remedies[0].en
 
 
 def test_many_small_messages(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, step(begin=600, messages=20).run(tmp_path))
-    assert "20 messages per step, half of them of 1000 numbers" in diagnosis.remedies[0].en
+    assert "20 messages per step, half of them with 1000 numbers" in diagnosis.remedies[0].en
 
 
 def test_data_parallel_is_named(tmp_path: Path) -> None:

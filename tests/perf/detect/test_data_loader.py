@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, SLOW_LOADER, real_run
 from torchferry.perf.detect.data_loader import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Impact
 from torchferry.perf.run import Run
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -41,14 +41,14 @@ def test_a_slow_loader(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, steps(400, SINGLE).run(tmp_path))
     assert diagnosis.share == pytest.approx(0.4)
     assert diagnosis.gain == pytest.approx(0.4)
-    assert diagnosis.severity is Severity.HIGH
+    assert diagnosis.severity is Impact.HIGH
     assert "num_workers=4" in diagnosis.remedies[0].en
     assert diagnosis.evidence[0].count == 2
 
 
 def test_one_with_workers_needs_more_of_them(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, steps(400, SEVERAL).run(tmp_path))
-    assert "raise num_workers" in diagnosis.remedies[0].en
+    assert "Raise num_workers" in diagnosis.remedies[0].en
 
 
 def taking(folder: Path, frame: str, unprofiled: float = 1.0, events_at: int = 30) -> Run:
@@ -67,9 +67,9 @@ LOADS = "<built-in function loads>"
 
 
 def test_workers_that_are_done_do_not_need_to_be_more(tmp_path: Path) -> None:
-    assert "raise num_workers" in the(DETECTOR, taking(tmp_path, POLL)).remedies[0].en
+    assert "Raise num_workers" in the(DETECTOR, taking(tmp_path, POLL)).remedies[0].en
     diagnosis = the(DETECTOR, taking(tmp_path, LOADS))
-    assert "workers keep up: for 0.0% the program waits" in diagnosis.summary.en
+    assert "workers keep up: the program waits for them for 0.0%" in diagnosis.summary.en
     assert "num_workers=4" not in diagnosis.remedies[0].en and "pin_memory" in diagnosis.remedies[0].en
     assert diagnosis.gain is None and diagnosis.share == pytest.approx(0.4)
 

@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import SIMULATED, found, the
 from tests.perf.real_traces import FAST_LOADER, real_run
 from torchferry.perf.detect.dynamic_shapes import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Impact
 from torchferry.perf.run import Run
 from torchferry.perf.tables.kernels import read_kernels
 from torchferry.text import Text
@@ -47,7 +47,7 @@ def test_a_new_size_in_each_step(tmp_path: Path) -> None:
     built = steps((64,) * 4, (65,) * 4, (66,) * 4, (67,) * 4)
     diagnosis = the(DETECTOR, built.run(tmp_path, profile=SIMULATED))
     assert diagnosis.share == pytest.approx(0.3)
-    assert diagnosis.severity is Severity.HIGH
+    assert diagnosis.severity is Impact.HIGH
     assert diagnosis.summary.en.startswith("In 3 of 4 steps")
     (evidence,) = diagnosis.evidence
     assert evidence.detail == Text("shapes: 3; 8×65 | 8×66 | 8×67", "形状：3 种；8×65 | 8×66 | 8×67")
@@ -59,7 +59,7 @@ def test_a_new_size_in_each_step(tmp_path: Path) -> None:
 def test_where_operators_are_ready_for_every_shape_it_matters_little(device: str, tmp_path: Path) -> None:
     run = steps((64,) * 4, (65,) * 4, (66,) * 4).run(tmp_path, profile={"device": device})
     diagnosis = the(DETECTOR, run)
-    assert diagnosis.severity is Severity.LOW
+    assert diagnosis.severity is Impact.LOW
     assert diagnosis.gain == 0.0
 
 

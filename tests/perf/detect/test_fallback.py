@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import SIMULATED, found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, VENDORS_TIMELINE, real_run
 from torchferry.perf.detect.fallback import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Impact
 from torchferry.perf.run import Run
 from torchferry.vendors.registry import get_vendor
 
@@ -36,7 +36,7 @@ def test_marked_by_the_collector(tmp_path: Path) -> None:
     run = marked("aten::logcumsumexp").run(tmp_path, profile=SIMULATED, vendor=get_vendor("ascend"))
     diagnosis = the(DETECTOR, run)
     assert diagnosis.share == pytest.approx(0.28)
-    assert diagnosis.severity is Severity.HIGH
+    assert diagnosis.severity is Impact.HIGH
     (evidence,) = diagnosis.evidence
     assert (evidence.what, evidence.place, evidence.detail) == (
         "aten::logcumsumexp",
@@ -51,15 +51,15 @@ def test_vendor_data_has_a_replacement(tmp_path: Path) -> None:
     assert (
         the(DETECTOR, run)
         .remedies[0]
-        .en.startswith("aten::_logcumsumexp: Write torch.logcumsumexp as other operators")
+        .en.startswith("aten::_logcumsumexp: Write torch.logcumsumexp with other operators")
     )
 
 
 def test_counted_but_not_in_the_steps_of_the_trace() -> None:
     diagnosis = the(DETECTOR, Run(("run.json",), rank_facts={"fallbacks": {"aten::a": 3, "aten::b": 40}}))
     assert [evidence.what for evidence in diagnosis.evidence] == ["aten::b", "aten::a"]
-    assert diagnosis.summary.en.startswith("43 calls of 2 operators")
-    assert diagnosis.severity is Severity.LOW
+    assert diagnosis.summary.en.startswith("In this run, 43 calls of 2 operators")
+    assert diagnosis.severity is Impact.LOW
 
 
 def round_trip(computes: bool, back: bool) -> TraceBuilder:

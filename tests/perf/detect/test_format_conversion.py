@@ -60,7 +60,7 @@ def test_many_conversions(tmp_path: Path) -> None:
 def test_a_kernel_without_a_name_is_known_by_its_operator(tmp_path: Path) -> None:
     cast = {"dims": [[64], [64]], "types": ["c10::Half", "float"], "strides": [[1], [1]]}
     diagnosis = the(DETECTOR, step_with("elementwise_kernel", 200, **cast).run(tmp_path))
-    assert "20.0% the type" in diagnosis.summary.en
+    assert "20.0% the dtype" in diagnosis.summary.en
     assert not found(
         DETECTOR, step_with("elementwise_kernel", 200, **{**cast, "types": ["float"] * 2}).run(tmp_path)
     )

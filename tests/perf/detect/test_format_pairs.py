@@ -45,7 +45,7 @@ def test_conversions_that_are_needed(kernels: tuple[str, ...], tmp_path: Path) -
 def test_there_and_back(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, table(tmp_path, CONV, BACK, THERE, CONV, CONV, BACK, THERE, BACK))
     assert diagnosis.gain == pytest.approx(0.5)  # 2 pairs of 2 kernels; the last one is needed
-    assert diagnosis.summary.en.startswith("2 conversions are undone")
+    assert diagnosis.summary.en.startswith("2 conversions are reversed")
 
 
 def operators(*kernels_of_each: tuple[str, ...]) -> TraceBuilder:

@@ -38,8 +38,8 @@ def test_short_kernels(tmp_path: Path) -> None:
     assert "computes for 5.0% of the time, and 100% of its kernels" in diagnosis.summary.en
     assert diagnosis.gain == pytest.approx(0.475)
     assert [remedy.en for remedy in diagnosis.remedies] == [
-        "Raise the batch (it seems to be 4 now); the learning rate goes with it.",
-        "There is room for it: 10% of the device's memory is in use.",
+        "Raise the batch size (apparently 4 now), and adjust the learning rate.",
+        "Memory allows it: 10% of the device's memory is in use.",
     ]
 
 

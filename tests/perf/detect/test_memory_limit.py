@@ -31,7 +31,7 @@ def test_room_enough_though_the_allocator_holds_all(tmp_path: Path) -> None:
 
 def test_nearly_full(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, training(peak=15).run(tmp_path))
-    assert "15.0 GiB of 16.0 GiB, 94%" in diagnosis.summary.en
+    assert "15.0 GiB of 16.0 GiB (94%)" in diagnosis.summary.en
     (evidence,) = diagnosis.evidence
     assert (evidence.what, evidence.place) == ("aten::conv2d", "model.py:5(forward)")
     assert evidence.example == pytest.approx(455e-6)

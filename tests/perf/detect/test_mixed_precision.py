@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import SIMULATED, found, the
 from tests.perf.real_traces import FAST_LOADER, KERNEL_TABLE, LANGUAGE_MODEL, real_run, real_trace
 from torchferry.perf.detect.mixed_precision import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Impact
 from torchferry.perf.run import Run
 from torchferry.perf.tables.kernels import read_kernels
 from torchferry.vendors.registry import get_vendor
@@ -62,8 +62,8 @@ def test_the_cpu_is_left_alone(tmp_path: Path) -> None:
 def test_on_the_simulated_device_it_has_no_share(tmp_path: Path) -> None:
     run = step("float", on_device=False).run(tmp_path, profile=SIMULATED, vendor=get_vendor("ascend"))
     diagnosis = the(DETECTOR, run)
-    assert (diagnosis.share, diagnosis.gain, diagnosis.severity) == (0.0, None, Severity.LOW)
-    assert "no times of a device" in diagnosis.summary.en
+    assert (diagnosis.share, diagnosis.gain, diagnosis.severity) == (0.0, None, Impact.LOW)
+    assert "no device times" in diagnosis.summary.en
 
 
 def table(dtype: str, folder: Path) -> Run:

@@ -11,7 +11,7 @@ from tests.perf.detect.finding import found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, real_run
 from torchferry.perf.detect.conversions import Copied, copied
 from torchferry.perf.detect.non_contiguous import DETECTOR
-from torchferry.perf.model import Severity, in_words
+from torchferry.perf.model import Impact, in_words
 from torchferry.traces.model import TraceSignature
 
 ROWS, PLAIN, TRANSPOSED = [64, 32], [32, 1], [1, 64]
@@ -90,7 +90,7 @@ def test_a_copy_that_an_operator_needs_itself(tmp_path: Path) -> None:
 def test_a_transposed_tensor(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, contiguous(TRANSPOSED).run(tmp_path))
     assert diagnosis.share == pytest.approx(0.2)
-    assert diagnosis.severity is Severity.HIGH
+    assert diagnosis.severity is Impact.HIGH
     (evidence,) = diagnosis.evidence
     assert evidence.what == "aten::contiguous"
     assert evidence.place == "train.py:7(forward)"
@@ -106,7 +106,7 @@ def test_on_a_device_its_time_counts(tmp_path: Path) -> None:
 
 def test_an_expanded_tensor_is_said_to_be_one(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, contiguous([0, 1], "aten::reshape").run(tmp_path))
-    assert "2 of them write out an expanded tensor" in diagnosis.summary.en
+    assert "2 of them materialize an expanded tensor" in diagnosis.summary.en
     assert in_words(diagnosis.evidence[0].detail, "en").endswith("expanded")
     assert any(".expand()" in remedy.en for remedy in diagnosis.remedies)
 

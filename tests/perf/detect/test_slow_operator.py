@@ -56,7 +56,7 @@ def test_slow_for_a_known_device(tmp_path: Path) -> None:
 
 def test_slow_beside_its_like_on_an_unknown_device(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, products(400, 20, UNKNOWN).run(tmp_path))
-    assert "not known" in diagnosis.summary.en
+    assert "is unknown" in diagnosis.summary.en
     assert diagnosis.evidence[0].detail.endswith("400 µs / 40 µs (10%)")
     assert diagnosis.gain == pytest.approx(0.36)
 

@@ -38,7 +38,7 @@ def test_other_copies(tmp_path: Path, built: TraceBuilder) -> None:
 
 def test_many_small_ones(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, training(30, 1024).run(tmp_path))
-    assert "30 copies per step bring 1.0 KiB each" in diagnosis.summary.en
+    assert "30 copies per step move 1.0 KiB each" in diagnosis.summary.en
     assert diagnosis.share == pytest.approx(0.27)
     (evidence,) = diagnosis.evidence
     assert (evidence.what, evidence.place, evidence.count) == ("aten::to", "train.py:7(train)", 30)

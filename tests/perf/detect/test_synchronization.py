@@ -10,7 +10,7 @@ from tests.perf.building import TraceBuilder
 from tests.perf.detect.finding import SIMULATED, found, the
 from tests.perf.real_traces import FAST_LOADER, LANGUAGE_MODEL, LANGUAGE_MODEL_ELSEWHERE, real_run
 from torchferry.perf.detect.synchronization import DETECTOR
-from torchferry.perf.model import Severity
+from torchferry.perf.model import Impact
 
 
 def on_device(reads: bool, synchronizes: bool = False) -> TraceBuilder:
@@ -98,8 +98,8 @@ READ = ("aten::item", "aten::_local_scalar_dense")
 
 def test_the_simulated_device_shows_how_often(tmp_path: Path) -> None:
     diagnosis = the(DETECTOR, simulated(READ).run(tmp_path, profile=SIMULATED))
-    assert "1.0 times per step" in diagnosis.summary.en and "no times of a device" in diagnosis.summary.en
-    assert (diagnosis.share, diagnosis.gain, diagnosis.severity) == (0.0, None, Severity.MEDIUM)
+    assert "1.0 times per step" in diagnosis.summary.en and "no device times" in diagnosis.summary.en
+    assert (diagnosis.share, diagnosis.gain, diagnosis.severity) == (0.0, None, Impact.MEDIUM)
     assert [(each.what, each.place, each.count) for each in diagnosis.evidence] == [
         ("aten::item", "train.py:7(train)", 3)
     ]
@@ -114,7 +114,7 @@ def test_many_of_them_weigh_more_than_one(tmp_path: Path) -> None:
             built.op("aten::item", number * 1000 + 910 + 6 * at, 5)
             built.op("aten::_local_scalar_dense", number * 1000 + 911 + 6 * at, 3)
 
-    assert the(DETECTOR, built.run(tmp_path, profile=SIMULATED)).severity is Severity.HIGH
+    assert the(DETECTOR, built.run(tmp_path, profile=SIMULATED)).severity is Impact.HIGH
 
 
 def test_a_step_of_the_simulated_device_without_them(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_on_the_cpu_by_its_share(tmp_path: Path) -> None:
     assert not found(DETECTOR, training("single", on_device=False, length=100_000).run(tmp_path))
     diagnosis = the(DETECTOR, training("single", on_device=False).run(tmp_path))
     assert [remedy.en for remedy in diagnosis.remedies] == [
-        "Give SGD fused=True (torch 2.4 or later on the CPU): one pass over all parameters."
+        "Set fused=True for SGD (torch 2.4 or later on the CPU): one pass over all parameters."
     ]
 
 

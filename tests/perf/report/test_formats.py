@@ -17,7 +17,7 @@ from torchferry.text import Language
 
 
 def to_text(report: RunsReport, language: Language = "en") -> str:
-    return REPORTS.render(report, "text", Options(language)).decode()
+    return REPORTS.render(report, "text", Options(language, width=120)).decode()
 
 
 def to_markdown(report: RunsReport, language: Language) -> str:
@@ -67,7 +67,7 @@ def test_small_findings_are_no_bottleneck() -> None:
     small = replace(analysis(), diagnoses=analysis().diagnoses[1:])
     assert lines(RunsReport((small,)))[:2] == [
         "No bottleneck stands out: the device computes for 50.0% of the time.",
-        "A small finding below.",
+        "1 minor finding below.",
     ]
 
 
@@ -87,7 +87,7 @@ def test_tables_have_as_many_rows_as_asked_for() -> None:
 def test_of_several_ranks_the_slowest_is_shown() -> None:
     found = lines(ranks())
     assert (
-        found[0] == "Rank 1 holds up the others: it works 200 ms of a step by itself, the median rank 100 ms."
+        found[0] == "Rank 1 holds up the others: its own work takes 200 ms per step, the median rank 100 ms."
     )
     assert found[1] == "rank 1: Bottleneck: the program waits for data."
     assert any(re.match(r"1 200 ms 200 ms", line) for line in found)
@@ -99,7 +99,7 @@ def test_of_several_ranks_the_slowest_is_shown() -> None:
 def test_a_comparison_with_a_baseline() -> None:
     found = lines(compared())
     assert "A step takes 100 ms, 2.00 times the baseline's 50.0 ms." in found
-    assert "The greatest part of it: the device computes, +25.0 ms a step." in found
+    assert "Largest part of the difference: the device computes, +25.0 ms per step." in found
     assert "90.0% of this run's work and 90.0% of the baseline's were matched operator by operator." in found
     assert any(
         line == "aten::mm 64×64 float32 train.py:10 10.0 ms ×10 40.0 ms ×10 +30.0 ms 4.00" for line in found

@@ -12,9 +12,8 @@ import pytest
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.perf.report.samples import bottleneck, compared, healthy, hostile, large, ranks
 from torchferry.perf.model import Evidence
-from torchferry.perf.report.html import to_html
+from torchferry.perf.report import REPORTS
 from torchferry.perf.report.sentences import RunsReport
-from torchferry.report.formats import Options
 
 pytestmark = NEEDS_BROWSER
 
@@ -26,7 +25,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(report: RunsReport, **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(report, Options()), encoding="utf-8")
+            REPORTS.write(report, path)
             return open_file(path, **options)
 
         yield open_report
@@ -112,7 +111,7 @@ def test_bars_say_what_they_are(open_page: Open) -> None:
     page.locator("canvas").hover(position=place(page, 25_000, lane=2, row=1))  # below its caller
     assert page.inner_text(".hover").split("\n")[:2] == ["aten::mm", "64×64, 64×32"]
     page.locator("canvas").hover(position=place(page, 45_500, lane=2))
-    assert page.inner_text(".hover").startswith("7 short ones")
+    assert page.inner_text(".hover").startswith("7 short events")
     page.locator("canvas").click(position=place(page, 25_000, lane=2))
     assert page.inner_text("#bar").startswith("aten::linear · 64×64 · 30.0 ms")
 
@@ -187,7 +186,7 @@ def test_narrow(open_page: Open, report: RunsReport) -> None:
 
 def test_dark(open_page: Open) -> None:
     page = open_page(bottleneck(), color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 31)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 23, 30)"
 
 
 def test_without_javascript(open_page: Open) -> None:

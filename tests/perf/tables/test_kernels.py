@@ -85,7 +85,7 @@ def test_communication_and_copies_are_no_computation(tmp_path: Path) -> None:
 def test_rows_that_are_cut_or_have_no_duration_are_left_out_with_a_note(tmp_path: Path) -> None:
     read = table(tmp_path, OLD, "a,Add,AI_CORE,1.0,2.0,0,1,,", "b,Add,AI_CORE,1.0,N/A,0,1,,", "c,Add,AI_")
     assert len(read) == 1
-    assert [note.en for note in read.notes] == ["kernel_details.csv: 2 damaged rows were left out."]
+    assert [note.en for note in read.notes] == ["kernel_details.csv: 2 damaged rows were skipped."]
 
 
 def test_a_packed_table_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -97,13 +97,13 @@ def test_a_packed_table_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -
     assert len(read_kernels(whole)) == 5000
     read = read_kernels(cut)
     assert 1000 < len(read) < 5000
-    assert "ends in the middle" in read.notes[0].en
+    assert "is truncated" in read.notes[0].en
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a,b\n1,2\n", "no column 'Name' and no column 'Duration(us)'"),
+        ("a,b\n1,2\n", "columns missing: 'Name', 'Duration(us)'"),
         ("", "no column"),
         (OLD + "\n", "holds no kernels"),
         (OLD + "\na,Add,AI_CORE,1,N/A,0,1,,\n", "no kernel with a duration"),

@@ -69,7 +69,7 @@ def test_steps(tmp_path: Path) -> None:
 
 
 def test_other_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no table of operators"):
+    with pytest.raises(InputError, match="not a table of operators"):
         read_operators(written(tmp_path / "notes.txt", "hello\n"))
-    with pytest.raises(InputError, match="no table of operators"):
+    with pytest.raises(InputError, match="not a table of operators"):
         read_operators(written(tmp_path / "x.csv", "a,b\n"))

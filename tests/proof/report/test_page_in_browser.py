@@ -131,7 +131,7 @@ def test_ten_thousand_steps(open_page: Open) -> None:
     assert "smallest and the largest of each group of 34" in page.inner_text("figure >> nth=0")
     assert page.locator("figure >> nth=0 >> .mark").count() <= 60
     page.click("summary >> nth=0")
-    assert "9900 steps left out" in page.inner_text("details[open]")
+    assert "9900 steps not shown" in page.inner_text("details[open]")
 
 
 def test_not_finite(open_page: Open) -> None:

@@ -36,7 +36,7 @@ def test_whole_numbers(operator: str, inputs: tuple[str, ...], contents: str) ->
     ],
 )
 def test_more_than_a_machine_has(text: str) -> None:
-    with pytest.raises(InputError, match="iB; write smaller sizes"):
+    with pytest.raises(InputError, match="iB; give smaller sizes"):
         build(CaseRequest("torch.abs", (text,)))
 
 

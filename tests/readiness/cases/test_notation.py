@@ -79,15 +79,15 @@ def test_names() -> None:
         ("10x20:int63", "did you mean `int64`"),
         ("10x20:unifrom(0,1)", "did you mean `uniform`"),
         ("10x20:uniform(1)", "takes 0 or 2 numbers"),
-        ("10x20:uniform(2,1)", "must be below"),
-        ("10x20:normal+nun", "none of +nan"),
+        ("10x20:uniform(2,1)", "must be less than"),
+        ("10x20:normal+nun", "write +nan"),
         ("10x20:channels_last", "can't be channels_last"),
-        ("10x20:strides(1)", "a number for each of 2 dimensions"),
-        ("10x20:strides(-1,2)", "are no numbers"),
+        ("10x20:strides(1)", "a number for each of the 2 dimensions"),
+        ("10x20:strides(-1,2)", "are not numbers"),
         ("10x20:float16:float32", "`float32` is a second dtype"),
         ("10x20:normal:uniform(0,1)", "`uniform(0,1)` is a second distribution"),
         ("10x20:uniform(0,inf)", "must be finite"),
-        ("10x20:ints(0.5,0.9)", "are whole"),
+        ("10x20:ints(0.5,0.9)", "must be integers"),
         ("10x20:ints(0,1e30)", "below 2**63"),
         ("10x20:int64:nan", "int64 has no infinities"),
         ("10x20:bool:normal+inf", "bool has no infinities"),
@@ -105,10 +105,10 @@ def test_mistakes(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("3, kernel_size=3, 4", "--init 3, kernel_size=3, 4: what has no name comes before"),
-        ("bias=True, bias=False", "--init: `bias` is given twice"),
+        ("3, kernel_size=3, 4", "--init 3, kernel_size=3, 4: a positional value comes before"),
+        ("bias=True, bias=False", "--init: `bias` is given twice; leave one out"),
         ("weight=3x4", "`weight` is a tensor"),
-        ("Linear(3,4)", "--init Linear(3,4): is neither"),
+        ("Linear(3,4)", "--init Linear(3,4): neither"),
     ],
 )
 def test_mistakes_in_a_module_s_arguments(text: str, said: str) -> None:
@@ -118,7 +118,7 @@ def test_mistakes_in_a_module_s_arguments(text: str, said: str) -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    with pytest.raises(InputError, match="--input: `dim` is given twice"):
+    with pytest.raises(InputError, match="--input: `dim` is given twice; leave one out"):
         parse_inputs(["3x4", "dim=0", "dim=1"])
 
 

@@ -158,7 +158,7 @@ def test_values_of_every_sort(tmp_path: Path) -> None:
 
 def test_mistakes(record: Path, tmp_path: Path) -> None:
     for request, said in (
-        (CaseRequest("aten::min", source=record), "has no call of aten::min; it has cat, max.dim"),
+        (CaseRequest("aten::min", source=record), "no call of aten::min; it has cat, max.dim"),
         (CaseRequest("aten::max", source=record, call=2), "has 2 calls of aten::max, none with the number 2"),
         (CaseRequest("aten::max", ("3x4",), source=record), "by name"),
     ):
@@ -167,7 +167,7 @@ def test_mistakes(record: Path, tmp_path: Path) -> None:
         assert said in str(error.value)
     broken = tmp_path / "broken.h5"
     broken.write_bytes(record.read_bytes()[:300])
-    with pytest.raises(InputError, match="can't be read as an HDF5 record"):
+    with pytest.raises(InputError, match="not a readable HDF5 recording"):
         calls(broken)
     with h5py.File(record, "a") as file:
         file["/cat/5/input/tensors/tensors_0"].attrs["DataType"] = 77
@@ -200,15 +200,15 @@ def test_attributes_as_texts_and_arrays(tmp_path: Path, dtype: object, stride: o
         (
             np.ones((2, 2)),
             {"Stride": "a,b"},
-            "the attribute Stride of `self` is ['a', 'b'], which is no number",
+            "the attribute Stride of `self` is ['a', 'b'], not a number",
         ),
-        (np.ones((2, 2)), {"Stride": 3}, "the strides (3,) of `self` do not fit its shape (2, 2)"),
-        (np.ones((2, 2)), {"Stride": [10**14, 1]}, "write smaller sizes"),
+        (np.ones((2, 2)), {"Stride": 3}, "the strides (3,) of `self` do not match its shape (2, 2)"),
+        (np.ones((2, 2)), {"Stride": [10**14, 1]}, "give smaller sizes"),
         (np.ones(2), {"Type": "tensor"}, "the attribute Type of `self`"),
         (np.ones(2), {"DataType": "floot"}, "the attribute DataType of `self`"),
-        ("text", {"Type": 0}, "`self` holds object, which no tensor can hold"),
-        (np.zeros(2, dtype=[("a", "f4")]), {}, "which no tensor can hold"),
-        (np.zeros(2, dtype="longdouble"), {}, "which no tensor can hold"),
+        ("text", {"Type": 0}, "`self` holds object, which a tensor can't hold"),
+        (np.zeros(2, dtype=[("a", "f4")]), {}, "which a tensor can't hold"),
+        (np.zeros(2, dtype="longdouble"), {}, "which a tensor can't hold"),
     ],
 )
 def test_what_is_no_tensor(tmp_path: Path, data: object, attributes: dict[str, object], said: str) -> None:
@@ -226,13 +226,13 @@ def test_another_structure(tmp_path: Path) -> None:
         file["/f/1/input"] = np.ones(2)
         file["/f/2/input/self"] = h5py.SoftLink("/nowhere")
     first, second = calls(path)
-    with pytest.raises(InputError, match="/f/1/input is no group of arguments"):
+    with pytest.raises(InputError, match="/f/1/input: not a group of arguments; record it again"):
         read(path, first)
-    with pytest.raises(InputError, match="`self` is a link to nothing"):
+    with pytest.raises(InputError, match="`self` is a dangling link; record it again"):
         read(path, second)
     damaged = path.read_bytes().replace(b"HEAP", b"HOLE")
     path.write_bytes(damaged)
-    with pytest.raises(InputError, match="can't be read as an HDF5 record"):
+    with pytest.raises(InputError, match="not a readable HDF5 recording"):
         calls(path)
     with pytest.raises(InputError, match="can't be read: Is a directory"):
         build(CaseRequest("f", source=tmp_path), case_inputs)

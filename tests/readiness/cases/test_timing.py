@@ -106,7 +106,7 @@ def test_ratios_are_of_the_same_round_with_their_spread() -> None:
 
 def test_a_simulated_device_is_said_to_be_one() -> None:
     said = [text.en for text in time_sentences(Times({"cpu": [1.0], "npu": [1.0]}, simulated=True))]
-    assert "its time is the CPU's, and says nothing of the real one's" in said[-1]
+    assert "its time is the CPU's and tells nothing about the real device" in said[-1]
     assert [text.en for text in time_sentences(Times(error="no device"))] == ["not timed: no device"]
 
 
@@ -120,7 +120,7 @@ def test_files_of_times(tmp_path: Path) -> None:
     assert read_other(file).saved == {"forward": {"cuda": [0.5]}, "backward": {"cuda": [0.1]}}
     for wrong in ("", "[]", '{"seconds": {}}', '{"seconds": {"cuda": []}}', '{"seconds": {"cuda": [0]}}'):
         file.write_text(wrong)
-        with pytest.raises(InputError, match="is no file of times"):
+        with pytest.raises(InputError, match="not a file of times"):
             read_times(file)
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_time_of_a_gpu(tmp_path: Path) -> None:
     for file, said in (
         (without_kernels, "no operator launched a kernel"),
         (without_shapes, "has no shapes; record the trace with record_shapes=True"),
-        (text, "is no file of times"),
+        (text, "not a file of times"),
         (tmp_path / "none.json", "can't be read"),
     ):
         with pytest.raises(InputError, match=said):
@@ -200,7 +200,7 @@ def test_the_roofline_of_a_known_device() -> None:
     least = max(flops / 67e12, nbytes / 4800e9, 5e-6)
     assert (
         line.en
-        == f"forward: NVIDIA H200 could do it in {least * 1e6:.2f} µs at best; {least / 1e-3:.1%} of that speed is reached"
+        == f"forward: NVIDIA H200 needs at least {least * 1e6:.2f} µs at best; {least / 1e-3:.1%} of that speed"
     )
     unknown = Times({"cpu": [1.0], "npu": [1.0]}, operators=calls, names={"npu": "Nobody's"})
     assert list(roofline_sentences(unknown, _least_seconds)) == []

@@ -44,7 +44,7 @@ def test_a_number_as_a_name_is_a_position() -> None:
         pytest.param(["2x3:flaot16"], "did you mean `float16`", id="dtype"),
         pytest.param(["x=2x3", "x=4x4"], "given twice", id="twice"),
         pytest.param(["x=2x3", "x.y=4x4"], "can't have parts", id="value and parts"),
-        pytest.param(["1.x=2x3"], "begin with 0", id="no first position"),
+        pytest.param(["1.x=2x3"], "must start at 0", id="no first position"),
         pytest.param(["os.system('x')"], "neither a tensor nor a value", id="no code"),
     ],
 )

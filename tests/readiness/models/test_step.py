@@ -239,7 +239,7 @@ def test_scripted_code_is_seen_and_noted(nets: str) -> None:
     [
         ("nets.py:Nope", [], {}, "nets.py has no Nope"),
         ("nets.py:Worbs", [], {}, "did you mean Words"),
-        ("absent.py:Net", [], {}, "absent.py: no such file"),
+        ("absent.py:Net", [], {}, "no such file: absent.py"),
         ("no_such_module_here:Net", [], {}, "No module named 'no_such_module_here'"),
         ("broken.py:Net", [], {}, r"importing broken.py failed: ZeroDivisionError: division by zero \(broken.py:1\)"),
         ("unreadable.py:Net", [], {}, r"SyntaxError: .*\(unreadable.py:2\)"),

@@ -11,7 +11,7 @@ import pytest
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
 from tests.readiness.samples import empty, hostile, large, sample
 from torchferry.readiness.model import Readiness
-from torchferry.readiness.report.html import to_html
+from torchferry.readiness.report import REPORTS
 from torchferry.report.formats import Options
 
 pytestmark = NEEDS_BROWSER
@@ -24,7 +24,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def open_report(readinesses: list[Readiness], folder: Path | None = None, **options: Any) -> Any:
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.html"
-            path.write_text(to_html(readinesses, Options(folder=folder)), encoding="utf-8")
+            REPORTS.write(readinesses, path, Options(folder=folder))
             return open_file(path, **options)
 
         yield open_report

@@ -32,7 +32,7 @@ def test_verdicts() -> None:
         "aten::to_sparse; 1 operator has a kernel with a limit: aten::add.Tensor",
         "tecorigin 2.13: 98.0% of operator time is known to have a device kernel; no operator falls back to the CPU "
         "or is missing; 1 operator is unknown, because the vendor's table does not list all: aten::nll_loss_forward",
-        "intel: nothing is known: the vendor's table lists none of the 6 operators",
+        "intel: unknown: the vendor's table lists none of the 6 operators",
     ]
     assert words.verdict(sample()[0]).zh == (
         "ascend 2.13：82.0% 的算子时间有设备内核；"
@@ -49,7 +49,7 @@ def test_nothing_missing() -> None:
 def test_without_times_calls_are_counted_and_bytes_are_those_of_the_run() -> None:
     (readiness,) = without_times()
     assert words.verdict(readiness).en == (
-        "ascend 2.13: 84.6% of operator calls have a device kernel (no times are known); 1 operator falls back to the "
+        "ascend 2.13: 84.6% of operator calls have a device kernel (times are unknown); 1 operator falls back to the "
         "CPU: aten::max_pool2d_with_indices_backward (134.8 MiB moved in the run)"
     )
 

@@ -187,11 +187,11 @@ FOREIGN = {
     "binary": (b"\x01\x02\x00\x03", "a binary file"),
     "source": (b"import torch\n", "some other text"),
     "csv": (b"Name,Duration(us)\nMatMul,3\n", "some other text"),
-    "settings": (b'{"name": "x", "version": 1}', "JSON of another kind"),
+    "settings": (b'{"name": "x", "version": 1}', "another kind of JSON"),
     "execution trace": (b'{"schema": "1.1", "nodes": [{"id": 1}]}', "an execution trace"),
-    "list": (b"[1, 2, 3]", "a JSON list of other things"),
+    "list": (b"[1, 2, 3]", "a JSON list of something else"),
     "broken": (b'{"name": ', "damaged JSON"),
-    "events that are no list": (b'{"traceEvents": 5}', "JSON of another kind"),
+    "events that are no list": (b'{"traceEvents": 5}', "another kind of JSON"),
 }
 
 
@@ -207,7 +207,7 @@ def test_other_files_are_named_for_what_they_are(content: bytes, what: str, tmp_
 
 @pytest.mark.parametrize("events", [[], [{"ph": "M", "name": "process_name"}]])
 def test_a_trace_of_nothing(events: Events, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="without operators"):
+    with pytest.raises(InputError, match="without PyTorch operators"):
         read_trace(write(tmp_path, events))
 
 

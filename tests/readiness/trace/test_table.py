@@ -100,5 +100,5 @@ def test_the_devices_time_and_shapes(tmp_path: Path) -> None:
 
 def test_a_table_of_other_things(tmp_path: Path) -> None:
     other = "----  -----------\nName  # of Calls\n----  -----------\nread  4\n----  -----------\n"
-    with pytest.raises(InputError, match="a table without PyTorch's operators"):
+    with pytest.raises(InputError, match="a table without PyTorch operators"):
         read_trace(_write(tmp_path, other))

@@ -105,7 +105,9 @@ def check_what_the_vendor_has_is_the_vendors_own_function(target: Target) -> Non
 
 
 def check_what_the_vendor_does_not_have_says_so(target: Target) -> None:
-    absent = [change for change in runtime.changes() if change.means == "not on this device: raises"]
+    absent = [
+        change for change in runtime.changes() if change.means == "not available on this device: raises"
+    ]
     assert len(absent) > 20
     for change in absent:
         assert isinstance(change, Patch)
@@ -114,7 +116,7 @@ def check_what_the_vendor_does_not_have_says_so(target: Target) -> None:
         except NotOnThisDeviceError as error:
             message = str(error)
         assert message.startswith(
-            f"{change.name} has no counterpart on {target.vendor.company}'s `{target.type}` device"
+            f"{change.name} has no equivalent on {target.vendor.company}'s `{target.type}` device"
         )
         assert f"ferry scan --to {target.vendor.name}" in message
 
@@ -179,7 +181,7 @@ def check_every_change_says_what_it_means(target: Target) -> None:
     means = {change.name: change.means for change in changes}
     assert means["torch.cuda.is_available"] == f"torch.{target.type}.is_available"
     assert means["torch.device(...)"] == f'torch.device("cuda:1") is {target.type}:1'
-    assert means["tests.runtime.imported_before.is_available"] == "what torch.cuda.is_available is now"
+    assert means["tests.runtime.imported_before.is_available"] == "redirected to torch.cuda.is_available"
 
 
 def check_libraries_that_compare_names(target: Target) -> None:

@@ -237,7 +237,7 @@ def test_a_graph_is_replayed_and_its_capture_computes_nothing(cuda: Any) -> None
 
 def test_what_has_no_meaning_says_so(cuda: Any) -> None:
     for name in ("MemPool", "caching_allocator_alloc", "nonsense"):
-        with pytest.raises(AttributeError, match=f"has no '{name}': the CPU has no counterpart"):
+        with pytest.raises(AttributeError, match=f"has no '{name}': the CPU has no equivalent"):
             getattr(cuda, name)
     with pytest.raises(AttributeError, match=r"torch\.cuda on the CPU\.memory has no 'MemPool'"):
         _ = cuda.memory.MemPool

@@ -28,7 +28,7 @@ def printed(code: str) -> str:
     ("second", "expected"),
     [
         ("ascend", "npu:0"),
-        ("cambricon", "this process simulates ascend; start another one to simulate cambricon"),
+        ("cambricon", "this process already simulates ascend; start another one to simulate cambricon"),
     ],
 )
 def test_activating_twice(second: str, expected: str) -> None:
@@ -45,8 +45,11 @@ def test_activating_twice(second: str, expected: str) -> None:
     ("call", "expected"),
     [
         ("s.activate('intel')", "PyTorch itself has the device `xpu`"),
-        ("s.activate('ascend', devices=0)", "there can be 1 to 64 simulated devices"),
-        ("s.activate('ascend', memory='lots')", "'lots' is no size of memory"),
+        (
+            "s.activate('ascend', devices=0)",
+            "the number of simulated devices must be 1 to 64 simulated devices",
+        ),
+        ("s.activate('ascend', memory='lots')", "'lots' is not a memory size"),
         ("s.activate('ascent')", "did you mean 'ascend'?"),
     ],
 )

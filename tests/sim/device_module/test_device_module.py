@@ -29,7 +29,7 @@ def test_a_vendor_of_the_users_own_has_every_name_with_a_warning(tmp_path: Path)
     command = [sys.executable, "-c", script, str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.stdout == "acme:1 acme\n", run.stderr
-    assert "torch.acme.set_device: it is not known whether Acme has it" in run.stderr
+    assert "torch.acme.set_device: whether Acme has it is unknown" in run.stderr
 
 
 @pytest.mark.parametrize("check", check_names(PACKAGE))

@@ -35,7 +35,7 @@ def test_lines_become_entries(tmp_path: Path) -> None:
         ("nonsense name", "line 1: unknown kind 'nonsense'"),
         ("constant name", "takes 2 words after it"),
         ("nothing", "takes 1 words after it"),
-        ("constant name yes", "'yes' is no JSON value"),
+        ("constant name yes", "'yes' is not a JSON value"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, line: str, complaint: str) -> None:

@@ -62,7 +62,7 @@ def test_alone_they_say_what_to_do(package: str) -> None:
     # without torch: the refusal must not wait for it
     stub = "import types, sys; sys.modules['torch'] = types.ModuleType('torch')\n"
     run = run_python(stub + source)
-    assert f"this {package} stands in for the real one" in run.stdout, run.stderr
+    assert f"this {package} stands in for the real package" in run.stdout, run.stderr
     assert "ferry run --sim" in run.stdout and "torchferry.sim.activate" in run.stdout
 
 

@@ -18,8 +18,9 @@ from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, Pair
 from torchferry.text import Text
 
 _GRADIENTS = Text(
-    "gradients differ although nothing before them does: they may hold those of other ranks, whose reports say more",
-    "梯度不同而此前没有差异：其中可能含有其他 rank 的梯度，请查看那些 rank 的报告",
+    "the gradients differ although nothing before them does: they may include gradients of other "
+    "ranks; see the reports of those ranks",
+    "梯度不同，而此前没有差异：其中可能含有其他 rank 的梯度，请查看那些 rank 的报告",
 )
 _BAD = (Verdict.FAULT, Verdict.SUSPICIOUS, Verdict.REDUCED)
 

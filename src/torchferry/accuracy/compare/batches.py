@@ -12,27 +12,27 @@ from torchferry.accuracy.compare.layouts import Array, SampleRows
 from torchferry.text import Text
 
 _NAMED = 4  # samples that a sentence lists
-_CONTIGUOUS = Text(
-    "each rank has the samples that follow those of the rank before", "各 rank 依次取连续的一段样本"
-)
+_CONTIGUOUS = Text("each rank takes the next consecutive block of samples", "各 rank 依次取连续的一段样本")
 _STRIDED = Text(
-    "sample by sample in turn, as DistributedSampler deals them",
+    "samples are dealt out one by one, as by DistributedSampler",
     "样本逐个轮流分给各 rank（DistributedSampler 的方式）",
 )
-_OTHER = Text("in another order, found by the bytes of the samples", "以其他顺序划分（按样本的字节找到）")
+_OTHER = Text(
+    "in another order, found by comparing the bytes of the samples", "以其他顺序划分（按样本的字节找到）"
+)
 _WHOLE = Text("every rank has the whole batch", "每个 rank 都有整个批次")
 _MISSING = Text(
-    "rank {rank} has {count} of {total} samples that are not in the other side's batch: other data, another order of "
-    "samples, or random changes to them",
-    "rank {rank} 的 {total} 个样本中有 {count} 个不在对方的批次里：数据或样本顺序不同，或样本经过随机变换",
+    "on rank {rank}, {count} of {total} samples are not in the other side's batch: other data, "
+    "another order of samples, or random augmentation",
+    "rank {rank} 的 {total} 个样本中有 {count} 个不在对方的批次里：数据或样本顺序不同，或样本经过随机增强",
 )
 _TWICE = Text(
     "sample {samples} of the batch is on several ranks ({ranks})",
     "批次中第 {samples} 个样本同时在多个 rank 上（{ranks}）",
 )
-_LEFT = Text("; sample {samples} is on none", "；第 {samples} 个样本不在任何 rank 上")
+_LEFT = Text("; sample {samples} is on no rank", "；第 {samples} 个样本不在任何 rank 上")
 _SIZES = Text(
-    "the ranks have {many} samples together, the other side has {few}: not the same global batch",
+    "the ranks have {many} samples in total, the other side has {few}: the global batches differ",
     "各 rank 共有 {many} 个样本，对方有 {few} 个：全局批次不同",
 )
 

@@ -109,8 +109,12 @@ def compare_ranks_alike(
         return [compare_records(next(iter(ours.values())), next(iter(theirs.values())), work)]
     if not common:
         raise InputError(
-            f"{names[0]} and {names[1]}: have no rank in common (ranks {_listed(ours)} and ranks {_listed(theirs)}); name "
-            "two records of the same ranks"
+            Text(
+                f"{names[0]} and {names[1]} have no rank in common (ranks {_listed(ours)} and ranks "
+                f"{_listed(theirs)}); give two recordings of the same ranks",
+                f"{names[0]} 与 {names[1]} 没有共同的 rank（分别为 rank {_listed(ours)} 和 rank {_listed(theirs)}"
+                "）；请给出相同 rank 的两份记录",
+            )
         )
     comparisons = [compare_records(ours[rank], theirs.get(rank), work) for rank in common]
     lonely = sorted(set(ours) ^ set(theirs)) if golden is not None else []
@@ -120,16 +124,30 @@ def compare_ranks_alike(
     return comparisons
 
 
+_ONLY_INPUTS = Text(
+    "{path}: holds no elements of results; give a second recording to compare with",
+    "{path}：没有记录结果的元素；请给出第二份记录用于比较",
+)
+_ONLY_STATISTICS = Text(
+    "{path}: holds only statistics; give a second recording to compare with",
+    "{path}：只有统计值；请给出第二份记录用于比较",
+)
+
+
 def compare_records(mine: Record, golden: Record | None, work: ComparingPlan | None = None) -> RankComparison:
     """Two records of one rank; golden may be missing, then mine is held against double precision alone."""
     start = time.perf_counter()
     work = work or ComparingPlan()
     if mine.header.kept is not Kept.TENSORS and golden is None:
-        held = "no elements of results" if mine.header.kept is Kept.INPUTS else "statistics alone"
-        raise InputError(f"{mine.path}: holds {held}; name a second record to hold them against")
+        held = _ONLY_INPUTS if mine.header.kept is Kept.INPUTS else _ONLY_STATISTICS
+        raise InputError(held.format(path=mine.path))
     if golden is None and mine.of_apis:
         raise InputError(
-            f"{mine.path}: is a dump of msprobe, whose calls can't be computed again; name a second one to hold it against"
+            Text(
+                f"{mine.path}: an msprobe dump, whose calls can't be recomputed; give a second dump to compare "
+                "with",
+                f"{mine.path}：这是 msprobe 的 dump，其中的调用无法重新计算；请给出第二份 dump 用于比较",
+            )
         )
     seen = [(Gathering(), record) for record in (mine, golden) if record is not None]
     total = _Total()
@@ -234,8 +252,12 @@ def _matches(seen: Sequence[tuple[Gathering, Record]], total: _Total) -> Sequenc
         matches = match_sites(sites[0], sites[1], is_replay=is_replay, by_name=are_names_kept)
     if not any(match.mine is not None and match.golden is not None for match in matches):
         raise InputError(
-            f"{mine.path} and {golden.path}: have no operator in common ({len(sites[0])} and {len(sites[1])} calls); "
-            "are they records of the same program?"
+            Text(
+                f"{mine.path} and {golden.path} have no operator in common ({len(sites[0])} and {len(sites[1])} "
+                "calls); are they recordings of the same program?",
+                f"{mine.path} 与 {golden.path} 没有共同的算子（分别有 {len(sites[0])} 和 {len(sites[1])} 次调用）"
+                "；请确认是同一程序的记录",
+            )
         )
     return matches
 
@@ -453,11 +475,11 @@ def _differs(difference: PairDifference) -> bool:
 
 
 _IN_PART = Text(
-    "its large tensors were kept in part: {slices} slices were judged",
+    "its large tensors were recorded in part: {slices} slices were judged",
     "其大张量只保留了一部分：判定了 {slices} 个切片",
 )
 _ONLY_IN_PART = Text(
-    "its large tensors were kept in part, from which it can't be computed again",
+    "its large tensors were recorded in part, so it can't be recomputed",
     "其大张量只保留了一部分，无法据此重新计算",
 )
 

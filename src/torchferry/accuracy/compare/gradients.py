@@ -43,52 +43,56 @@ _ARGUMENTS_SAID = 3  # operators whose arguments are said
 _ROUNDED = 4.0  # roundings of a weight, in the difference of two updates
 
 _SUMMED = Text(
-    "gradients are {times} times as large: summed over the ranks, not averaged",
+    "gradients are {times} times too large: summed over the ranks instead of averaged",
     "梯度是应有值的 {times} 倍：各 rank 的梯度被求和，而没有取平均",
 )
 _SHARES = Text(
-    "gradients are {times} times what they should be: averaged over the ranks, although the loss of each rank is its share "
-    "of the whole already (a sum, or divided by the global batch)",
-    "梯度是应有值的 {times} 倍：各 rank 的梯度取了平均，而各 rank 的损失已经只是整体的一份（求和，或已除以全局批次）",
+    "gradients are {times} times the correct value: averaged over the ranks, although the loss of "
+    "each rank is already its share of the whole (a sum, or divided by the global batch)",
+    "梯度是正确值的 {times} 倍：各 rank 的梯度取了平均，而各 rank 的损失已经只是整体的一份（求和，"
+    "或已除以全局批次）",
 )
 _OTHER_LOSS = Text(
-    "gradients are {times} times what they should be: their mean is right, but the loss of each rank is not the mean over its "
-    "samples",
-    "梯度是应有值的 {times} 倍：取平均没有问题，但各 rank 的损失不是其样本的平均",
+    "gradients are {times} times the correct value: averaging is correct, but the loss of each rank "
+    "is not the mean over its samples",
+    "梯度是正确值的 {times} 倍：取平均没有问题，但各 rank 的损失不是其样本的平均",
 )
-_TIMES = Text("gradients are {times} times what they should be", "梯度是应有值的 {times} 倍")
+_TIMES = Text("gradients are {times} times the correct value", "梯度是正确值的 {times} 倍")
 _LOST = Text(
-    "the gradients of rank {ranks} are not in the reduced ones", "归约后的梯度不包含 rank {ranks} 的梯度"
+    "the reduced gradients do not include those of rank {ranks}", "归约后的梯度不包含 rank {ranks} 的梯度"
 )
 _KEPT = Text(
-    "{gradient} is not reduced: each rank keeps its own gradient (not a parameter of the model that "
-    "DistributedDataParallel wraps, or in its list of ignored ones?)",
-    "{gradient} 没有归约：每个 rank 使用自己的梯度（该参数不属于 DistributedDataParallel 包装的模型，或在其忽略列表中？）",
+    "{gradient} is not reduced: each rank keeps its own gradient (is the parameter outside the model "
+    "that DistributedDataParallel wraps, or in its ignore list?)",
+    "{gradient} 没有归约：每个 rank 使用自己的梯度（该参数是否不属于 DistributedDataParallel "
+    "包装的模型，或在其忽略列表中？）",
 )
 _UNEVEN = Text(
-    "the gradients of the ranks are added up with other weights for some", "各 rank 的梯度以不同的权重相加"
+    "the gradients of the ranks are added with different weights", "各 rank 的梯度以不同的权重相加"
 )
 _APART = Text(
-    "rank {ranks} goes on with another gradient than rank 0", "rank {ranks} 使用的梯度与 rank 0 的不同"
+    "rank {ranks} continues with a different gradient from rank 0", "rank {ranks} 使用的梯度与 rank 0 的不同"
 )
 _NO_SUM = Text(
-    "{gradient}: what the optimizer reads follows from no sum of the ranks' gradients (clipped, compressed or changed on "
-    "the way?)",
-    "{gradient}：优化器读取的梯度不是各 rank 梯度的任何加权和（中途被裁剪、压缩或修改？）",
+    "{gradient}: the gradient that the optimizer reads is not a weighted sum of the ranks' gradients "
+    "(clipped, compressed or modified in between?)",
+    "{gradient}：优化器读取的梯度不是各 rank 梯度的加权和（中途是否被裁剪、压缩或修改？）",
 )
-_UNLIKE = Text("{gradient}: reduced, it is not the other side's", "{gradient}：归约后与对方的不同")
+_UNLIKE = Text(
+    "{gradient}: differs from the other side after the reduction", "{gradient}：归约后与对方的不同"
+)
 _ONE_OF = Text("{said} ({count} of {total} gradients)", "{said}（{total} 个梯度中的 {count} 个）")
 _RIGHT_BY_ITSELF = Text(
-    "they are the mean of the ranks' own gradients; what the ranks compute differs before",
+    "they are the mean of the ranks' own gradients; the computation on the ranks already differs before that",
     "它们是各 rank 梯度的平均；各 rank 的计算在此之前已不同",
 )
 _COUNTS = Text(
-    "rank {rank} updates {many} parameters with {gradients} gradients, the other side {few}: they can't be told apart by "
-    "their order",
+    "rank {rank} updates {many} parameters with {gradients} gradients, the other side {few}, so they "
+    "can't be matched by their order",
     "rank {rank} 用 {gradients} 个梯度更新 {many} 个参数，对方为 {few} 个：无法按顺序对应",
 )
 _ARGUMENTS = Text(
-    "the optimizer's step has other arguments (learning rate, weight decay?): {arguments}",
+    "the optimizer's step has different arguments (learning rate, weight decay?): {arguments}",
     "优化器更新的参数不同（学习率、权重衰减？）：{arguments}",
 )
 _ARGUMENT = Text(
@@ -96,11 +100,11 @@ _ARGUMENT = Text(
     "{operator}：{name} 在各 rank 上为 {many}，对方为 {few}",
 )
 _APART_AFTER = Text(
-    "{weight}: after the step the ranks no longer have the same weights",
+    "{weight}: after the step the weights differ between the ranks",
     "{weight}：更新之后各 rank 的权重已不一致",
 )
 _OTHER_UPDATE = Text(
-    "{weight}: from the same gradient and arguments, its update is another one",
+    "{weight}: the update differs although gradient and arguments are equal",
     "{weight}：梯度和参数相同，更新量却不同",
 )
 

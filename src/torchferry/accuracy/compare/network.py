@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _HOW = Text("how calls were judged: {parts}", "各调用的判定方式：{parts}")
 _JUDGED_BY = {
-    "equal": Text("{count} equal to golden in every bit", "{count} 个与标杆逐位相同"),
+    "equal": Text("{count} equal to golden bit for bit", "{count} 个与标杆逐位相同"),
     "golden": Text("{count} against golden", "{count} 个与标杆比对"),
-    "bits": Text("{count} have the bits of the CPU's kernel", "{count} 个与 CPU 算子逐位相同"),
+    "bits": Text("{count} equal to the CPU's kernel bit for bit", "{count} 个与 CPU kernel 逐位相同"),
     "float32": Text("{count} against single precision", "{count} 个与单精度比对"),
     "float64": Text("{count} against double precision", "{count} 个与双精度比对"),
     "distribution": Text("{count} by their distribution", "{count} 个按分布判定"),
@@ -245,37 +245,40 @@ def with_statistics(record: Record, tensor: TensorRecord) -> TensorRecord:
 # What a reader should know about a comparison besides its figures. No torch.
 
 LONELY_RANKS = Text(
-    "ranks {ranks} are in one of the records only, and were left out",
+    "ranks {ranks} are in only one of the recordings and were ignored",
     "rank {ranks} 只在其中一份记录里，未参与比较",
 )
 _INCOMPLETE = Text(
-    "{side}: the run was cut off; the record ends at its last complete operator",
+    "{side}: the run was interrupted; the recording ends at its last complete operator",
     "{side}：运行被中断；记录到最后一个完整的算子为止",
 )
 _SIDE = {"mine": Text("mine", "待测记录"), "golden": Text("golden", "标杆记录")}
 _SELECTED = Text("{side}: only some calls were recorded: {selected}", "{side}：只记录了部分调用：{selected}")
-_SLICED = Text("{side}: kept in part: {in_part}", "{side}：只保留了一部分：{in_part}")
+_SLICED = Text("{side}: recorded in part: {in_part}", "{side}：只记录了一部分：{in_part}")
 _COMPILED = Text(
-    "{side}: some code was compiled, so that its operators could not be seen",
+    "{side}: some code was compiled, so its operators are not visible",
     "{side}：部分代码经过编译，其中的算子无法看到",
 )
 _NOTE = Text("{side}: {note}", "{side}：{note}")
 _NO_TORCH = Text(
-    "PyTorch is not installed here: golden was taken for right, and nothing was computed in double precision",
+    "PyTorch is not installed here, so golden was assumed to be correct and nothing was recomputed "
+    "in double precision",
     "此处未安装 PyTorch：以标杆为准，没有用双精度重新计算",
 )
 _UNMATCHED = Text(
-    "only {side} calls: {calls}{more} (--all lists them)", "只有{side}调用：{calls}{more}（--all 可列出）"
+    "calls only in {side}: {calls}{more} (--all lists them)", "只有{side}调用：{calls}{more}（--all 可列出）"
 )
 _MORE = Text(", and {count} more", "，另有 {count} 个")
 _NAMED = 6  # operators of one side
-_PROGRAMS = Text("these are different programs: {mine}, and {golden}", "这是不同的程序：{mine} 与 {golden}")
+_PROGRAMS = Text(
+    "the recordings are of different programs: {mine} and {golden}", "这是不同的程序：{mine} 与 {golden}"
+)
 _VERSIONS = Text(
     "different versions of PyTorch, which may call other operators: {mine} here, {golden} in golden",
     "PyTorch 版本不同，调用的算子可能不同：待测为 {mine}，标杆为 {golden}",
 )
 _LEFT_OUT = Text(
-    "of {count} calls that are as they should be, only the verdict is reported: there are too many for all figures",
+    "too many calls for full figures: for {count} correct calls only the verdict is reported",
     "调用过多，其中 {count} 个正常的调用只报告判定，不列出各项指标",
 )
 

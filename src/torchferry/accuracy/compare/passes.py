@@ -36,30 +36,31 @@ _PRODUCTS = ("matrix product", "convolution", "convolution backward")
 _RELEASE = 1 << 27  # bytes of the files that are read before they are given back
 
 _RANDOM = Text(
-    "{operator} draws random numbers, and each rank draws its own: compare runs without dropout (p=0), or judge each "
-    "rank alone with `ferry compare {path}`",
-    "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `ferry compare {path}` 单独判断各 rank",
+    "{operator} draws random numbers, which differ on each rank: compare runs without dropout (p=0), "
+    "or judge each rank separately with `ferry compare {path}`",
+    "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `ferry compare "
+    "{path}` 单独判断各 rank",
 )
 _BATCH_NORM = Text(
-    "BatchNorm is not synchronised: each rank takes mean and variance of its own samples (torch.nn.SyncBatchNorm takes "
-    "those of all ranks)",
+    "BatchNorm is not synchronized: each rank uses the mean and variance of only its samples "
+    "(torch.nn.SyncBatchNorm uses those of all ranks)",
     "BatchNorm 未同步：每个 rank 只用自己的样本计算均值和方差（torch.nn.SyncBatchNorm 使用全部 rank 的样本）",
 )
 _OWN = Text(
-    "what goes into {operator} is the same as on the other side, what comes out is not",
+    "the inputs of {operator} equal those of the other side, its outputs do not",
     "{operator} 的输入与对方一致，输出却不同",
 )
 _OTHER_INPUT = Text(
-    "{name} of {operator} is another one on the ranks, although the calls before, which both sides make, agree: one side "
-    "does something more in between",
+    "{name} of {operator} differs on the ranks, although the earlier calls that both sides make "
+    "agree: one side does something more in between",
     "各 rank 上 {operator} 的 {name} 与对方不同，而双方此前共有的调用结果一致：有一方在其间多做了运算",
 )
 _DIFFERENT_WEIGHTS = Text(
-    "the ranks start with other weights than the other side: {tensor}",
+    "the ranks start with different weights from the other side: {tensor}",
     "各 rank 的初始权重与对方不同：{tensor}",
 )
 _DIFFERENT_INPUT = Text(
-    "{tensor} does not go with the samples that the rank has: it is not the same part of the batch",
+    "{tensor} does not match the samples of the rank: it is not the same part of the batch",
     "{tensor} 与该 rank 的样本不对应：不是批次的同一部分",
 )
 

@@ -161,15 +161,16 @@ _UNKNOWN = -1.0  # in the place of a distance
 _MINE, _GOLDEN = "mine", "golden"
 _LISTED = Text("{arguments}", "{arguments}")
 _MAYBE = Text(
-    "{arguments}; the programs have read values before that differ, from which these may have been computed",
+    "{arguments}; earlier, the programs read values that differ, from which these may have been computed",
     "{arguments}；程序此前读取过不同的数值，这些参数可能由其算出",
 )
 _ONLY = Text(
-    "only {side} calls it; what it makes goes into {operator}, call {number}, which the other side gives something else",
+    "only {side} calls it; its result is an input of {operator}, call {number}, where the other side "
+    "has a different input",
     "只有{side}调用了它；其结果输入到第 {number} 个调用 {operator}，而另一方的输入不同",
 )
 _ONLY_MAYBE = Text(
-    "only {side} calls it, and the other side has other calls there; its result differs from what the other side has",
+    "only {side} calls it, where the other side makes other calls; its result differs from the other side's",
     "只有{side}调用了它，另一方在此处有别的调用；其结果与另一方的不同",
 )
 # By these, and by copies to the host, which they follow, programs come to know what is in a tensor.
@@ -178,26 +179,27 @@ _COPIES = ("_to_copy", "copy_", "_copy_from")
 # What results look like where inputs were not there yet.
 _OF_LATE_COPIES = (ErrorKind.LATE, ErrorKind.TAIL, ErrorKind.TILE, ErrorKind.ZERO, ErrorKind.STALE)
 _COPIED = Text(
-    "{name} was copied from the host before (call {number}, {place}): if `ferry case` finds this call right, the copy was "
-    "not finished, or its source was written to, when the kernel read it",
-    "{name} 此前从主机复制而来（第 {number} 个调用，{place}）：如果 `ferry case` 认为此调用正确，则说明内核读取时复制尚未完成，"
-    "或源数据已被改写",
+    "{name} was copied from the host earlier (call {number}, {place}): if `ferry case` finds this "
+    "call correct, the kernel ran before the copy was complete, or the source was overwritten",
+    "{name} 此前从主机复制而来（第 {number} 个调用，{place}）：如果 `ferry case` 认为此调用正确，"
+    "则说明 kernel 运行时复制尚未完成，或源数据已被改写",
 )
 _LATE = Text(
-    "{operator} (call {number}) has read {name} as if its end had been 0: the copy was not finished, or its source was "
-    "written to, when that kernel ran",
-    "{operator}（第 {number} 个调用）读取 {name} 时其末尾如同为 0：内核运行时复制尚未完成，或源数据已被改写",
+    "{operator} (call {number}) read {name} as if its end were 0: the kernel ran before the copy was "
+    "complete, or the source was overwritten",
+    "{operator}（第 {number} 个调用）读取 {name} 时其末尾如同为 0：kernel 运行时复制尚未完成，"
+    "或源数据已被改写",
 )
 _EXPLAINED = Text(
-    "its input came late: call {number}, {place}", "其输入未及时就绪：第 {number} 个调用，{place}"
+    "its input was not ready: call {number}, {place}", "其输入未及时就绪：第 {number} 个调用，{place}"
 )
 _SIDES = {_MINE: Text("mine", "待测一方"), _GOLDEN: Text("golden", "标杆一方")}
 _NOT_JUDGED = Text(
-    "its inputs are equal, its results are not, and it could not be judged which are right{reason}",
+    "its inputs are equal, its results differ, and which result is correct could not be judged{reason}",
     "其输入相同而结果不同，且无法判断哪一方正确{reason}",
 )
 _SHAPE = Text(
-    "{output}: its shape is {mine}, golden's is {golden}, from equal inputs and arguments",
+    "{output}: the shape is {mine}, golden's is {golden}, although inputs and arguments are equal",
     "{output}：形状为 {mine}，标杆为 {golden}，而输入和参数相同",
 )
 

@@ -34,39 +34,43 @@ from torchferry.text import Text
 Progress = Callable[[int, int], None]  # calls done, calls in all
 _EVENLY = 5e-3  # by which the shares of samples of two ranks may differ
 _UNEVEN_SIZES = Text(
-    "the mean of the ranks' means is not the mean of all samples: the ranks have {sizes} of them, and each sample counts "
-    "{shares} times as much",
-    "各 rank 平均值的平均不等于全部样本的平均：各 rank 的样本数为 {sizes}，其每个样本的权重分别为应有的 {shares} 倍",
+    "the mean of the ranks' means is not the mean of all samples: the ranks have {sizes} samples, "
+    "and each sample counts {shares} times its weight",
+    "各 rank 平均值的平均不等于全部样本的平均：各 rank 的样本数为 {sizes}，"
+    "其每个样本的权重分别为应有的 {shares} 倍",
 )
 _UNEVEN_COUNTS = Text(
-    "each rank divides its loss by a count of its own (ignore_index, masks, class weights?): its samples count {shares} "
-    "times as much as in one process",
-    "每个 rank 用自己的计数去除损失（ignore_index、掩码、类别权重？）：其样本的权重分别为单进程时的 {shares} 倍",
+    "each rank divides its loss by its own count (ignore_index, masks, class weights?): its samples "
+    "count {shares} times as much as in one process",
+    "每个 rank 用自己的计数去除损失（ignore_index、掩码、类别权重？）：其样本的权重分别为单进程时的 "
+    "{shares} 倍",
 )
 _OTHER_LOSS = Text(
-    "the losses of the ranks ({many}) give neither the mean nor the sum of the other side's ({few})",
+    "the losses of the ranks ({many}) have neither the mean nor the sum of the other side's ({few})",
     "各 rank 的损失（{many}）的平均与总和都不等于对方的损失（{few}）",
 )
 _WRONG_OPERATOR = Text(
     "{operator} itself computes wrong results on rank {rank} of {side}: {why}",
     "{operator} 本身在 {side} 的 rank {rank} 上计算错误：{why}",
 )
-_NO_STEP = Text("the two sides have no step in common that was recorded whole", "两份记录没有共同的完整步")
+_NO_STEP = Text("the two sides have no completely recorded step in common", "两份记录没有共同的完整步")
 _LATER = Text(
-    "in step {step}, only the batch and the optimizer's arguments were compared: the weights had parted before",
+    "in step {step}, only the batch and the optimizer's arguments were compared: the weights already "
+    "differed",
     "第 {step} 步只比较了批次和优化器参数：权重在此之前已不同",
 )
 _LEFT_OUT = Text(
-    "{path}: {count} calls of a step have no counterpart on the other side, and were left out",
+    "{path}: {count} calls of a step have no counterpart on the other side and were ignored",
     "{path}：一步中有 {count} 个调用在对方没有对应项，已略过",
 )
 _OTHER_CALLS = Text(
-    "step {step}: the optimizers make other calls (one for all weights, or one for each?), whose arguments were not "
-    "compared; the weights after them were",
-    "第 {step} 步：两边的优化器调用不同（对全部权重一次调用，或逐个调用？），其参数未比较，但比较了更新后的权重",
+    "step {step}: the optimizers make different calls (one for all weights, or one for each?), so "
+    "their arguments were not compared; the weights after them were",
+    "第 {step} 步：两边的优化器调用不同（对全部权重一次调用，或逐个调用？），其参数未比较，"
+    "但比较了更新后的权重",
 )
 _ACCUMULATED = Text(
-    "{path}: step {step} accumulates the gradients of {count} passes, which were taken as one batch",
+    "{path}: step {step} accumulates the gradients of {count} passes, which are treated as one batch",
     "{path}：第 {step} 步累积了 {count} 次前向与反向的梯度，它们被视为一个批次",
 )
 
@@ -81,8 +85,11 @@ def compare_ranks(
     for record in (*mine, *golden):
         if record.header.kept is not Kept.TENSORS:
             raise InputError(
-                f"{record.path}: holds no elements of results, without which ranks can't be put together; record it "
-                "with --tensors"
+                Text(
+                    f"{record.path}: holds no tensor elements, which are needed to combine ranks; record it with "
+                    "--tensors",
+                    f"{record.path}：没有记录结果的元素，无法合并各 rank；请加 --tensors 重新记录",
+                )
             )
     if len(golden) > len(mine):
         return _compared(golden, mine, names[::-1], progress)[0]

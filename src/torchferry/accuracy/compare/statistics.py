@@ -120,11 +120,11 @@ _FAINT = 1e-3  # of the largest gradient of the step
 _WRONG_BUFFER = 0.05  # a difference that is no matter of a bias before a batch norm
 
 FAINT = Text(
-    "its gradient is so small beside the others that it is rounding alone",
+    "its gradient is tiny compared with the others: rounding only",
     "其梯度与其他梯度相比极小，只是舍入误差",
 )
 HARMLESS = Text(
-    "it has no effect: loss and gradients of this step are as they should be",
+    "it has no effect: loss and gradients of this step are correct",
     "没有影响：这一步的损失和梯度均正常",
 )
 
@@ -212,20 +212,21 @@ _BAD = (Verdict.FAULT, Verdict.SUSPICIOUS)
 _DRAWN = 10.0  # standard deviations by which two draws of random numbers may part
 
 _OWN = Text(
-    "its results part by {out:.1e} although its inputs differ by {inputs:.1e} at most",
+    "its results differ by {out:.1e} although its inputs differ by at most {inputs:.1e}",
     "其输入最多相差 {inputs:.1e}，结果却相差 {out:.1e}",
 )
 _NOT_FINITE = Text(
-    "its results have {what} that the other side's do not have, and its inputs have none",
+    "its results contain {what} that the other side does not have, and its inputs contain none",
     "其结果含有对方没有的 {what}，而输入中没有",
 )
 _ALL_ZERO = Text("its results are all zero, the other side's are not", "其结果全为零，而对方不是")
-_NO_STATISTICS = Text("one side has no statistics of its results", "有一方没有其结果的统计量")
+_NO_STATISTICS = Text("one side has no statistics of its results", "有一方没有其结果的统计值")
 _CHECKSUMS = Text(
-    "its results differ and its inputs do not, but only checksums were kept: dump statistics to see by how much",
-    "其结果不同而输入相同，但只保存了校验值：请导出统计量以查看差异大小",
+    "its results differ and its inputs do not, but only checksums were recorded; dump statistics to "
+    "see the size of the difference",
+    "其结果不同而输入相同，但只保存了校验值；请导出统计值以查看差异大小",
 )
-_COUNTS = Text("its results have another number of elements", "其结果的元素个数不同")
+_COUNTS = Text("its results have a different number of elements", "其结果的元素个数不同")
 
 
 class ForwardDistances:
@@ -275,8 +276,8 @@ def judge_statistics(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
         yield replace(pair, judgement=judgement)
 
 
-_INSIDE = Text("a module inside of it parts first", "其内部的模块先出现差异")
-_BEFORE = Text("what came before it parts already", "此前的结果已有差异")
+_INSIDE = Text("a module inside it differs first", "其内部的模块先出现差异")
+_BEFORE = Text("an earlier result already differs", "此前的结果已有差异")
 
 
 def judge_modules(pairs: Iterable[CallPair]) -> Iterator[CallPair]:
@@ -387,11 +388,11 @@ _POINTS = 64.0  # a single element may be this much farther off than all are on 
 _CLEAR = 64.0  # times the limit: no rounding
 
 _RANDOM = Text(
-    "it draws random numbers, which no two devices draw alike", "该算子产生随机数，不同设备的随机数不会相同"
+    "it draws random numbers, which differ between devices", "该算子产生随机数，不同设备的随机数不会相同"
 )
 _NOTHING = Text("none of its results can be compared", "其结果都无法比较")
 _NOT_FINITE_ELEMENTS = Text(
-    "{count} elements are NaN or Inf on one side only, and its inputs do not differ so",
+    "{count} elements are NaN or Inf on one side only, unlike its inputs",
     "有 {count} 个元素只在一方是 NaN 或 Inf，而其输入没有这种差异",
 )
 _FARTHER_THAN_INPUTS = Text(
@@ -439,8 +440,8 @@ def judge_by_figures(pair: CallPair) -> Judgement:
 
 
 _OTHER_SLICES = Text(
-    "elements of {output} that were not kept differ: its statistics part by {out:.1e}",
-    "{output} 中未保留的元素不同：其统计量相差 {out:.1e}",
+    "elements of {output} that were not recorded differ: its statistics differ by {out:.1e}",
+    "{output} 中未记录的元素不同：其统计值相差 {out:.1e}",
 )
 
 

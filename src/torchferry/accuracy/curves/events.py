@@ -15,9 +15,10 @@ import numpy as np
 from torchferry.accuracy.curves.runs import Array, Series, StepFigures, WatchedRun
 from torchferry.accuracy.curves.trends import Progress
 from torchferry.accuracy.watch import rows
-from torchferry.errors import OutputError
+from torchferry.errors import OutputError, not_writable
 from torchferry.files.aside import write_whole
 from torchferry.report.safe import one_line
+from torchferry.text import Text
 
 _VERSION = b"brain.Event:2"
 _VALUES_OF_AN_EVENT = 200
@@ -59,13 +60,18 @@ _NOT_FINITE = "not_finite"
 def export(run: WatchedRun, folder: Path, progress: Progress = lambda done, count: None) -> int:
     """Write the curves of a run into a new folder; how many these are."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder}: is there already, and not empty; name another folder")
+        raise OutputError(
+            Text(
+                f"{folder}: already exists and is not empty; choose another folder",
+                f"{folder}：已存在且非空；请另选文件夹",
+            )
+        )
     tags = _tags(run.series)
     path = folder / f"events.out.tfevents.{max(0, int(run.times[0]))}.torchferry"
     try:
         write_whole(path, _framed(_events(run, tags, progress)))
     except OSError as error:
-        raise OutputError(f"{path}: can't be written ({error.strerror or error})") from None
+        raise not_writable(path, error) from None
     return len(tags)
 
 

@@ -16,6 +16,7 @@ from torchferry.accuracy.curves.reports import CurveRemark, ModuleRow, heads, mo
 from torchferry.accuracy.curves.runs import Array, Series
 from torchferry.accuracy.curves.trends import RunTrend, Thinned, Trends
 from torchferry.accuracy.watch import rows
+from torchferry.report.bodies import PageBody, whole_page
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
@@ -33,7 +34,6 @@ from torchferry.report.html import (
     scrolled,
     section,
     sortable_head,
-    whole_page,
 )
 from torchferry.report.safe import one_line
 from torchferry.report.svg import MARKS, chart_of, figure
@@ -43,74 +43,75 @@ _FIELDS = ("low", "high", "middle", "mean", "minimum", "maximum", "zeros", "nans
 _DIGITS_OF_MODULES = np.uint32(
     0xFFFFFF00
 )  # 16 bits of mantissa: what a picture shows, and zlib can make small
-_TRAINING, _MODULES = Text("The training", "训练过程"), Text("Modules", "模块")
+_TRAINING, _MODULES = Text("Training", "训练过程"), Text("Modules", "模块")
 _SEARCH = Text("Search modules and types", "搜索模块和类型")
-_SHOWN = Text("% of {count} modules", "{count} 个模块中的 %")
-_SCALE, _FIGURE = Text("Scale", "坐标"), Text("Figure", "统计量")
+_SHOWN = Text("% of {count} modules", "% / {count} 个模块")
+_SCALE, _FIGURE = Text("Scale", "坐标"), Text("Figure", "统计值")
 _SCALES = {
     "automatic": Text("automatic", "自动"),
     "linear": Text("linear", "线性"),
     "logarithmic": Text("logarithmic", "对数"),
 }
-_NO_SCRIPT = Text("Without scripts there are only these two curves.", "未启用脚本时仅显示这两条曲线。")
+_NO_SCRIPT = Text(
+    "Without JavaScript, only these two curves are shown.", "未启用 JavaScript 时仅显示这两条曲线。"
+)
 _HELP = Text(
-    "Choose modules in the table; of a module that holds others, gradients and parameters are of all below it.",
-    "在表格中选择模块；对于包含其他模块的模块，梯度和参数为其下全部。",
+    "Select modules in the table; for a module with submodules, gradients and parameters cover "
+    "everything below it.",
+    "在表格中选择模块；对于含子模块的模块，梯度和参数包含其下全部内容。",
 )
 _WORDS = {
     "step": words.STEP,
     "nothing": Text("no finite value", "没有有限值"),
     "bad": Text("not finite", "非有限"),
     "logarithmic": Text("Logarithmic scale.", "对数坐标。"),
-    "below": Text("Values that are not above 0 have no place on it.", "不大于 0 的值无法显示。"),
-    "cross": Text("A cross at the upper edge: NaN or Inf.", "上边缘的叉号：NaN 或 Inf。"),
+    "below": Text("Values of 0 or less can't be shown.", "不大于 0 的值无法显示。"),
+    "cross": Text("A cross at the top edge: NaN or Inf.", "上边缘的叉号：NaN 或 Inf。"),
     "thinned": Text(
-        "The line is the mean of each {count} steps, the band reaches from the smallest to the largest.",
-        "曲线为每 {count} 步的平均值，色带为其最小值至最大值。",
+        "The line is the mean of every {count} steps; the band spans minimum to maximum.",
+        "曲线为每 {count} 步的平均值，色带为最小值至最大值。",
     ),
     "dropped": Text(
-        "{count} more curves are not drawn; choose fewer modules.",
+        "{count} more curves are not drawn; select fewer modules.",
         "另有 {count} 条曲线未绘制；请减少所选模块。",
     ),
     "difference": words.DIFFERENCE,
-    "both": Text("mine and golden", "本方与标杆"),
-    "equal": Text("Equal at all steps that both have.", "在双方共有的所有步骤上相等。"),
+    "both": Text("mine and golden", "待测与标杆"),
+    "equal": Text("Equal at all common steps.", "在双方共有的所有步上相等。"),
     "spike": Text("Yellow line: the curve jumps.", "黄线：曲线突增。"),
-    "first": Text("Red line: NaN or Inf comes first.", "红线：首次出现 NaN 或 Inf。"),
+    "first": Text("Red line: first NaN or Inf.", "红线：首次出现 NaN 或 Inf。"),
     "together": words.TOGETHER,
-    "live": Text("The program runs; the page follows.", "程序正在运行；页面会自动更新。"),
-    "stale": Text("Nothing new has come since {time}.", "自 {time} 起没有新数据。"),
+    "live": Text("The program is running; the page updates itself.", "程序正在运行；页面会自动更新。"),
+    "stale": Text("No new data since {time}.", "自 {time} 起没有新数据。"),
 }
 _COLUMNS = ("text", "number", "number", "number", "number")  # how the script sorts them
 
 
-def to_html(trends: Trends, options: Options) -> str:
-    """One file in both languages."""
-    return page(trends, options)
-
-
-def page(trends: Trends, options: Options, live: float = 0.0) -> str:
+def to_body(trends: Trends, options: Options, live: float = 0.0) -> PageBody:
     """The page; one that is `live` looks every so many seconds for a newer one in its place."""
     names = [one_line(run.path.name) for run in trends.runs]
     found = module_rows(trends)
-    return whole_page(
+    whole = f'{_controls()}<div class="figures" id="training"></div>{_static(trends)}'
+    return PageBody(
+        "curves",
         " → ".join(names),
-        [
-            section(
-                _TRAINING, f'{_controls()}<div class="figures" id="training"></div>{_static(trends)}', "whole"
-            ),
+        heading=ARROW.join(map(escaped, names)),
+        overview="".join(map(_card, trends.runs)) + _remarks(trends),
+        sections=(
+            section(_TRAINING, whole, "whole"),
             _modules_section(trends, found),
             _notes(trends),
             data_for_script(_data(trends, found, live), "data"),
-        ],
-        language=options.language,
-        heading=ARROW.join(map(escaped, names)),
-        overview="".join(map(_card, trends.runs)) + _remarks(trends),
+        ),
         package=str(__package__),
-        styles=[CHARTS_STYLE, "curves.css"],
-        scripts=[ELEMENTS, CONTROLS, CHARTS, PLOTS, "curves.js"],
-        shows_itself=bool(live),
+        styles=(CHARTS_STYLE, "curves.css"),
+        scripts=(ELEMENTS, CONTROLS, CHARTS, PLOTS, "curves.js"),
     )
+
+
+def page(trends: Trends, options: Options, live: float = 0.0) -> str:
+    """One file in both languages."""
+    return whole_page(to_body(trends, options, live), options.language, shows_itself=bool(live))
 
 
 def _card(run: RunTrend) -> str:

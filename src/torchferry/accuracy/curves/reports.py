@@ -23,7 +23,8 @@ from torchferry.report.safe import one_line
 from torchferry.text import Text
 
 REPORTS: Reports[Trends] = Reports(
-    {"csv": "torchferry.accuracy.curves.reports:to_csv", "html": "torchferry.accuracy.curves.html:to_html"},
+    {"csv": "torchferry.accuracy.curves.reports:to_csv"},
+    body="torchferry.accuracy.curves.html:to_body",
     page="torchferry.accuracy.curves.reports:page_of",
 )
 _TITLE = Text("Curves", "曲线")
@@ -41,7 +42,7 @@ _SKIPPED = Text("the GradScaler skipped {count} of these steps", "GradScaler 跳
 _SIMULATED = Text("{device} of {vendor} (simulated)", "{vendor} 的 {device}（模拟）")
 _FINE, _ODD, _WRONG = (
     Grade(Text("fine", "正常"), GOOD, "✓"),
-    Grade(Text("look at it", "需关注"), DOUBT, "!"),
+    Grade(Text("check", "需关注"), DOUBT, "!"),
     Grade(Text("wrong", "异常"), BAD, "✕"),
 )
 _SHOWN_SPIKES = 5
@@ -266,8 +267,8 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _COURSE = 28  # characters
 _CURVE, _RUN = Text("Curve", "曲线"), Text("Run", "运行")
 _LAST, _LEAST, _MOST = Text("Last", "最新"), Text("Smallest", "最小"), Text("Largest", "最大")
-_COURSE_HEAD = Text("Course", "走势")
-_TRAINING, _MODULES = Text("The training", "训练过程"), Text("Modules, last figures", "模块（最新值）")
+_COURSE_HEAD = Text("Trend", "走势")
+_TRAINING, _MODULES = Text("Training", "训练过程"), Text("Modules, latest values", "模块（最新值）")
 
 
 def page_of(trends: Trends, options: Options) -> Page:

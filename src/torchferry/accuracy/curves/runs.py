@@ -15,6 +15,7 @@ from torchferry.accuracy.file.tables import CALLS_A_BLOCK, Tables
 from torchferry.accuracy.model import RecordHeader, TensorRecord
 from torchferry.accuracy.watch import rows
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _OF_TREE = (rows.GRADIENT, rows.PARAMETERS)  # whose modules have a size of all that is below them
@@ -80,7 +81,7 @@ class WatchedRun:
         self.series: list[Series] = [Series(rows.SECONDS)]
         self._numbers: dict[tuple[str, str, str, str], int] = {self.series[0].key: 0}
         self._only = only
-        with self._record.undamaged("its rows"):
+        with self._record.undamaged(Text("its rows", "数据行")):
             self._survey()
             self._add_trees()
 
@@ -108,7 +109,7 @@ class WatchedRun:
             signatures.append(calls["signature"][is_end])
             pairs.update(np.unique(_pairs(calls[~is_end])).tolist())
         if not any(map(len, steps)):
-            raise InputError(f"{self.path}: {_nothing_watched(self._tables)}")
+            raise InputError(_nothing_watched(self._tables).format(path=self.path))
         self._ends = np.concatenate(places)
         self._starts = np.concatenate([[0], self._ends[:-1] + 1])
         self.steps: Array = np.concatenate(steps).astype(np.int64)
@@ -188,7 +189,7 @@ class WatchedRun:
 
     def figures(self, first: int, last: int) -> StepFigures:
         """Of the steps from the one with the index `first` up to the one before `last`."""
-        with self._record.undamaged("its figures"):
+        with self._record.undamaged(Text("its figures", "数值")):
             parts = [self._figures(*some) for some in self._parts(first, last)]
         if len(parts) == 1:
             return parts[0]
@@ -312,18 +313,36 @@ def _opened(path: Path) -> MappedRecord:
     if isinstance(record, MappedRecord) and record.tables is not None:
         return record
     record.close()
-    raise InputError(f"{path}: is no file of `ferry watch`, of which there are curves")
+    raise InputError(
+        Text(
+            f"{path}: not a file of `ferry watch`; only these have curves",
+            f"{path}：不是 `ferry watch` 的文件；只有这类文件才有曲线",
+        )
+    )
 
 
-def _nothing_watched(tables: Tables) -> str:
-    if any("::" in site[0] for site in tables.sites):
-        return "holds statistics of operators, no curves; `ferry watch` writes files with curves"
-    return "holds no whole step yet; wait until the program has made one"
+_NO_CURVES = Text(
+    "{path}: holds statistics of operators, no curves; `ferry watch` writes files with curves",
+    "{path}：内容是算子统计值，没有曲线；`ferry watch` 会写入带曲线的文件",
+)
+_NO_STEP = Text(
+    "{path}: holds no complete step yet; wait until the program has finished one",
+    "{path}：还没有完整的步；请等待程序完成一步",
+)
+
+
+def _nothing_watched(tables: Tables) -> Text:
+    return _NO_CURVES if any("::" in site[0] for site in tables.sites) else _NO_STEP
 
 
 def run_files(path: Path) -> list[Path]:
     """The files of all ranks of a run: this one, or run.rank0.h5, run.rank1.h5 ... where there is no run.h5."""
     found = [path] if path.exists() else rank_files(path)
     if not found:
-        raise InputError(f"{path}: no such file")
+        raise InputError(
+            Text(
+                f"no such file: {path}; give a file of `ferry watch`",
+                f"没有该文件：{path}；请给出 `ferry watch` 生成的文件",
+            )
+        )
     return found

@@ -16,6 +16,7 @@ from torchferry.accuracy.curves.runs import Array, Series, StepFigures, WatchedR
 from torchferry.accuracy.model import RecordHeader, TensorRecord
 from torchferry.accuracy.watch import rows
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 FINE = 800  # groups of steps that the curves of the whole training have: about the pixels of a picture
 _COARSE_MOST, _COARSE_LEAST = 400, 24  # those of modules
@@ -385,7 +386,12 @@ def trends_of(
         every = [run for some in runs for run in some]
         steps = choice.of(np.unique(np.concatenate([run.steps for run in every])))
         if not len(steps):
-            raise InputError(f"{paths[0]}: no step from {choice.first_step} on was watched; choose others")
+            raise InputError(
+                Text(
+                    f"{paths[0]}: no step from {choice.first_step} on was watched; choose other steps",
+                    f"{paths[0]}：从第 {choice.first_step} 步起没有监视数据；请选择其他步",
+                )
+            )
         modules = sum(each.is_of_module for run in shown for each in run.series)
         most = min(_COARSE_MOST, max(_COARSE_LEAST, _NUMBERS // max(1, modules * _CURVES)))
         axes = axis_of(steps, FINE), axis_of(steps, most)
@@ -410,7 +416,12 @@ def _shown(runs: Sequence[WatchedRun], rank: int | None) -> WatchedRun:
         if rank is None or run.header.rank == rank or (len(runs) == 1 and run.header.world == 1):
             return run
     known = ", ".join(str(run.header.rank) for run in runs)
-    raise InputError(f"{runs[0].path}: there is no rank {rank}; choose one of {known}")
+    raise InputError(
+        Text(
+            f"{runs[0].path}: no rank {rank}; choose one of {known}",
+            f"{runs[0].path}：没有 rank {rank}；请从 {known} 中选择",
+        )
+    )
 
 
 def _read(

@@ -13,13 +13,13 @@ ROWS = {
     rows.GROUP_NORM: Text("Group's gradient norm", "参数组梯度范数"),
     rows.LEARNING_RATE: Text("Learning rate", "学习率"),
     rows.SCALE: Text("Scale of the GradScaler", "GradScaler 的缩放系数"),
-    rows.SECONDS: Text("Seconds of a step", "每步耗时（秒）"),
+    rows.SECONDS: Text("Seconds per step", "每步耗时（秒）"),
     rows.MODULE: Text("Outputs", "输出"),
     rows.OUTPUT_GRADIENT: Text("Gradients of outputs", "输出的梯度"),
     rows.GRADIENT: Text("Gradients", "梯度"),
     rows.PARAMETERS: Text("Parameters", "参数"),
     rows.UPDATE: Text("Updates ÷ parameters", "更新量 ÷ 参数"),
-    rows.BUFFERS: Text("Running statistics", "运行统计量"),
+    rows.BUFFERS: Text("Running statistics", "运行统计值"),
 }
 OF_TRAINING = (rows.LOSS, rows.GRADIENT_NORM, rows.GROUP_NORM, rows.LEARNING_RATE, rows.SCALE, rows.SECONDS)
 OF_MODULES = tuple(row for row in ROWS if row not in OF_TRAINING)
@@ -42,38 +42,38 @@ FIGURES = {
     "infinities": Text("Number of Inf", "Inf 个数"),
 }
 
-MINE, GOLDEN = Text("mine", "本方"), Text("golden", "标杆")
-STEP, MODULE, TYPE = Text("Step", "步骤"), Text("Module", "模块"), Text("Type", "类型")
-TOGETHER = Text("together", "合计")
+MINE, GOLDEN = Text("mine", "待测"), Text("golden", "标杆")
+STEP, MODULE, TYPE = Text("Step", "步"), Text("Module", "模块"), Text("Type", "类型")
+TOGETHER = Text("total", "合计")
 STEPS = Text("{count} steps, {first} to {last}", "{count} 步，第 {first} 至 {last} 步")
 CUT_OFF = Text(
-    "its process was ended before it could end the file, or still runs",
-    "进程在结束文件之前已被终止，或仍在运行",
+    "its process was killed before it could close the file, or is still running",
+    "进程在关闭文件之前被终止，或仍在运行",
 )
 NOT_FINITE = Text("{what} first at step {step}: {where}", "{what} 首次出现在第 {step} 步：{where}")
 ALL_FINITE = Text("no NaN, no Inf", "没有 NaN 和 Inf")
 SPIKES = Text("{what} jumps at step {steps}", "{what}在第 {steps} 步突增")
 AND_MORE = Text("{steps} and {count} more", "{steps} 以及另外 {count} 处")
 PART = Text(
-    "{what}: beyond rounding from step {step} on, at most {most} apart",
+    "{what}: more than rounding from step {step} on, at most {most} apart",
     "{what}：自第 {step} 步起超出舍入误差，最多相差 {most}",
 )
-SAME = Text("{what}: apart by rounding at most ({most})", "{what}：最多相差舍入误差（{most}）")
+SAME = Text("{what}: differs only by rounding (at most {most})", "{what}：仅有舍入误差（最多 {most}）")
 EQUAL = Text("{what}: equal", "{what}：相等")
-COMMON = Text("{count} steps that both have are compared", "比较了双方共有的 {count} 步")
+COMMON = Text("{count} common steps are compared", "比较了双方共有的 {count} 步")
 NO_COMMON = Text(
-    "the two have no step in common: watch both with the same --every",
-    "双方没有共同的步骤：请使用相同的 --every 监视双方",
+    "no step in common: watch both runs with the same --every",
+    "没有共同的步：请用相同的 --every 监视双方",
 )
 ALONE = Text(
-    "{count} curves are in {which} alone, of {modules}", "有 {count} 条曲线仅存在于{which}中，涉及 {modules}"
+    "{count} curves are only in {which}, of {modules}", "有 {count} 条曲线仅存在于{which}中，涉及 {modules}"
 )
 SHOWN_RANK = Text(
-    "rank {rank} of {count} is shown; loss and gradient norm also as the smallest and largest of all ranks",
+    "rank {rank} of {count} is shown; for loss and gradient norm also the minimum and maximum of all ranks",
     "显示 {count} 个 rank 中的 rank {rank}；损失和梯度范数还显示所有 rank 的最小值和最大值",
 )
-LEAST_OF_RANKS = Text("smallest of {count} ranks", "{count} 个 rank 的最小值")
-MOST_OF_RANKS = Text("largest of {count} ranks", "{count} 个 rank 的最大值")
+LEAST_OF_RANKS = Text("minimum of {count} ranks", "{count} 个 rank 的最小值")
+MOST_OF_RANKS = Text("maximum of {count} ranks", "{count} 个 rank 的最大值")
 DIFFERENCE = Text("Difference", "相对差异")
 OUTPUT, GRADIENT, UPDATE_RATIO = (
     Text("Output", "输出"),

@@ -16,7 +16,7 @@ import torch
 
 from torchferry.accuracy.dump.message import DumpedTensor, dump_file
 from torchferry.accuracy.model import group_name
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.files.aside import write_whole
 from torchferry.observe.modes import ObservingMode, unobserved
 from torchferry.observe.operators import (
@@ -27,6 +27,7 @@ from torchferry.observe.operators import (
     why_unreadable,
 )
 from torchferry.sim import simulated
+from torchferry.text import Text
 
 _MODEL = "0"  # single operators belong to none
 _NOT_IN_NAMES = re.compile(r"[./\\\s]")
@@ -104,14 +105,14 @@ _begun: list[DumpingMode | None] = []  # at most one: the mode, once it is confi
 def init_dump() -> None:
     """Begin a dump, which is configured by `set_dump`."""
     if _begun:
-        raise RuntimeError("a dump has begun already; finalize_dump() ends it")
+        raise RuntimeError("a dump is already in progress; end it with finalize_dump()")
     _begun.append(None)
 
 
 def set_dump(cfg_file: str) -> None:
     """Dump what the simulated device computes as the file says, from now on."""
     if not _begun:
-        raise RuntimeError("no dump has begun; call init_dump() first")
+        raise RuntimeError("no dump is in progress; call init_dump() first")
     configuration = read_configuration(cfg_file)
     _switch_off()
     if not configuration.is_on:
@@ -126,7 +127,7 @@ def set_dump(cfg_file: str) -> None:
 def finalize_dump() -> None:
     """End the dump."""
     if not _begun:
-        raise RuntimeError("no dump has begun; call init_dump() first")
+        raise RuntimeError("no dump is in progress; call init_dump() first")
     _switch_off()
     _begun.clear()
 
@@ -166,23 +167,40 @@ def read_configuration(file: str) -> Configuration:
     try:
         text = Path(file).read_text("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{file}: is no JSON; write the fields of `dump` there") from None
+        raise InputError(
+            Text(
+                f"{file}: not valid JSON; write the fields of `dump` as a JSON object",
+                f"{file}：不是合法的 JSON；请将 `dump` 的字段写成 JSON 对象",
+            )
+        ) from None
     except OSError as error:
-        raise InputError(f"{file}: can't be read: {error.strerror}") from None
+        raise not_readable(file, error) from None
     try:
         given = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{file}: is no JSON: line {error.lineno}, column {error.colno}: {error.msg}; JSON has no comments, and a "
-            "comma between two fields"
+            Text(
+                f"{file}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}; JSON allows no "
+                "comments and needs a comma between two fields",
+                f"{file}：不是合法的 JSON：第 {error.lineno} 行第 {error.colno} 列：{error.msg}；JSON 不允许注释，"
+                "字段之间要有逗号",
+            )
         ) from None
     dump = given.get("dump") if isinstance(given, dict) else None
     if not isinstance(dump, dict):
-        raise InputError(f'{file}: the field "dump" is missing, with an object of {", ".join(_FIELDS)}')
+        raise InputError(
+            Text(
+                f'{file}: the field "dump" is missing; add an object with {", ".join(_FIELDS)}',
+                f'{file}：缺少字段 "dump"；请添加包含 {", ".join(_FIELDS)} 的对象',
+            )
+        )
     path = dump.get("dump_path")
     if not isinstance(path, str) or not path:
         raise InputError(
-            f"{file}: dump_path must name a folder, absolute or as seen from where the program runs"
+            Text(
+                f"{file}: dump_path must name a folder, absolute or relative to where the program starts",
+                f"{file}：dump_path 必须是文件夹，可以是绝对路径，也可以相对于程序启动的位置",
+            )
         )
     return Configuration(
         Path(path).absolute(),
@@ -195,14 +213,22 @@ def read_configuration(file: str) -> Configuration:
 def _one_of(file: str, dump: dict[str, Any], name: str, known: tuple[str, ...], usual: str) -> str:
     value = dump.get(name, usual)
     if value not in known:
-        raise InputError(f"{file}: {name} is {value!r}; it must be one of {', '.join(known)}")
+        raise InputError(
+            Text(
+                f"{file}: {name} is {value!r}; it must be one of {', '.join(known)}",
+                f"{file}：{name} 的值为 {value!r}；必须是 {', '.join(known)} 之一",
+            )
+        )
     return str(value)
 
 
 def _layers(file: str, given: Any) -> list[str]:
     """The names in a list of names, or of objects with `layer` (and `model_name`, which single operators have not)."""
     wrong = InputError(
-        f'{file}: dump_list must be a list, of operators or of objects with "layer": [operators]'
+        Text(
+            f'{file}: dump_list must be a list of operators, or of objects with "layer": [operators]',
+            f'{file}：dump_list 必须是算子列表，或由 "layer": [算子] 形式的对象组成的列表',
+        )
     )
     if not isinstance(given, list):
         raise wrong

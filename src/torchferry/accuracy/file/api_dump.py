@@ -39,9 +39,10 @@ from torchferry.accuracy.model import (
     TensorRef,
     Value,
 )
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.readiness.cases.model import contiguous
 from torchferry.readiness.model import Special
+from torchferry.text import Text
 
 _DATA = "data"  # the member of dump.json that has the calls
 _OF_TENSORS = "tensor"  # the task that keeps elements
@@ -118,7 +119,12 @@ class ApiDumpRecord(Record):
             return self._made(index, step, place)
         except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             reason = (str(error).splitlines() or [""])[0]
-            raise InputError(f"{step.folder / DUMP}: is damaged: {step.names[place]} ({reason})") from None
+            raise InputError(
+                Text(
+                    f"{step.folder / DUMP}: damaged at {step.names[place]} ({reason}); dump it again",
+                    f"{step.folder / DUMP}：{step.names[place]} 处已损坏（{reason}）；请重新 dump",
+                )
+            ) from None
 
     def _made(self, index: int, step: _Step, place: int) -> Call:
         name, parsed = step.names[place], parsed_name(step.names[place])
@@ -190,7 +196,10 @@ class ApiDumpRecord(Record):
         file = self.file_of(tensor)
         if file is None:
             raise UnreadableTensorError(
-                f"{self.path}: {tensor.name}: {tensor.unread or 'its contents were not kept'}"
+                Text(
+                    f"{self.path}: no contents of {tensor.name} ({tensor.unread or 'not kept'})",
+                    f"{self.path}：没有 {tensor.name} 的内容（{tensor.unread or '未保存'}）",
+                )
             )
         return saved_elements(file, tensor)
 
@@ -198,7 +207,13 @@ class ApiDumpRecord(Record):
         return memoryview(self.array(tensor).tobytes())
 
     def state(self, random: RandomState) -> bytes:
-        raise InputError(f"{self.path}: is a dump of msprobe, which holds no states of generators")
+        raise InputError(
+            Text(
+                f"{self.path}: an msprobe dump, which holds no generator states; record with ferry record to have "
+                "them",
+                f"{self.path}：这是 msprobe 的 dump，不含随机数生成器的状态；如需要请用 ferry record 记录",
+            )
+        )
 
     def size(self) -> int:
         folders = [place for step in self._steps for place in (step.folder, step.folder / TENSORS)]
@@ -230,10 +245,20 @@ def _read_step(place: StepFolder) -> _Step:
                 head[member.name] = member.value
     except CutOffError as error:
         if not names:
-            raise InputError(f"{file}: is cut off before its first call: {error}") from None
+            raise InputError(
+                Text(
+                    f"{file}: cut off before its first call ({error}); dump it again",
+                    f"{file}：在第一次调用之前就被截断（{error}）；请重新 dump",
+                )
+            ) from None
         is_whole = False
     except ValueError as error:
-        raise InputError(f"{file}: can't be read as JSON: {error}") from None
+        raise InputError(
+            Text(
+                f"{file}: not valid JSON ({error}); dump it again",
+                f"{file}：不是合法的 JSON（{error}）；请重新 dump",
+            )
+        ) from None
     order = _in_order(names)
     step = _Step(
         place.folder, place.step, data, head, [names[at] for at in order],
@@ -250,9 +275,14 @@ def _mapped(file: Path) -> mmap.mmap:
         with file.open("rb") as opened:
             return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError:
-        raise InputError(f"{file}: is empty; nothing was dumped") from None
+        raise InputError(
+            Text(
+                f"{file}: empty, nothing was dumped; dump it again",
+                f"{file}：文件为空，没有 dump 任何内容；请重新 dump",
+            )
+        ) from None
     except OSError as error:
-        raise InputError(f"{file}: can't be read: {error.strerror or error}") from None
+        raise not_readable(file, error) from None
 
 
 def _in_order(names: Sequence[str]) -> list[int]:

@@ -22,8 +22,9 @@ from pathlib import Path
 from torchferry.accuracy.file.background import BackgroundWriter, Buffer, Copy, RingMemory
 from torchferry.accuracy.file.hdf5 import INTERNAL_K, LEAF_K, UNDEFINED
 from torchferry.accuracy.file.room import Room
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, OutputError, not_writable, system_reason
 from torchferry.files.aside import file_aside
+from torchferry.text import Text, user_language
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OURS = b"FERRYREC"  # behind the superblock: the file is in chunks
@@ -76,6 +77,12 @@ def superblock(root: int, end: int, index: int = 0, index_length: int = 0) -> by
     return _SUPERBLOCK.pack(SIGNATURE, *versions, LEAF_K, INTERNAL_K, 0, *addresses, 0, root, 0, 0) + ours
 
 
+_ENDS_HERE = Text(
+    "{path}: {reason}; recording stops here, the program continues",
+    "{path}：{reason}；记录到此为止，程序继续运行",
+)
+
+
 class ChunkFile:
     """Appends chunks; what can't be written ends the recording, and never the program.
 
@@ -100,6 +107,7 @@ class ChunkFile:
         self._ends: deque[int] = (
             deque()
         )  # of pieces that are whole, and may still be on their way to the file
+        self.when_forked: Callable[[], None] | None = None  # called in a process that was forked
         self.rescue: Callable[[str], None] | None = None  # completes the file as far as it goes, if it failed
         self.is_ending = False  # what is appended now makes the file whole
         self.spare = _END  # bytes that will be needed for that
@@ -251,16 +259,13 @@ class ChunkFile:
         """Give up: leave the chunks that are whole, and say so once."""
         self._stop_background()
         self._drop_rest()
-        reason = error.strerror or str(error)
         if not self._has_failed:
             self.is_ending = self._has_failed = True
-            print(
-                f"torchferry: {self.path}: {reason}; the record ends here, the program goes on",
-                file=sys.stderr,
-            )
+            said = _ENDS_HERE.format(path=self.path, reason=system_reason(error))
+            print(f"torchferry: {said.in_language(user_language())}", file=sys.stderr)
             if self.rescue is not None:
-                self.rescue(reason)
-        self.failed = reason
+                self.rescue(error.strerror or str(error))
+        self.failed = error.strerror or str(error)
 
     def _stop_background(self) -> None:
         """Let the thread write what it can, and end; what is written afterwards is written at once."""
@@ -296,6 +301,8 @@ def _forked() -> None:
     """In a process that was forked. To ask for the process's number at each call would take longer than all else."""
     for file in list(_files):
         file.is_forked = True
+        if file.when_forked is not None:
+            file.when_forked()
 
 
 if hasattr(os, "register_at_fork"):
@@ -326,7 +333,7 @@ def _created(path: Path) -> int:
             descriptor = made.detach()
             _lock(descriptor)
     except OSError as error:
-        raise OutputError(f"{path}: can't be written: {error.strerror or error}") from None
+        raise not_writable(path, error) from None
     return descriptor
 
 
@@ -362,20 +369,40 @@ def open_for_repair(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(f"{path}: can't be repaired: {error.strerror}") from None
+        raise InputError(
+            Text(
+                f"{path}: can't be repaired: {system_reason(error).en}",
+                f"{path}：无法修复：{system_reason(error).zh}",
+            )
+        ) from None
     if not _lock(descriptor):
         os.close(descriptor)
-        raise InputError(f"{path}: is still being recorded; repair it when the program has ended")
+        raise InputError(
+            Text(
+                f"{path}: still being recorded; repair it when the program has ended",
+                f"{path}：仍在记录中；请在程序结束后修复",
+            )
+        )
     return descriptor
 
 
 def check_replaceable(path: Path) -> None:
     """Refuse to put a record in the place of something that is no HDF5 file."""
     if path.is_dir():
-        raise OutputError(f"{path}: is a folder; name a file")
+        raise OutputError(Text(f"{path}: is a folder; name a file", f"{path}：是文件夹；请给出文件名"))
     if path.exists() and not path.is_file():
-        raise OutputError(f"{path}: is no ordinary file; a record needs one")
+        raise OutputError(
+            Text(
+                f"{path}: not a regular file; a recording needs one",
+                f"{path}：不是普通文件；记录必须写入普通文件",
+            )
+        )
     if path.is_file() and path.stat().st_size:
         with open(path, "rb") as file:
             if file.read(len(SIGNATURE)) != SIGNATURE:
-                raise OutputError(f"{path}: exists and is no record; name another file, or remove it first")
+                raise OutputError(
+                    Text(
+                        f"{path}: already exists and is not a recording; name another file, or remove it first",
+                        f"{path}：已存在且不是记录；请另选文件名，或先将其删除",
+                    )
+                )

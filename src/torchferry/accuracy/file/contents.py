@@ -8,6 +8,7 @@ import numpy as np
 
 from torchferry.accuracy.model import SIZES, TensorRecord
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +51,12 @@ def as_tensor(data: memoryview, tensor: TensorRecord) -> torch.Tensor:
             return flat.as_strided(tensor.shape, tensor.stride)
         return _laid(data, tensor, needed, dtype)
     except (RuntimeError, ValueError, MemoryError) as error:
-        raise InputError(f"{tensor.name}: can't be made: {str(error).splitlines()[0]}") from None
+        raise InputError(
+            Text(
+                f"{tensor.name}: the tensor can't be created: {str(error).splitlines()[0]}",
+                f"{tensor.name}：无法创建该张量：{str(error).splitlines()[0]}",
+            )
+        ) from None
 
 
 def as_contiguous(values: np.ndarray[Any, Any], tensor: TensorRecord) -> torch.Tensor:
@@ -69,7 +75,12 @@ def _torch_dtype(tensor: TensorRecord) -> torch.dtype:
 
     dtype: torch.dtype | None = getattr(torch, tensor.dtype, None)
     if dtype is None:
-        raise InputError(f"{tensor.name}: this PyTorch has no {tensor.dtype}; a newer one can read it")
+        raise InputError(
+            Text(
+                f"{tensor.name}: this PyTorch has no dtype {tensor.dtype}; read it with a newer PyTorch",
+                f"{tensor.name}：当前 PyTorch 没有数据类型 {tensor.dtype}；请用更新的 PyTorch 读取",
+            )
+        )
     return dtype
 
 

@@ -20,8 +20,9 @@ from torchferry.accuracy.file.dumps import DumpRecord
 from torchferry.accuracy.file.reader import Record, open_record, open_records
 from torchferry.accuracy.model import INPUT, OUTPUT, Kept, TensorRecord
 from torchferry.accuracy.native.standin import float8_values
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, OutputError, not_writable
 from torchferry.files.aside import folder_aside, remove_leftovers
+from torchferry.text import Text
 
 _LONGEST = 120  # letters of a name; file systems allow 255 bytes
 _AT_ONCE = 1 << 16  # values of a text that are in memory as Python's
@@ -46,7 +47,12 @@ def convert(
     """
     with open_record(path) as record:
         if record.header.kept is Kept.STATISTICS:
-            raise InputError(f"{path}: holds statistics and no tensors; record with --tensors to have them")
+            raise InputError(
+                Text(
+                    f"{path}: holds statistics but no tensors; record with --tensors to keep them",
+                    f"{path}：只有统计值，没有张量；如需张量请用 --tensors 记录",
+                )
+            )
         with _new_folder(folder) as made:
             return _write_calls(record, made, form, progress)
 
@@ -68,9 +74,11 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which is in its place when the block has ended well."""
     try:
         if folder.exists() and not folder.is_dir():
-            raise OutputError(f"{folder}: is a file; name a folder")
+            raise OutputError(Text(f"{folder}: is a file; name a folder", f"{folder}：是文件；请给出文件夹"))
         if folder.is_dir() and any(folder.iterdir()):
-            raise OutputError(f"{folder}: is not empty; name a new folder")
+            raise OutputError(
+                Text(f"{folder}: not empty; name a new folder", f"{folder}：文件夹非空；请给出新文件夹")
+            )
         folder.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder.parent)
         with folder_aside(folder.parent) as aside:
@@ -81,7 +89,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
                 folder.rmdir()
             made.replace(folder)
     except OSError as error:
-        raise OutputError(f"{folder}: can't be written: {error.strerror or error}") from None
+        raise not_writable(folder, error) from None
 
 
 def write_dump_files(record: DumpRecord, folder: Path) -> int:
@@ -96,7 +104,7 @@ def write_dump_files(record: DumpRecord, folder: Path) -> int:
                 try:
                     _write_tensor(record, tensor, file, Form.NPY)
                 except OSError as error:
-                    raise OutputError(f"{file}: can't be written: {error.strerror or error}") from None
+                    raise not_writable(file, error) from None
                 count += 1
     return count
 

@@ -24,8 +24,9 @@ from torchferry.accuracy.model import (
     TensorRecord,
     TensorRef,
 )
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.readiness.cases.model import contiguous
+from torchferry.text import Text
 
 # type.name.task.stream.microseconds; older runtimes have no stream, newer ones up to four numbers more
 _FILE = re.compile(r"(?P<type>[^.]+)\..+?(?P<numbers>(?:\.\d+){2,7})")
@@ -140,22 +141,37 @@ class DumpRecord(Record):
     def raw(self, tensor: TensorRecord) -> memoryview:
         place = self._places.get(tensor.content)
         if place is None or tensor.offset is None:
-            raise InputError(f"{self.path}: the contents of {tensor.name} can't be read: {tensor.unread}")
+            raise InputError(
+                Text(
+                    f"{self.path}: the contents of {tensor.name} can't be read: {tensor.unread}",
+                    f"{self.path}：无法读取 {tensor.name} 的内容：{tensor.unread}",
+                )
+            )
         file, described = place
         try:
             with _mapped(file) as data:
                 found = bytes(data[described.offset : described.offset + described.nbytes])
         except (OSError, ValueError) as error:
-            raise InputError(f"{file}: can't be read: {error}") from None
+            raise not_readable(file, str(error)) from None
         if len(found) < tensor.nbytes:
-            raise InputError(f"{file}: is damaged: {tensor.name} is not in the file")
+            raise InputError(
+                Text(
+                    f"{file}: damaged: {tensor.name} is not in the file; dump it again",
+                    f"{file}：已损坏：文件中没有 {tensor.name}；请重新 dump",
+                )
+            )
         return memoryview(found)
 
     def size(self) -> int:
         return sum(each.file.stat().st_size for each in self._dumped)
 
     def state(self, random: RandomState) -> bytes:
-        raise InputError(f"{self.path}: is a dump, which holds no states of generators")
+        raise InputError(
+            Text(
+                f"{self.path}: a dump, which holds no generator states; record with ferry record to have them",
+                f"{self.path}：这是 dump，不含随机数生成器的状态；如需要请用 ferry record 记录",
+            )
+        )
 
     def close(self) -> None:
         self.calls = ()

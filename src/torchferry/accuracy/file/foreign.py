@@ -32,6 +32,7 @@ from torchferry.errors import InputError
 from torchferry.readiness.cases.model import contiguous
 from torchferry.readiness.cases.notation import SMALL_FLOATS, dtype_name
 from torchferry.readiness.model import Special
+from torchferry.text import Text
 
 # What a dataset of a record by the vendors' `torch.utils.dumper` means, through h5py.
 #
@@ -49,7 +50,12 @@ Keep = Callable[[Any, TensorRecord], TensorRef]
 def value_of(item: Any, name: str, place: str, keep: Keep) -> Value:
     """The value of an argument; tensors are handed to `keep`, with the dataset they are in."""
     if item is None:
-        raise InputError(f"{place}: `{name.rpartition('/')[2]}` is a link to nothing")
+        raise InputError(
+            Text(
+                f"{place}: `{name.rpartition('/')[2]}` is a dangling link; record it again",
+                f"{place}：`{name.rpartition('/')[2]}` 是失效的链接；请重新记录",
+            )
+        )
     if hasattr(item, "items"):
         base = name.rpartition("/")[2]
 
@@ -96,7 +102,12 @@ def tensor_of(item: Any, name: str, place: str) -> TensorRecord:
     shape = tuple(int(size) for size in item.shape)
     stride = _numbers(item, "Stride", short, place) if "Stride" in item.attrs else contiguous(shape)
     if len(stride) != len(shape) or min(stride, default=0) < 0:
-        raise InputError(f"{place}: the strides {stride} of `{short}` do not fit its shape {shape}")
+        raise InputError(
+            Text(
+                f"{place}: the strides {stride} of `{short}` do not match its shape {shape}; record it again",
+                f"{place}：`{short}` 的步幅 {stride} 与形状 {shape} 不符；请重新记录",
+            )
+        )
     (device,) = _numbers(item, "DeviceType", short, place, 1) or (-1,)
     tensor = TensorRecord(name, dtype, shape, stride, _DEVICES.get(device, ""))
     return replace(tensor, is_dense=span(tensor) == math.prod(shape))
@@ -135,7 +146,12 @@ def _tensor_dtype(item: Any, name: str, place: str) -> str:
     if said is not None and not dtype_name(word):
         return _dtype(_numbers(item, "DataType", name, place, 1)[0], place)
     if not dtype_name(word) or not (dtype_name(own) or item.dtype.kind in "biufc"):
-        raise InputError(f"{place}: `{name}` holds {own}, which no tensor can hold")
+        raise InputError(
+            Text(
+                f"{place}: `{name}` holds {own}, which a tensor can't hold",
+                f"{place}：`{name}` 的内容为 {own}，张量不支持",
+            )
+        )
     return dtype_name(word)
 
 
@@ -151,14 +167,24 @@ def _numbers(item: Any, attribute: str, name: str, place: str, count: int | None
     except (TypeError, ValueError):
         found = None
     if found is None or (count is not None and len(found) != count and attribute in item.attrs):
-        raise InputError(f"{place}: the attribute {attribute} of `{name}` is {value!r}, which is no number")
+        raise InputError(
+            Text(
+                f"{place}: the attribute {attribute} of `{name}` is {value!r}, not a number",
+                f"{place}：`{name}` 的属性 {attribute} 为 {value!r}，不是数字",
+            )
+        )
     return found
 
 
 def _dtype(number: int, place: str) -> str:
     if number not in DTYPE_OF_ONNX:
         known = ", ".join(map(str, DTYPE_OF_ONNX))
-        raise InputError(f"{place}: DataType {number} is not known; known are {known}")
+        raise InputError(
+            Text(
+                f"{place}: unknown DataType {number}; known are {known}",
+                f"{place}：未知的 DataType {number}；已知的有 {known}",
+            )
+        )
     return DTYPE_OF_ONNX[number]
 
 
@@ -179,7 +205,12 @@ class ForeignRecord(Record):
                 ]
                 header = _header(self._file.attrs)
             if header.kept is Kept.STATISTICS:
-                raise InputError(f"{path}: was rewritten by another tool; its statistics can't be read")
+                raise InputError(
+                    Text(
+                        f"{path}: rewritten by another tool, so its statistics can't be read; use the original file",
+                        f"{path}：已被其他工具改写，无法读取统计值；请使用原文件",
+                    )
+                )
         except BaseException:
             self._file.close()
             raise
@@ -234,7 +265,12 @@ class ForeignRecord(Record):
     ) -> tuple[list[TensorRecord], list[tuple[str, Value]]]:
         members = group.get(part, {})
         if not hasattr(members, "items"):
-            raise InputError(f"{place}/{part} is no group of arguments")
+            raise InputError(
+                Text(
+                    f"{place}/{part}: not a group of arguments; record it again",
+                    f"{place}/{part}：不是参数组；请重新记录",
+                )
+            )
         tensors: list[TensorRecord] = []
 
         def keep(item: Any, tensor: TensorRecord) -> TensorRef:
@@ -253,13 +289,23 @@ class ForeignRecord(Record):
     def raw(self, tensor: TensorRecord) -> memoryview:
         name = self._datasets.get(tensor.content)
         if name is None:
-            raise InputError(f"{self.path}: the contents of {tensor.name} were not recorded")
+            raise InputError(
+                Text(
+                    f"{self.path}: the contents of {tensor.name} were not recorded",
+                    f"{self.path}：没有记录 {tensor.name} 的内容",
+                )
+            )
         with _readable(self.path):
             flat = elements_of(self._file[name], tensor)
         return memoryview(flat.tobytes())
 
     def state(self, random: RandomState) -> bytes:
-        raise InputError(f"{self.path}: was rewritten by another tool; states of generators are not in it")
+        raise InputError(
+            Text(
+                f"{self.path}: rewritten by another tool, without generator states; use the original file",
+                f"{self.path}：已被其他工具改写，不含随机数生成器的状态；请使用原文件",
+            )
+        )
 
     def close(self) -> None:
         self.calls = ()
@@ -289,12 +335,22 @@ def _opened(path: Path) -> Any:
     try:
         import h5py
     except ImportError:
-        raise InputError(f"{path}: HDF5 records need h5py; pip install 'torchferry[record]'") from None
+        raise InputError(
+            Text(
+                f"{path}: reading HDF5 recordings needs h5py; pip install 'torchferry[record]'",
+                f"{path}：读取 HDF5 记录需要 h5py；请执行 pip install 'torchferry[record]'",
+            )
+        ) from None
     try:
         return h5py.File(path, "r")
     except OSError as error:
         reason = str(error).partition("(")[2].rstrip(")") or str(error)
-        raise InputError(f"{path}: can't be read as an HDF5 record: {reason}") from None
+        raise InputError(
+            Text(
+                f"{path}: not a readable HDF5 recording: {reason}",
+                f"{path}：不是可读取的 HDF5 记录：{reason}",
+            )
+        ) from None
 
 
 @contextmanager
@@ -303,4 +359,8 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     # what h5py raises where the file is damaged
     except (OSError, RuntimeError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: can't be read as an HDF5 record: {error}") from None
+        raise InputError(
+            Text(
+                f"{path}: not a readable HDF5 recording: {error}", f"{path}：不是可读取的 HDF5 记录：{error}"
+            )
+        ) from None

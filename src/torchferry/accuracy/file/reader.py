@@ -45,7 +45,8 @@ from torchferry.accuracy.model import (
     TensorRecord,
     group_name,
 )
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, OutputError, not_readable, system_reason
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,6 +145,16 @@ class Record(ABC):
         return as_contiguous(chosen, tensor)
 
 
+_DAMAGED_PART = Text(
+    "{path}: damaged: {what} can't be read ({reason}); record it again",
+    "{path}：已损坏：无法读取{what}（{reason}）；请重新记录",
+)
+_CUT_PART = Text(
+    "{path}: damaged: {name} is not in the file; record it again",
+    "{path}：已损坏：文件中没有 {name}；请重新记录",
+)
+
+
 class MappedRecord(Record):
     """A record in chunks."""
 
@@ -155,26 +166,26 @@ class MappedRecord(Record):
         found = scanned(self._view, str(path))
         self._places = found.calls
         if found.has_tables:
-            with self.undamaged("its tables"):
+            with self.undamaged(Text("its tables", "表")):
                 self.tables = Tables(self._view, found.tables)
         count = len(self._places) if self.tables is None else self.tables.count
         super().__init__(path, found.header, LazyCalls(count, self._call))
 
     def _call(self, index: int) -> Call:
-        with self.undamaged(f"call {index + 1}"):
+        with self.undamaged(Text(f"call {index + 1}", f"第 {index + 1} 次调用")):
             if self.tables is not None:
                 return self.tables.call(index)
             place, length = self._places[index]
             return decoded_call(bytes(self._view[place : place + length]))
 
     @contextlib.contextmanager
-    def undamaged(self, what: str) -> Iterator[None]:
+    def undamaged(self, what: Text) -> Iterator[None]:
         """Around what reads the file: a sentence in the place of an error."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
             reason = (str(error).splitlines() or [""])[0]
-            raise InputError(f"{self.path}: is damaged: {what} can't be read ({reason})") from None
+            raise InputError(_DAMAGED_PART.format(path=self.path, what=what, reason=reason)) from None
 
     def sketch(self, tensor: TensorRecord) -> tuple[int, tuple[float, ...]] | None:
         """Memory and projections of a tensor (`record/sketches.py`), where the record has them."""
@@ -182,15 +193,22 @@ class MappedRecord(Record):
 
     def raw(self, tensor: TensorRecord) -> memoryview:
         if tensor.offset is None:
-            raise InputError(f"{self.path}: the contents of {tensor.name} were not recorded")
+            raise InputError(
+                Text(
+                    f"{self.path}: the contents of {tensor.name} were not recorded",
+                    f"{self.path}：没有记录 {tensor.name} 的内容",
+                )
+            )
         return self._bytes(tensor.offset if tensor.nbytes else 0, tensor.nbytes, tensor.name)
 
     def state(self, random: RandomState) -> bytes:
-        return bytes(self._bytes(random.offset, random.nbytes, "the generator's state"))
+        return bytes(
+            self._bytes(random.offset, random.nbytes, Text("the generator's state", "随机数生成器的状态"))
+        )
 
-    def _bytes(self, start: int, nbytes: int, name: str) -> memoryview:
+    def _bytes(self, start: int, nbytes: int, name: str | Text) -> memoryview:
         if start < 0 or start + nbytes > len(self._view):
-            raise InputError(f"{self.path}: is damaged: {name} is not in the file")
+            raise InputError(_CUT_PART.format(path=self.path, name=name))
         return self._view[start : start + nbytes]
 
     def release(self) -> None:
@@ -211,16 +229,21 @@ def open_record(path: Path) -> Record:
         with open(path, "rb") as file:
             start = file.read(128)
             if not start:
-                raise InputError(f"{path}: is empty; nothing was recorded")
+                raise InputError(
+                    Text(
+                        f"{path}: empty, nothing was recorded; record again",
+                        f"{path}：文件为空，没有记录任何内容；请重新记录",
+                    )
+                )
             if starts_like_ours(start):
                 return MappedRecord(path, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (IsADirectoryError, FileNotFoundError) as error:
         if isinstance(error, FileNotFoundError) and path.parent.name != ANY_STEP:
-            raise InputError(f"{path}: can't be read: {error.strerror}") from None
+            raise not_readable(path, error) from None
         start = b""
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: can't be read: {getattr(error, 'strerror', None) or str(error).splitlines()[0]}"
+        raise not_readable(
+            path, error if isinstance(error, OSError) else str(error).splitlines()[0]
         ) from None
     from torchferry.accuracy.file.api_dump import open_api_dumps
     from torchferry.accuracy.file.dumps import open_dump
@@ -229,13 +252,22 @@ def open_record(path: Path) -> Record:
     ranks = [] if start.startswith(SIGNATURE) else open_api_dumps(path)
     if len(ranks) > 1:
         names = ", ".join(str(each.path) for each in ranks)
-        raise InputError(f"{path}: is a dump of several ranks; name one: {names}")
+        raise InputError(
+            Text(
+                f"{path}: holds the dumps of several ranks; name one of {names}",
+                f"{path}：含有多个 rank 的 dump；请指定其中一个：{names}",
+            )
+        )
     if ranks:
         return ranks[0]
     dump = None if start.startswith(SIGNATURE) else open_dump(path)
     if dump is None and path.is_dir():
         raise InputError(
-            f"{path}: is a folder without dump files of a runtime, and without dump.json of msprobe; name a record"
+            Text(
+                f"{path}: a folder without a runtime's dump files and without msprobe's dump.json; name a "
+                "recording",
+                f"{path}：文件夹中既没有运行时的 dump 文件，也没有 msprobe 的 dump.json；请给出一份记录",
+            )
         )
     return dump or ForeignRecord(path)
 
@@ -252,7 +284,12 @@ def open_records(path: Path) -> list[Record]:
         return [open_record(path)]
     ranks = rank_files(path)
     if not ranks:
-        raise InputError(f"{path}: no such file")
+        raise InputError(
+            Text(
+                f"no such file: {path}; give a recording of `ferry record`",
+                f"没有该文件：{path}；请给出 `ferry record` 的记录",
+            )
+        )
     return [open_record(file) for file in ranks]
 
 
@@ -326,7 +363,12 @@ def scanned(memory: Any, name: str) -> RecordContents:
     """Everything that is whole in the file."""
     _, version, _, index, length = TRAILER.unpack_from(memory, START - TRAILER.size)
     if version > VERSION:
-        raise InputError(f"{name}: was written by a newer TorchFerry; update this one to read it")
+        raise InputError(
+            Text(
+                f"{name}: written by a newer TorchFerry; update TorchFerry to read it",
+                f"{name}：由更新版本的 TorchFerry 写入；请升级 TorchFerry 后再读取",
+            )
+        )
     try:
         if not has_index(memory):
             return _hopped(memory, name)
@@ -335,7 +377,12 @@ def scanned(memory: Any, name: str) -> RecordContents:
             found.tables = _hopped(memory, name).tables
         return found
     except (ValueError, KeyError, TypeError, struct.error) as error:
-        raise InputError(f"{name}: is damaged: {str(error).splitlines()[0]}") from None
+        raise InputError(
+            Text(
+                f"{name}: damaged ({str(error).splitlines()[0]}); record it again",
+                f"{name}：已损坏（{str(error).splitlines()[0]}）；请重新记录",
+            )
+        ) from None
 
 
 def _indexed(memory: Any, index: int, length: int) -> RecordContents:
@@ -380,7 +427,12 @@ def _hopped(memory: Any, name: str) -> RecordContents:
             found.tables.setdefault(kind, []).append((start, length))
         found.end = start + length
     if found is None:
-        raise InputError(f"{name}: was cut off before anything was recorded")
+        raise InputError(
+            Text(
+                f"{name}: cut off before anything was recorded; record again",
+                f"{name}：在记录任何内容之前就被截断；请重新记录",
+            )
+        )
     return found
 
 
@@ -394,7 +446,12 @@ def repair(path: Path) -> bool:
     try:
         size = os.fstat(descriptor).st_size
         if not starts_like_ours(os.pread(descriptor, 128, 0)):
-            raise InputError(f"{path}: is no record of ours; only those can be repaired")
+            raise InputError(
+                Text(
+                    f"{path}: not a recording of TorchFerry; only those can be repaired",
+                    f"{path}：不是 TorchFerry 的记录；只能修复 TorchFerry 的记录",
+                )
+            )
         with mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as memory:
             if has_index(memory):
                 return False
@@ -407,7 +464,12 @@ def repair(path: Path) -> bool:
         os.pwrite(descriptor, superblock(root, end, index, length), 0)
         return True
     except OSError as error:
-        raise OutputError(f"{path}: can't be repaired: {error.strerror or error}") from None
+        raise OutputError(
+            Text(
+                f"{path}: can't be repaired: {system_reason(error).en}",
+                f"{path}：无法修复：{system_reason(error).zh}",
+            )
+        ) from None
     finally:
         os.close(descriptor)
 

@@ -11,8 +11,9 @@ from torchferry.accuracy.file.reader import MappedRecord, Record
 from torchferry.accuracy.file.saved_tensors import UnreadableTensorError
 from torchferry.accuracy.file.writer import RecordWriter, StatisticsWriter, encoded_tensors
 from torchferry.accuracy.model import ROW, Call, Kept, TensorRecord, figures_in
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, not_writable
 from torchferry.files.aside import folder_aside, remove_leftovers
+from torchferry.text import Text
 
 Progress = Callable[[int, int], None]
 
@@ -20,17 +21,22 @@ Progress = Callable[[int, int], None]
 def rewrite(record: Record, file: Path, progress: Progress | None = None) -> int:
     """Write the calls of a dump into a file, which appears whole or not at all; how many."""
     if isinstance(record, MappedRecord):
-        raise InputError(f"{record.path}: is a record of ferry's already")
+        raise InputError(
+            Text(
+                f"{record.path}: already a recording of TorchFerry; nothing to convert",
+                f"{record.path}：已是 TorchFerry 的记录；无需转换",
+            )
+        )
     try:
         remove_leftovers(file.parent)
         with folder_aside(file.parent) as aside:
             made = aside.path / file.name
             failed = _write(record, made, progress)
             if failed:
-                raise OutputError(f"{file}: can't be written: {failed}")
+                raise not_writable(file, failed)
             made.replace(file)
     except OSError as error:
-        raise OutputError(f"{file}: can't be written: {error.strerror or error}") from None
+        raise not_writable(file, error) from None
     return len(record.calls)
 
 

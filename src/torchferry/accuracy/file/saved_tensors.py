@@ -16,6 +16,7 @@ import numpy as np
 from torchferry.accuracy.file.contents import numpy_dtype
 from torchferry.accuracy.model import SIZES, TensorRecord
 from torchferry.errors import InputError
+from torchferry.text import Text
 
 _LONGEST_PICKLE = 1 << 20
 _LOCAL_HEADER = 30  # bytes before the name of a member of a zip file
@@ -57,10 +58,16 @@ def saved_elements(file: Path, tensor: TensorRecord) -> np.ndarray[Any, Any]:
         if isinstance(error, (MemoryError, InputError)):
             raise
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UnreadableTensorError(f"{file}: can't be read: {reason}") from None
+        raise UnreadableTensorError(
+            Text(f"{file}: can't be read: {reason}", f"{file}：无法读取：{reason}")
+        ) from None
     if values.shape != tensor.shape:
-        shapes = f"{list(values.shape)}, its description {list(tensor.shape)}"
-        raise UnreadableTensorError(f"{file}: its shape is {shapes}")
+        raise UnreadableTensorError(
+            Text(
+                f"{file}: its shape is {list(values.shape)}, but its description says {list(tensor.shape)}",
+                f"{file}：形状为 {list(values.shape)}，但其描述为 {list(tensor.shape)}",
+            )
+        )
     flat = np.require(values, requirements=["C", "A"]).reshape(-1)
     return flat if dtype == tensor.dtype else _in_dtype(flat, dtype, tensor.dtype, file)
 
@@ -73,7 +80,12 @@ def _in_dtype(flat: np.ndarray[Any, Any], dtype: str, wanted: str, file: Path) -
         return np.where(np.isnan(flat), np.uint16(0x7FC0), rounded)
     if numpy_dtype(wanted).kind in "fc" and dtype in ("float16", "float32", "float64"):
         return flat.astype(wanted)
-    raise UnreadableTensorError(f"{file}: holds {dtype}, its description says {wanted}")
+    raise UnreadableTensorError(
+        Text(
+            f"{file}: holds {dtype}, but its description says {wanted}",
+            f"{file}：内容为 {dtype}，但其描述为 {wanted}",
+        )
+    )
 
 
 def _numpy_array(file: Path) -> tuple[str, np.ndarray[Any, Any]]:

@@ -238,6 +238,17 @@ _ROW_SIZE, _CONTENT_SIZE, _CALL_SIZE = ROW.size, CONTENT.size, CALL_ROW.size
 _put_call = CALL_ROW.pack_into
 
 
+class _Block(ctypes.Structure):
+    """The last block of a table, as code in C++ sees it, too: it may put rows there while there is room."""
+
+    _fields_ = (
+        ("address", ctypes.c_uint64),  # of the block, in memory
+        ("first", ctypes.c_int64),  # the number of its first row
+        ("used", ctypes.c_int64),  # rows
+        ("limit", ctypes.c_int64),  # so many may be used without asking Python
+    )
+
+
 class _MappedTable:
     """Rows in blocks of the file that are mapped; all stay mapped, since another thread may still fill a row."""
 
@@ -248,14 +259,12 @@ class _MappedTable:
         self._mapped: list[mmap.mmap] = []
         self.memory: mmap.mmap | bytearray = bytearray(rows_a_block * row_size)
         self._scratch = self.memory  # where rows go that no file takes
-        self.address = _address(self.memory)
-        self.first = 0  # the number of the last block's first row
-        self.used = rows_a_block  # of the last block
+        self.block = _Block(_address(self.memory), 0, rows_a_block, 0)
 
     @property
     def count(self) -> int:
         """The number of rows in all blocks."""
-        return self.first + self.used if self.places else 0
+        return int(self.block.first + self.block.used) if self.places else 0
 
     def extend(self) -> None:
         """Begin a new block."""
@@ -270,15 +279,20 @@ class _MappedTable:
         if not place:
             self.use_scratch()
             return
-        self.first = len(self.places) * self.rows_a_block
+        first = len(self.places) * self.rows_a_block
         self.places.append(place)
         self._mapped.append(memory)
-        self.memory, self.used = memory, 0
-        self.address = _address(memory)
+        self.memory = memory
+        self._set_block(_address(memory), first, self.rows_a_block)
 
     def use_scratch(self) -> None:
         """Nothing goes into the file any more."""
-        self.memory, self.address, self.used = self._scratch, _address(self._scratch), 0
+        self.memory = self._scratch
+        self._set_block(_address(self._scratch), self.block.first, 0)
+
+    def _set_block(self, address: int, first: int, limit: int) -> None:
+        block = self.block
+        block.address, block.first, block.used, block.limit = address, first, 0, limit
 
 
 def _address(memory: mmap.mmap | bytearray) -> int:
@@ -316,19 +330,34 @@ class StatisticsWriter(_RecordFile):
         self._signatures: dict[str, int] = {}
         self._lines: dict[ChunkKind, list[bytes]] = {ChunkKind.SITES: [], ChunkKind.SIGNATURES: []}
         self._objects = TableObjects()
+        self._file.when_forked = self._end_direct_writing
         self._begin()
+
+    @property
+    def blocks(self) -> tuple[int, int, int]:
+        """Where the blocks of rows, calls and contents are described, for code that fills them itself."""
+        tables = (self._rows, self._calls, self._contents)
+        return (
+            ctypes.addressof(tables[0].block),
+            ctypes.addressof(tables[1].block),
+            ctypes.addressof(tables[2].block),
+        )
+
+    def _end_direct_writing(self) -> None:
+        for table in (self._rows, self._calls, self._contents):
+            table.block.limit = 0
 
     def row(self) -> tuple[int, int]:
         """The number of the next content, and where in memory its figures go; 0 if no file takes it."""
-        table = self._rows
-        if not self._file.is_forked and table.used == ROWS_A_BLOCK:
+        table, block = self._rows, self._rows.block
+        if not self._file.is_forked and block.used == ROWS_A_BLOCK:
             table.extend()
         if self._file.is_forked or not self._is_open:
             table.use_scratch()
-            return 0, table.address
-        used = table.used
-        table.used = used + 1
-        return table.first + used + 1, table.address + used * _ROW_SIZE
+            return 0, block.address
+        used: int = block.used
+        block.used = used + 1
+        return block.first + used + 1, block.address + used * _ROW_SIZE
 
     def sketch(self, number: int, memory: int, projections: Sequence[float]) -> None:
         """Add a sketch to the content with this number, whose row was the last to be asked for."""
@@ -372,27 +401,28 @@ class StatisticsWriter(_RecordFile):
             return
         count = len(contents)
         numbers, calls = self._contents, self._calls
-        used = numbers.used
+        used: int = numbers.block.used
         if used + count > CONTENTS_A_BLOCK:
             first = self._straddle(contents)
         else:
-            first = numbers.first + used
+            first = numbers.block.first + used
             if count:
                 _numbers(count).pack_into(numbers.memory, used * _CONTENT_SIZE, *contents)
-                numbers.used = used + count
-        if calls.used == CALLS_A_BLOCK:
+                numbers.block.used = used + count
+        if calls.block.used == CALLS_A_BLOCK:
             calls.extend()
-        _put_call(calls.memory, calls.used * _CALL_SIZE, first, count, step, site, signature)
-        calls.used += 1
+        used = calls.block.used
+        _put_call(calls.memory, used * _CALL_SIZE, first, count, step, site, signature)
+        calls.block.used = used + 1
 
     def _straddle(self, contents: Sequence[int]) -> int:
         """Put contents of which only a part fits into this block; the number of the first."""
         table, first = self._contents, self._contents.count
         for number in contents:
-            if table.used == CONTENTS_A_BLOCK:
+            if table.block.used == CONTENTS_A_BLOCK:
                 table.extend()
-            CONTENT.pack_into(table.memory, table.used * CONTENT.size, number)
-            table.used += 1
+            CONTENT.pack_into(table.memory, table.block.used * CONTENT.size, number)
+            table.block.used += 1
         return first
 
     def checkpoint(self) -> None:
@@ -404,6 +434,7 @@ class StatisticsWriter(_RecordFile):
     def close(self, notes: Iterable[str] = ()) -> None:
         super().close(notes)
         self._is_open = False
+        self._end_direct_writing()
 
     def _objects_for(self, place: int, header: RecordHeader) -> tuple[bytes, int]:
         tables = {
@@ -413,5 +444,6 @@ class StatisticsWriter(_RecordFile):
 
     def _rescue(self, reason: str) -> None:
         self._is_open = False
+        self._end_direct_writing()
         self._objects.forget()
         super()._rescue(reason)

@@ -19,12 +19,12 @@ Arguments = Mapping[str, Any]
 Parts = Sequence[torch.Tensor | None]
 
 _PRODUCT = Text(
-    "its parts do not make the matrix again: off by {ratio:.3g} times what is normal",
-    "各部分相乘不能还原矩阵：误差是正常值的 {ratio:.3g} 倍",
+    "the product of its factors is not the matrix: error {ratio:.3g} times the normal value",
+    "各因子相乘不能还原矩阵：误差是正常值的 {ratio:.3g} 倍",
 )
 _ORTHOGONAL = Text(
-    "its vectors are not of length 1 and at right angles: off by {ratio:.3g} times what is normal",
-    "向量不是单位正交的：误差是正常值的 {ratio:.3g} 倍",
+    "its vectors are not orthonormal: error {ratio:.3g} times the normal value",
+    "向量不是标准正交的：误差是正常值的 {ratio:.3g} 倍",
 )
 
 

@@ -68,7 +68,7 @@ from torchferry.operators.names import without_overload
 from torchferry.text import Text
 
 _UNSAFE_VIEW = "_unsafe_view"  # PyTorch does not call it a view, so that autograd need not follow it
-_SHAPE = Text("{output}: its shape is {mine}, not {right}", "{output}：形状为 {mine}，应为 {right}")
+_SHAPE = Text("{output}: the shape is {mine}, expected {right}", "{output}：形状为 {mine}，应为 {right}")
 
 
 def is_mere_view(call: Call) -> bool:
@@ -97,11 +97,11 @@ GOLDEN, DISTRIBUTION = "golden", "distribution"
 _FLIPPED = 2e-3  # mean distance from golden, in units of the last place, that a few other roundings make
 _NO_MEMORY = "no memory"  # zeros that autograd only notes down: nothing was computed
 
-_UNKNOWN = Text("it can't be computed again: {reason}", "无法重新计算：{reason}")
-_NO_OUTPUT = Text("its results were not recorded", "结果未被录制")
+_UNKNOWN = Text("it can't be recomputed: {reason}", "无法重新计算：{reason}")
+_NO_OUTPUT = Text("its results were not recorded", "没有记录其结果")
 _FEWER_DIGITS = Text(
-    "{output}: computed with fewer digits on the way, as TF32 does, or products whose parts are rounded",
-    "{output}：计算过程使用较少有效位（如 TF32，或对部分和取舍）",
+    "{output}: computed with reduced precision, as with TF32, or with rounded partial sums",
+    "{output}：以降低的精度计算（如 TF32），或部分和经过舍入",
 )
 
 

@@ -82,7 +82,7 @@ _FEWEST = 64  # elements of which that can be told
 _OWN = 4.0  # times as far as the CPU's own kernel
 
 _LEANS_AS_IF = Text(
-    "no element shows it, but all of them together lean as if {name} were {value:.6g}, not {given:.6g}",
+    "no single element shows it, but all together look as if {name} were {value:.6g}, not {given:.6g}",
     "单个元素看不出，但全部元素整体上如同 {name} 为 {value:.6g}，而不是 {given:.6g}",
 )
 
@@ -155,12 +155,12 @@ _FLAGS = ("align_corners", "count_include_pad", "ceil_mode", "is_causal", "causa
 _CORRECTION = "correction"
 _BATCH_NORMS = ("aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::cudnn_batch_norm")
 
-_AS_IF = Text("it is as if {name} were {value}, not {given}", "结果如同 {name} 为 {value}，而不是 {given}")
+_AS_IF = Text("as if {name} were {value}, not {given}", "结果如同 {name} 为 {value}，而不是 {given}")
 _NOT_THERE = Text(
-    "it is as if {name} had been 0 from {first} of its first dimension on: not there yet when the kernel read it",
-    "结果如同 {name} 自第一维的 {first} 起为 0：内核读取时尚未就绪",
+    "as if {name} were 0 from index {first} of its first dimension on: not ready when the kernel read it",
+    "结果如同 {name} 自第一维的 {first} 起为 0：kernel 读取时尚未就绪",
 )
-_FROM_N = Text("it is as if the variance were divided by n, not by n - 1", "结果如同方差除以 n，而不是 n - 1")
+_FROM_N = Text("as if the variance were divided by n instead of n - 1", "结果如同方差除以 n，而不是 n - 1")
 
 
 def misreadings(reference: Reference, output: int) -> Iterator[tuple[Text, torch.Tensor]]:

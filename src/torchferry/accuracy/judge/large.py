@@ -42,9 +42,9 @@ from torchferry.text import Text
 
 _MEAN, _SUM = 1, 2  # values of `reduction`
 SAID = Text("{output}: {what}", "{output}：{what}")
-_NOT_THE = Text("it is {mine:.9g}, not {right:.9g}", "结果为 {mine:.9g}，应为 {right:.9g}")
+_NOT_THE = Text("{mine:.9g} instead of {right:.9g}", "结果为 {mine:.9g}，应为 {right:.9g}")
 _FLAG = Text(
-    "whether a gradient is infinite or NaN is told as {mine:g}, not {right:g}",
+    "the flag for infinite or NaN gradients is {mine:g} instead of {right:g}",
     "梯度中是否有无穷或 NaN 的标志为 {mine:g}，应为 {right:g}",
 )
 Blocks = Sequence[torch.Tensor]  # of each input, in double precision
@@ -230,19 +230,20 @@ _OF_PLACES = (
 _FLOOR = 1e-3  # of the root mean square: what smaller elements are held against
 
 _SAMPLED = Text(
-    "large: {judged} of {count} parts were judged, those farthest from what was expected and some spread evenly",
+    "large: {judged} of {count} parts were judged, those farthest from the expectation and some "
+    "spread evenly",
     "张量较大：{count} 部分中判定了 {judged} 部分（偏差最大的及均匀抽取的）",
 )
 _SPREAD_ONLY = Text(
-    "large: {judged} of {count} parts, spread evenly, were judged; the others were not looked at",
+    "large: {judged} of {count} parts, spread evenly, were judged; the others were not checked",
     "张量较大：{count} 部分中均匀抽取 {judged} 部分进行判定；其余未检查",
 )
 _NOT_JUDGED = Text("{outputs}: too large to be judged", "{outputs}：过大，未判定")
 TOO_LARGE = Text(
-    "it is too large to be computed again, and can't be computed in parts", "张量过大，且无法分块重新计算"
+    "too large to be recomputed, and it can't be computed in parts", "张量过大，且无法分块重新计算"
 )
 _BOTH = Text("{one}; {other}", "{one}；{other}")
-_IN_PART = Text("in the part {part} of its result: {what}", "结果的 {part} 部分：{what}")
+_IN_PART = Text("in part {part} of its result: {what}", "结果的 {part} 部分：{what}")
 _VALUES = Text("{wrong} of {count} elements are wrong", "{count} 个元素中有 {wrong} 个错误")
 
 Judge = Callable[[TensorSource, TensorSource | None, Call, Call | None], Judgement]

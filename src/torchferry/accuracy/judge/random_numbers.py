@@ -20,30 +20,31 @@ Results = list[torch.Tensor | None]
 Problem = Callable[[str, Arguments, Results], Text | None]
 
 _MEAN = Text(
-    "the mean of {count} numbers is {found:.4g}, not {right:.4g}",
+    "the mean of {count} numbers is {found:.4g}, expected {right:.4g}",
     "{count} 个数的均值为 {found:.4g}，应为 {right:.4g}",
 )
 _SPREAD = Text(
-    "the variance of {count} numbers is {found:.4g}, not {right:.4g}",
+    "the variance of {count} numbers is {found:.4g}, expected {right:.4g}",
     "{count} 个数的方差为 {found:.4g}，应为 {right:.4g}",
 )
 _RANGE = Text(
-    "numbers lie between {lowest:.4g} and {highest:.4g}: they should be between {low:.4g} and {high:.4g}",
+    "the numbers lie between {lowest:.4g} and {highest:.4g}, but should lie between {low:.4g} and {high:.4g}",
     "数值在 {lowest:.4g} 到 {highest:.4g} 之间，应在 {low:.4g} 到 {high:.4g} 之间",
 )
 _END = Text(
-    "of {count} numbers between {low:.4g} and {high:.4g} none is {side} {end:.4g}: the chance of that is {chance:.0e}",
+    "none of {count} numbers between {low:.4g} and {high:.4g} is {side} {end:.4g}, which has a "
+    "probability of {chance:.0e}",
     "{low:.4g} 到 {high:.4g} 之间的 {count} 个数没有一个{side} {end:.4g}：这种情况的概率为 {chance:.0e}",
 )
 _ABOVE, _BELOW = Text("above", "大于"), Text("below", "小于")
-_NOT_FINITE = Text("random numbers are not finite", "随机数中有非有限值")
-_NO_ORDER = Text("it is no permutation", "不是一个排列")
+_NOT_FINITE = Text("some random numbers are not finite", "随机数中有非有限值")
+_NO_ORDER = Text("not a permutation", "不是一个排列")
 _SLOPED = Text(
     "{wrong} of {count} elements are not the input times its slope",
     "{count} 个元素中有 {wrong} 个不等于输入乘以其斜率",
 )
 _MASKED = Text(
-    "{wrong} of {count} elements are not what the mask leaves of the input",
+    "{wrong} of {count} elements are not the masked input",
     "{count} 个元素中有 {wrong} 个不等于掩码作用后的输入",
 )
 

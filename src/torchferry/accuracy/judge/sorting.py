@@ -22,32 +22,32 @@ _SMALL = 2.0**-5  # relative to the result: the most that too few digits explain
 Sorted = tuple[ErrorKind, Text]
 
 _NAN = Text(
-    "{wrong} of {count} elements are NaN or infinite and should not be",
+    "{wrong} of {count} elements are NaN or infinite but should not be",
     "{count} 个元素中有 {wrong} 个不应为 NaN 或无穷",
 )
 _FINITE = Text(
     "{wrong} of {count} elements should be infinite or NaN", "{count} 个元素中有 {wrong} 个应为无穷或 NaN"
 )
 _ZERO = Text("all elements are zero", "所有元素均为零")
-_UNWRITTEN = Text("it was left as it was before the call", "调用前后内容未变：没有被写入")
+_UNWRITTEN = Text("unchanged by the call: nothing was written", "调用前后内容未变：没有被写入")
 _STALE = Text(
-    "it holds the results of an earlier call (number {number})", "内容是更早一次调用（编号 {number}）的结果"
+    "holds the result of an earlier call (number {number})", "内容是更早一次调用（编号 {number}）的结果"
 )
-_SIGN = Text("it has the wrong sign", "符号相反")
-_SCALE = Text("it is {factor:.6g} times what it should be", "结果是正确值的 {factor:.6g} 倍")
-_OFFSET = Text("a constant was added to it: {offset:.4g}", "结果多加了常数 {offset:.4g}")
-_NOT_ADDED = Text("{name} was not added to it", "没有累加 {name}")
-_ADDED_TWICE = Text("{name} was added once too often", "{name} 多加了一次")
-_TRANSPOSED = Text("its last two dimensions are exchanged", "最后两维被转置")
+_SIGN = Text("wrong sign", "符号相反")
+_SCALE = Text("{factor:.6g} times the correct value", "结果是正确值的 {factor:.6g} 倍")
+_OFFSET = Text("a constant was added: {offset:.4g}", "结果多加了常数 {offset:.4g}")
+_NOT_ADDED = Text("{name} was not added", "没有累加 {name}")
+_ADDED_TWICE = Text("{name} was added twice", "{name} 多加了一次")
+_TRANSPOSED = Text("its last two dimensions are swapped", "最后两维被转置")
 _SHIFTED = Text(
-    "its elements are {by} places off along dimension {dimension}", "元素沿维度 {dimension} 错位 {by}"
+    "its elements are shifted by {by} along dimension {dimension}", "元素沿维度 {dimension} 错位 {by}"
 )
 _PRECISION = Text(
-    "it was rounded, or added up, with too few digits: its errors are {ratio:.3g} times as large as is normal",
+    "rounded or accumulated with too few digits: its errors are {ratio:.3g} times the normal size",
     "舍入或累加的有效位数不足：误差是正常值的 {ratio:.3g} 倍",
 )
 _BIASED = Text(
-    "its errors are small but go one way: {ratio:.3g} times as far as chance allows",
+    "its errors are small but biased: {ratio:.3g} times what chance allows",
     "误差很小但方向一致：是随机误差允许值的 {ratio:.3g} 倍",
 )
 _VALUES = Text("{wrong} of {count} elements are wrong", "{count} 个元素中有 {wrong} 个错误")
@@ -347,15 +347,15 @@ _TAIL = Text(
     "最后 {pattern.length} 个元素（共 {count} 个）错误{what}",
 )
 _CHANNEL = Text(
-    "it is wrong at {where} of dimension {pattern.dimension} (of {size}){what}",
+    "wrong at {where} of dimension {pattern.dimension} (size {size}){what}",
     "维度 {pattern.dimension}（大小 {size}）的 {where} 处错误{what}",
 )
 _TILE = Text(
-    "it is wrong in tiles of {pattern.tile[0]} x {pattern.tile[1]}{what}",
+    "wrong in tiles of {pattern.tile[0]} x {pattern.tile[1]}{what}",
     "在 {pattern.tile[0]} x {pattern.tile[1]} 的块中错误{what}",
 )
 _BLOCK = Text(
-    "{pattern.length} elements are wrong at every {pattern.distance}th place{what}",
+    "{pattern.length} elements are wrong in every {pattern.distance}{what}",
     "每 {pattern.distance} 个元素中有 {pattern.length} 个错误{what}",
 )
 _STRIPE = Text(

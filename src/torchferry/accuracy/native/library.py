@@ -21,6 +21,7 @@ from torchferry.building import cache as build_cache
 from torchferry.building.toolchain import find_compiler
 from torchferry.errors import BuildError
 from torchferry.files.user_folder import private_temporary_folder
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -184,7 +185,10 @@ def kernels() -> tuple[Kernel, Kernel]:
             from torchferry.accuracy.native.standin import statistics_at
         except ModuleNotFoundError:
             raise BuildError(
-                "statistics of tensors need a C++ compiler or numpy, and neither is here; install one of them"
+                Text(
+                    "tensor statistics need a C++ compiler or numpy, and neither is installed; install one of them",
+                    "计算张量统计值需要 C++ 编译器或 numpy，两者均未安装；请安装其中之一",
+                )
             ) from None
         return statistics_at, statistics_at
     functions = (short.torchferry_statistics, long.torchferry_statistics)

@@ -13,6 +13,7 @@ from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, own_stderr, run_supervised
+from torchferry.text import Text
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,20 @@ class Checked:
         return bool(self.ending.exit_code) and not is_ours and not self.ending.signal
 
 
+_TOO_SLOW = Text(
+    "{program}: exceeded --timeout before anything was checked; allow more time",
+    "{program}：在检查任何内容之前就超过了 --timeout；请延长时限",
+)
+_ENDED = Text(
+    "{program}: ended with exit code {code} before anything was checked; its output is above",
+    "{program}：在检查任何内容之前就以退出码 {code} 结束；其输出见上文",
+)
+_NO_MODULE = Text(
+    "{program}: called no module with parameters, so nothing was checked; --whole checks everything a program calls",
+    "{program}：没有调用带参数的模块，因此未做检查；--whole 会检查程序调用的全部算子",
+)
+
+
 def run_checked(
     program: Program, settings: OverflowSettings, place: Place, timeout: float | None = None
 ) -> Checked:
@@ -56,11 +71,10 @@ def run_checked(
         files = sorted(Path(folder).glob(f"*{SUFFIX}"))
         found = sorted(map(load, files), key=lambda each: each.rank)
     if not found and not ending.signal:
+        why = _NO_MODULE
         if ending.out_of_time:
-            why = "took longer than --timeout allows, and nothing was checked"
+            why = _TOO_SLOW
         elif ending.exit_code:
-            why = f"ended with exit code {ending.exit_code} before anything was checked; its output is above"
-        else:
-            why = "called no module that has parameters, so nothing was checked; --whole checks all that a program calls"
-        raise RunError(f"{program.target}: {why}")
+            why = _ENDED
+        raise RunError(why.format(program=program.target, code=ending.exit_code))
     return Checked(settings.program, ending, tuple(found))

@@ -24,13 +24,14 @@ from torchferry.accuracy.record.layout import Layouts, MemoryReader, host_device
 from torchferry.accuracy.record.outputs import RecordOutput
 from torchferry.accuracy.record.program import RecordingPart, header_of
 from torchferry.accuracy.record.settings import OverflowSettings
+from torchferry.errors import system_reason
 from torchferry.files.aside import write_whole
 from torchferry.observe.modes import LocatingMode, has_compiled, unobserved
 from torchferry.observe.operators import OVERWRITTEN, has_own_operators
 from torchferry.observe.program import EarlyEnd
 from torchferry.observe.steps import unwatch_scalers, watch_scalers
 from torchferry.settings import encode
-from torchferry.text import user_language
+from torchferry.text import Text, user_language
 
 # The mode that checks: every operator of this thread and of autograd's is looked at before and after
 # it is called.
@@ -145,6 +146,9 @@ def save_call(path: Path, header: RecordHeader, call: CheckedCall, role_of: _Rol
 _FOUND_CODE = 1  # the launchers of other processes end those, too: they would wait for this one for ever
 
 
+_NOT_SAVED = Text("{path}: {reason}; the inputs are not saved", "{path}：{reason}；未保存输入")
+
+
 class OverflowPart(RecordingPart):
     """Checks the operators of a process, and tells the launcher what it finds."""
 
@@ -240,7 +244,8 @@ class OverflowPart(RecordingPart):
         try:
             save_call(self._path, self._header, call, self._mode.where.role_of)
         except OSError as error:
-            print(f"torchferry: {self._path}: {error.strerror}; the inputs are not saved", file=sys.stderr)
+            said = _NOT_SAVED.format(path=self._path, reason=system_reason(error))
+            print(f"torchferry: {said.in_language(user_language())}", file=sys.stderr)
             return ""
         return str(self._path)
 

@@ -9,22 +9,23 @@ from torchferry.text import Text, user_language
 from torchferry.units import size
 
 _TOO_MANY = Text(
-    "{file}: a step takes {step}, so {count} steps take {whole}; the record may take {most} and ends after about "
-    "{fitting} of them. {less}",
-    "{file}：每步需要 {step}，{count} 步共需 {whole}；记录最多可占 {most}，约 {fitting} 步后结束。{less}",
+    "{file}: a step takes {step}, so {count} steps take {whole}; the recording is limited to {most} "
+    "and ends after about {fitting} steps. {less}",
+    "{file}：每步需要 {step}，{count} 步共需 {whole}；记录上限为 {most}，约 {fitting} 步后结束。{less}",
 )
 _NO_END = Text(
-    "{file}: a step takes {step}; the record may take {most} and ends after about {fitting} steps. {less}",
-    "{file}：每步需要 {step}；记录最多可占 {most}，约 {fitting} 步后结束。{less}",
+    "{file}: a step takes {step}; the recording is limited to {most} and ends after about {fitting} "
+    "steps. {less}",
+    "{file}：每步需要 {step}；记录上限为 {most}，约 {fitting} 步后结束。{less}",
 )
 _HALF = Text(
-    "{file}: the forward pass takes {half}, and the whole step about twice that; the record may take {most} and ends "
-    "within this step. {less}",
-    "{file}：前向需要 {half}，整步约为其两倍；记录最多可占 {most}，将在这一步中结束。{less}",
+    "{file}: the forward pass takes {half}, the whole step about twice that; the recording is "
+    "limited to {most} and ends within this step. {less}",
+    "{file}：前向需要 {half}，整步约为其两倍；记录上限为 {most}，将在这一步中结束。{less}",
 )
 _LESS = Text(
-    "--modules-only, --module, --op, --slice and --every keep less",
-    "--modules-only、--module、--op、--slice 和 --every 可减少保留的内容",
+    "--modules-only, --module, --op, --slice and --every record less",
+    "--modules-only、--module、--op、--slice 和 --every 可减少记录的内容",
 )
 _MANY = 1000  # steps, after which nobody minds that a record without an end has one
 

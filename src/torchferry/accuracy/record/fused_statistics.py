@@ -57,6 +57,7 @@ class FusedFigures:
         self.left_address = self._left.data_ptr()
         self.table_address = self._batch.table.data_ptr()
         self.current_stream, self.current_device = self._stream.number_of, self._stream.current_device
+        self.is_capturing = self._stream.is_capturing
         self.queue = library().ReadingQueue(self)
 
     def takes(self, layout: TensorLayout) -> bool:
@@ -250,6 +251,9 @@ class _Stream:
         is_cuda = device.type == "cuda"
         self.number_of: Callable[[int], int] | None = torch._C._cuda_getCurrentRawStream if is_cuda else None
         self.current_device: Callable[[], int] | None = torch._C._cuda_getDevice if is_cuda else None
+        self.is_capturing: Callable[[], bool] | None = (
+            torch._C._cuda_isCurrentStreamCapturing if is_cuda else None
+        )
         self._stream: Any = None
         self.number: int | None = None  # as Triton takes it; None: it finds it out
 

@@ -14,13 +14,14 @@ from torchferry.accuracy.model import Kept, kept_nbytes
 from torchferry.accuracy.record import quick_observer
 from torchferry.accuracy.record.outputs import WrittenRecord, files_of, outcomes
 from torchferry.accuracy.record.settings import RecordSettings, WatchSettings
-from torchferry.errors import BuildError, OutputError, RunError
+from torchferry.errors import BuildError, OutputError, RunError, no_place
 from torchferry.files.aside import temporary_folder
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import DeviceKind, Place
 from torchferry.launch.place import build_for as build_device
 from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -46,8 +47,12 @@ def build_for(place: Place, quiet: bool, kept: Kept | None = None) -> str:
     """
     if find_spec("torch") is None:
         raise RunError(
-            f"PyTorch is not installed for {sys.executable}, with which the program runs; pip install torch, or call ferry "
-            "from the program's own environment"
+            Text(
+                f"PyTorch is not installed for {sys.executable}, which runs the program; pip install torch, or "
+                "call ferry from the program's own environment",
+                f"运行程序的 {sys.executable} 没有安装 PyTorch；请执行 pip install torch，"
+                "或在程序自己的环境中调用 ferry",
+            )
         )
     from torchferry.building.build import silent
 
@@ -69,7 +74,7 @@ def check_output(output: Path) -> tuple[str, ...]:
 
     folder = output.parent
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise OutputError(f"{output}: can't be written there; name a file in a folder that exists")
+        raise no_place(output)
     earlier = files_of(output)
     for path in earlier:
         start = None
@@ -77,7 +82,12 @@ def check_output(output: Path) -> tuple[str, ...]:
             with path.open("rb") as file:
                 start = file.read(_LOOKED_AT)
         if start is None or (start and not starts_like_ours(start)):
-            raise OutputError(f"{path}: is there already, and no record of ferry's; choose another name")
+            raise OutputError(
+                Text(
+                    f"{path}: already exists and is not a recording of TorchFerry; choose another name",
+                    f"{path}：已存在，且不是 TorchFerry 的记录；请另选文件名",
+                )
+            )
     return tuple(map(str, earlier))
 
 
@@ -102,25 +112,41 @@ def run_recorded(
         return Recorded(ending, tuple(map(completed, outcomes(Path(folder)))))
 
 
-def nothing_recorded(program: Program, settings: RecordSettings, recorded: Recorded) -> str:
-    """What to say of a run that left no record."""
+_TOO_SLOW = Text(
+    "{program}: exceeded --timeout before anything was recorded; allow more time",
+    "{program}：在记录任何内容之前就超过了 --timeout；请延长时限",
+)
+_ENDED = Text(
+    "{program}: ended with exit code {code} before anything was recorded; its output is above",
+    "{program}：在记录任何内容之前就以退出码 {code} 结束；其输出见上文",
+)
+_NO_RANK = Text(
+    "{program}: no process had rank {rank}; leave --rank out, or give another one",
+    "{program}：没有 rank 为 {rank} 的进程；请去掉 --rank，或换一个",
+)
+_TOO_SHORT = Text(
+    "{program}: ended before step {step}; record an earlier step with --from",
+    "{program}：在第 {step} 步之前就已结束；请用 --from 记录更早的步",
+)
+_NO_MODULE = Text(
+    "{program}: called no module with parameters, so nothing was recorded; --whole records everything a program calls",
+    "{program}：没有调用带参数的模块，因此没有记录；--whole 会记录程序调用的全部算子",
+)
+
+
+def nothing_recorded(program: Program, settings: RecordSettings, recorded: Recorded) -> Text:
+    """Why a run left no recording."""
+    code = recorded.ending.exit_code
+    why = _NO_MODULE
     if recorded.ending.out_of_time:
-        return f"{program.target}: took longer than --timeout allows, and nothing was recorded"
-    if recorded.ending.exit_code:
-        code = recorded.ending.exit_code
-        return (
-            f"{program.target}: ended with exit code {code} before anything was recorded; its output is above"
-        )
-    if settings.rank:
-        return (
-            f"{program.target}: no process had the rank {settings.rank}; leave --rank out, or say another one"
-        )
-    if settings.first_step > 1:
-        return f"{program.target}: ended before step {settings.first_step}; record an earlier one with --from"
-    return (
-        f"{program.target}: called no module that has parameters, so nothing was recorded; --whole records all that "
-        "a program calls"
-    )
+        why = _TOO_SLOW
+    elif code:
+        why = _ENDED
+    elif settings.rank:
+        why = _NO_RANK
+    elif settings.first_step > 1:
+        why = _TOO_SHORT
+    return why.format(program=program.target, code=code, rank=settings.rank, step=settings.first_step)
 
 
 def options_again(program: Program, settings: RecordSettings, place: Place) -> str:

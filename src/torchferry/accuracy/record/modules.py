@@ -8,8 +8,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from torch.nn.modules import module as modules
 from torchferry.accuracy.model import INPUT_GRADIENT, MODULE, OUTPUT_GRADIENT, RecordHeader
 from torchferry.accuracy.record.calls import OperatorPlan
 from torchferry.accuracy.record.layout import KnownContents, Layouts, host_devices, version_of
-from torchferry.accuracy.record.quick_observer import observer_of
+from torchferry.accuracy.record.quick_observer import gradient_watcher, observer_of
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.record.sinks import open_sink
 from torchferry.accuracy.record.slicing import Slicing
@@ -103,6 +103,8 @@ class ModuleRecorder(StepRecorder):
         self._writer, self._sink = open_sink(path, header, contents, most, slicing)
         layouts = Layouts(host_devices())
         self._observer, self._contents = observer_of(contents, layouts, self._sink, self._where)
+        self._is_guarded = self._contents is not contents  # the observer in C++ leaves no trace by itself
+        self._watch_gradient = gradient_watcher(self._observer)
         self._plans = {name: ModulePlan(name) for name in (MODULE, OUTPUT_GRADIENT, INPUT_GRADIENT)}
         for plan in self._plans.values():
             plan.names = _NAMES
@@ -110,6 +112,9 @@ class ModuleRecorder(StepRecorder):
         self._lock = self._sink.lock
         self._thread = threading.local()
         self._sites: dict[ProgramSite, ProgramSite] = {}
+        # sites of modules and of gradients, by the site of whatever runs there and by the module's type
+        self._module_sites: dict[tuple[ProgramSite, type], ProgramSite | None] = {}
+        self._gradient_sites: dict[ProgramSite, ProgramSite | None] = {}
         self._gradients: dict[int, _GradientOwner] = {}  # by the tensor; of this step
         self._handles: list[Any] = []
         self._hidden = 0  # what is called now does not count
@@ -162,11 +167,10 @@ class ModuleRecorder(StepRecorder):
 
     def _called(self, module: torch.nn.Module, arguments: Any) -> None:
         if self._is_at_work:
-            keywords = _keywords()
-            with self._unharmed():
-                site = self._site(self._where.site()._replace(node=type(module).__name__, inside=""))
-                if self._selection.has_site(site.phase, site.model, site.module):
-                    given = list(tensors_in((arguments, keywords)))[:_MOST_TENSORS]
+            with _Unharmed(self):
+                site = self._site_of(module)
+                if site is not None:
+                    given = list(tensors_in((arguments, _keywords())))[:_MOST_TENSORS]
                     call = self._observer.before(self._plans[MODULE], site, tuple(given), {})
                     self._under_way().append((id(module), call, site))
                     self._watch_gradients(given, INPUT_GRADIENT, site)
@@ -174,9 +178,9 @@ class ModuleRecorder(StepRecorder):
     def _answered(self, module: torch.nn.Module, _arguments: Any, answer: Any) -> None:
         if not self._is_at_work:
             return
-        with self._unharmed():
+        with _Unharmed(self):
             calls = self._under_way()
-            if not any(each == id(module) for each, *_ in calls):
+            if not (calls and calls[-1][0] == id(module)) and all(each[0] != id(module) for each in calls):
                 return
             while calls[-1][0] != id(module):  # modules that have raised an error
                 calls.pop()
@@ -198,34 +202,69 @@ class ModuleRecorder(StepRecorder):
                     known.goes_into(site)
             elif tensor.requires_grad and type(tensor) is not torch.nn.Parameter:
                 made = self._gradients[id(tensor)] = _GradientOwner(tensor, operator, site)
-                with suppress(RuntimeError):  # tensors that take no hooks
-                    tensor.register_hook(  # type: ignore[no-untyped-call]
-                        functools.partial(self._gradient_came, self._step, made)
-                    )
+                try:
+                    self._watch_gradient(tensor, functools.partial(self._gradient_came, self._step, made))
+                except RuntimeError:  # a tensor that takes no hooks
+                    continue
 
     def _gradient_came(self, step: int, of: _GradientOwner, gradient: torch.Tensor | None) -> None:
         """Not every derivative has one for each of its results."""
         is_at_work = self._handles and not self._hidden and not self._failure and os.getpid() == self._process
         if step != self._step or gradient is None or not is_at_work:
             return
-        site = self._site(of.site._replace(phase=BACKWARD))
-        if not self._selection.has_site(site.phase, site.model, site.module):
-            return
-        with self._unharmed():
-            self._take(self._observer.before(self._plans[of.operator], site, (), {}), [gradient])
+        with _Unharmed(self):
+            site = self._site_of_gradient(of.site)
+            if site is not None:
+                self._take(self._observer.before(self._plans[of.operator], site, (), {}), [gradient])
 
-    def _site(self, site: ProgramSite) -> ProgramSite:
-        """The one object for this place."""
-        return self._sites.setdefault(site, site)
+    def _site_of(self, module: torch.nn.Module) -> ProgramSite | None:
+        """Of the module that is called now; None: it is not wanted."""
+        key = (self._where.find_site(0), type(module))
+        if key not in self._module_sites:
+            site = key[0]._replace(node=type(module).__name__, inside="")
+            self._module_sites[key] = self._wanted(site)
+        return self._module_sites[key]
 
-    @contextmanager
-    def _unharmed(self) -> Iterator[None]:
-        """Around what looks at a program's tensors: what fails in it ends the recording, and never the program."""
-        try:
-            with self._lock, unobserved():
-                yield
-        except Exception as error:
-            self._failure = f"{type(error).__name__}: {error}".rstrip(": ")
+    def _site_of_gradient(self, site: ProgramSite) -> ProgramSite | None:
+        if site not in self._gradient_sites:
+            self._gradient_sites[site] = self._wanted(site._replace(phase=BACKWARD))
+        return self._gradient_sites[site]
+
+    def _wanted(self, site: ProgramSite) -> ProgramSite | None:
+        """The one object for this place; None if it is not selected."""
+        is_wanted = self._selection.has_site(site.phase, site.model, site.module)
+        return self._sites.setdefault(site, site) if is_wanted else None
+
+
+class _Unharmed:
+    """Around what looks at a program's tensors: it leaves no trace, and what fails in it ends the recording and never the
+    program."""
+
+    __slots__ = ("_guard", "_recorder")
+
+    def __init__(self, recorder: ModuleRecorder) -> None:
+        self._recorder = recorder
+        self._guard: unobserved | None = None
+
+    def __enter__(self) -> None:
+        recorder = self._recorder
+        recorder._lock.acquire()
+        if not recorder._is_guarded or _function_modes():
+            self._guard = unobserved()
+            self._guard.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> bool:
+        recorder = self._recorder
+        if self._guard is not None:
+            self._guard.__exit__(None, None, None)
+        recorder._lock.release()
+        if not isinstance(error, Exception):
+            return False
+        recorder._failure = f"{type(error).__name__}: {error}".rstrip(": ")
+        return True
+
+
+_function_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
 
 
 def _keywords() -> object:

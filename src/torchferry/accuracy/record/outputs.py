@@ -112,40 +112,41 @@ _WRITTEN = Text(
 )
 _ONE_STEP = Text("step {first}", "第 {first} 步")
 _STEPS = Text("steps {first} to {last}", "第 {first} 至 {last} 步")
-_NO_STEP = Text("no optimizer stepped, so all up to the end", "没有优化器执行更新，记录至程序结束")
-_SAVED = Text(" ({raw} if equal tensors were not written once)", "（若相同张量不只写一次则为 {raw}）")
+_NO_STEP = Text("no optimizer made a step, so everything up to the end", "没有优化器执行更新，记录至程序结束")
+_SAVED = Text("({raw} if equal tensors were stored repeatedly)", "（若重复存储相同张量则为 {raw}）")
 _REPAIRED = Text(
-    "{file}: its process was ended before it could end the file; completed, it holds all calls up to then",
-    "{file}：其进程在结束文件之前已被终止；文件已补全，包含此前的全部调用",
+    "{file}: its process was killed before it could close the file; the file was completed and holds "
+    "all calls up to that point",
+    "{file}：其进程在关闭文件之前被终止；文件已补全，包含此前的全部调用",
 )
 _PROBLEM = Text(
-    "{file}: recording ended early: {problem}; what was recorded until then is kept",
+    "{file}: recording ended early: {problem}; everything recorded before is kept",
     "{file}：记录提前结束：{problem}；此前已记录的内容已保留",
 )
 # What ends a recording before its program does; the disk's own words are as they are.
 _PROBLEMS = {
-    LIMITED: Text("--limit is reached, {what} for this file", "已达到 --limit（此文件为 {what}）"),
-    FULL: Text("less than {what} of the disk would be left", "磁盘剩余空间将少于 {what}"),
+    LIMITED: Text("--limit was reached ({what} for this file)", "已达到 --limit（此文件为 {what}）"),
+    FULL: Text("less than {what} of disk space would remain", "磁盘剩余空间将少于 {what}"),
 }
 _REPLAYED = Text(
-    "{file}: {paired} of {recorded} recorded calls gave their inputs to operators here{unpaired}",
+    "{file}: {paired} of {recorded} recorded calls supplied inputs to operators here{unpaired}",
     "{file}：记录中的 {recorded} 次调用有 {paired} 次将其输入用于此处的算子{unpaired}",
 )
 _UNPAIRED = Text(
-    "; {count} calls here have none in the record and computed with their own: {examples}",
+    "; {count} calls here have no counterpart in the recording and used their own inputs: {examples}",
     "；此处有 {count} 次调用在记录中没有对应项，使用其自身输入：{examples}",
 )
 _NOTES = {
     "graphs": Text(
-        "captured graphs of the device were run: what they compute inside is not in the record",
-        "运行了设备的捕获图：其内部的计算不在记录中",
+        "captured device graphs were run; their operators are not in the recording",
+        "运行了设备的捕获图；其内部的算子不在记录中",
     ),
     "not looked into": Text(
-        "what happens inside of {what} is not in the record",
-        "{what} 内部的运算不在记录中",
+        "the operators inside {what} are not in the recording",
+        "{what} 内部的算子不在记录中",
     ),
     "ended early": Text(
-        "the recorder failed and ended; the program went on: {what}",
+        "the recorder failed and stopped, the program continued: {what}",
         "记录器出错并已停止，程序继续运行：{what}",
     ),
 }

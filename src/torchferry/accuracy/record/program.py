@@ -117,7 +117,7 @@ class WatchedProgram:
         try:
             part = self._make(self._settings)
         except FerryError as error:
-            print(f"torchferry: {error}", file=sys.stderr, flush=True)
+            print(f"torchferry: {error.shown}", file=sys.stderr, flush=True)
             raise SystemExit(error.exit_code) from None
         self._part = part
         part.start(self._counter.number)

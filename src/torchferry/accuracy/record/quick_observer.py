@@ -17,6 +17,7 @@ from torchferry.building import cache as build_cache
 from torchferry.building.build import Library, NativeBuild, Product, Progress, ProgressLine, silent
 from torchferry.building.toolchain import compile_flags, find_torch, path_flags
 from torchferry.errors import BuildError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +44,12 @@ def build(progress: Progress | None = None) -> Path | None:
 def _described() -> tuple[str, NativeBuild]:
     headers = Path(sysconfig.get_path("include"))
     if sys.platform != "linux" or not (headers / "Python.h").is_file():
-        raise BuildError("the observer is built on Linux, with Python's headers")
+        raise BuildError(
+            Text(
+                "the compiled observer needs Linux and Python's headers",
+                "编译的观察器需要 Linux 和 Python 头文件",
+            )
+        )
     torch = find_torch()
     name = f"{_MODULE}{sysconfig.get_config_var('EXT_SUFFIX')}"
     library = Library(
@@ -53,10 +59,10 @@ def _described() -> tuple[str, NativeBuild]:
         flags=compile_flags(torch),
         path_flags=(*path_flags(torch, SOURCES), "-isystem", str(headers)),
         key_words=(sys.version,),
-        torch_libraries=("torch_cpu", "c10"),
+        torch_libraries=("torch_python", "torch_cpu", "c10"),
         is_for_python=True,
     )
-    return name, NativeBuild(torch, Product((library,), "what records calls"))
+    return name, NativeBuild(torch, Product((library,), Text("the call recorder", "调用记录器")))
 
 
 def _found(name: str, made: NativeBuild) -> Path | None:
@@ -84,10 +90,22 @@ def quick_observer(layouts: Layouts, sink: StatisticsSink, where: Whereabouts) -
         if path is None:
             return None
         loaded = _loaded(path)
-        where.find_place = loaded.Places(where.file_of).place
+        where.find_site = loaded.Sites(where).site
         return loaded.QuickObserver(_Helpers(layouts, sink, where))
     except (BuildError, OSError, ImportError, NotImplementedError):
         return None
+
+
+Hook = Callable[[Any], None]
+
+
+def gradient_watcher(observer: Any) -> Callable[[torch.Tensor, Hook], object]:
+    """What has a function called with the gradient of a tensor; RuntimeError for tensors that have none."""
+    loaded = sys.modules.get(_MODULE)
+    if loaded is not None and isinstance(observer, loaded.QuickObserver):
+        watch: Callable[[torch.Tensor, Hook], object] = loaded.watch_gradient
+        return watch
+    return lambda tensor, hook: tensor.register_hook(hook)  # type: ignore[no-untyped-call]
 
 
 def library() -> Any:
@@ -129,6 +147,7 @@ class _Helpers:
         self.is_shared: Callable[[torch.Tensor], bool] = lambda tensor: is_shared(tensor.untyped_storage())
         self.row, self.address, self.empty = sink.row, sink.address, sink.empty_number
         self.put, self.launch, self.write = sink.put, sink.read, sink.put_call
+        self.rows_block, self.calls_block, self.contents_block = sink.blocks
         self.queue_for, self.refuse_capturing = sink.queue_for, refuse_capturing
         self._numbers_of = sink.numbers_of
         self.synchronize: Callable[[TensorLayout], None] = lambda layout: synchronize(
@@ -136,6 +155,7 @@ class _Helpers:
         )
         self.key_of_odd = key_of_odd
         self.where = where
+        self.acquire, self.release = sink.lock.acquire, sink.lock.release
         self.parameter, self.buffer, self.no_role = PARAMETER, BUFFER, ""
         self.overwritten, self.uninitialised, self.under_way = OVERWRITTEN, UNINITIALISED, UNDER_WAY
         self.tensor_type, self.parameter_type, self.dtype_type = torch.Tensor, torch.nn.Parameter, torch.dtype
@@ -143,14 +163,23 @@ class _Helpers:
         self.most_short = SHORT
 
     def new_numbers(
-        self, plan: Any, site: Any, args: Any, kwargs: Any, inputs: list[Any], outputs: list[Any], result: Any
+        self,
+        plan: Any,
+        site: Any,
+        args: Any,
+        kwargs: Any,
+        inputs: list[Any],
+        outputs: list[Any],
+        result: Any,
+        shape: bytes,
     ) -> tuple[int, int]:
-        """The numbers of the site and the signature of a call such as there was none before."""
+        """The numbers of the site and the signature of a call such as there was none before. `shape`: the same for
+        calls that differ in their values alone."""
         from torchferry.accuracy.record.calls import OngoingCall
 
         call = OngoingCall(plan, site, args, kwargs)
         call.inputs, call.outputs, call.result = inputs, outputs, result
-        return self._numbers_of(call)
+        return self._numbers_of(call, shape)
 
 
 def _address_of(function: Any) -> int:

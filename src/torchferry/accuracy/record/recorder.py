@@ -66,6 +66,7 @@ class Recorder(StepRecorder, ObservingMode):  # type: ignore[no-untyped-call]
             self._writer, self._sink = open_sink(path, header, contents, most, slicing)
         layouts = Layouts(host_devices(), by_index=sketches)
         self._observer, self._contents = observer_of(contents, layouts, self._sink, self._where)
+        self._is_quick = self._contents is not contents
         self._reads_views = sketches
         self._plans: dict[int, OperatorPlan] = {}
         self._is_selective = bool(self._selection.operators) or self._selection.has_sites
@@ -140,9 +141,16 @@ class Recorder(StepRecorder, ObservingMode):  # type: ignore[no-untyped-call]
         if types and any(has_own_operators(kind) and kind.__name__ != _FAKE for kind in types):
             return NotImplemented  # the type's own operators come next, and call those that we can see
         observer = self._observer
+        if self._is_quick and not self._is_selective:
+            dynamo = sys.modules.get(_DYNAMO)
+            if dynamo is not None and dynamo.counters:
+                self._look_for_compiled()
+            result = observer.observed(self, plan, args, kwargs)
+            self.calls += self._is_at_work
+            return result
         try:
             with self._lock:
-                site = self._where.site(1)
+                site = self._where.find_site(1)
                 if self._is_selective and not self._is_wanted(plan, site):
                     call = None
                 else:

@@ -229,9 +229,15 @@ class StatisticsSink(Sink):
         """The number of the content of all tensors without elements."""
         return self._empty().number
 
-    def numbers_of(self, call: OngoingCall) -> tuple[int, int]:
-        """The numbers of a call's site and of its signature."""
-        return self._numbers_of(call, TensorTemplates(call))
+    @property
+    def blocks(self) -> tuple[int, int, int]:
+        """Where the tables' last blocks are described."""
+        return self._writer.blocks
+
+    def numbers_of(self, call: OngoingCall, shape: bytes) -> tuple[int, int]:
+        """The numbers of a call's site and of its signature; of the same shape are calls that differ in their values
+        alone."""
+        return self._numbers_of(call, self._templates_of((shape,), call))
 
     def read(self) -> None:
         self._devices.launch()

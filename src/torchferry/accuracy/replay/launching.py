@@ -16,7 +16,9 @@ from torchferry.files.aside import remove_leftovers, temporary_folder
 from torchferry.launch.environment import environment_at
 from torchferry.launch.place import Place
 from torchferry.launch.supervise import run_supervised, stop_if_told
+from torchferry.report.progress import clear_line
 from torchferry.settings import decode, encode
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.file.reader import Record
@@ -62,7 +64,7 @@ class ReplayOutcome:
     nbytes: int = 0
     left: tuple[Left, ...] = ()
     fallen_back: tuple[str, ...] = ()  # operators that the simulated device has left to the CPU
-    problem: str = ""  # why there is no new record
+    problem: str = ""  # why there is no new record, as an error's JSON
 
 
 _WORKER = "torchferry.accuracy.replay.worker"
@@ -78,14 +80,24 @@ def records_to_replay(record: Path, output: Path) -> list[tuple[Path, int, int]]
     if {path.resolve() for path in files_of(output)} & {
         path.resolve() for path in files_of(record.absolute())
     }:
-        raise RunError(f"{record}: is to be replayed and overwritten at once; name another file with -o")
+        raise RunError(
+            Text(
+                f"{record}: can't be replayed and overwritten at once; name another file with -o",
+                f"{record}：不能在重放的同时被覆盖；请用 -o 指定其他文件",
+            )
+        )
     check_output(output)
     found = []
     for each in open_records(record):
         with each:
             check_replayable(each)
             if not each.calls:
-                raise InputError(f"{each.path}: holds no call, so that there is nothing to replay")
+                raise InputError(
+                    Text(
+                        f"{each.path}: an empty recording, nothing to replay; record again",
+                        f"{each.path}：记录为空，没有可重放的内容；请重新记录",
+                    )
+                )
             found.append((Path(each.path).absolute(), each.header.rank, each.header.world))
     return found
 
@@ -94,15 +106,25 @@ def check_replayable(record: Record) -> None:
     """Refuse a record without operators or without their inputs."""
     if record.header.kept is Kept.STATISTICS:
         raise InputError(
-            f"{record.path}: holds statistics alone, no inputs to replay; record it without --stats"
+            Text(
+                f"{record.path}: holds only statistics, no inputs to replay; record it without --stats",
+                f"{record.path}：只有统计值，没有可重放的输入；请去掉 --stats 重新记录",
+            )
         )
     if record.header.modules_only:
         raise InputError(
-            f"{record.path}: holds modules alone, no operators to replay; record it without --modules-only"
+            Text(
+                f"{record.path}: holds only modules, no operators to replay; record it without --modules-only",
+                f"{record.path}：只有模块，没有可重放的算子；请去掉 --modules-only 重新记录",
+            )
         )
     if record.of_apis:
         raise InputError(
-            f"{record.path}: has calls of functions and modules, as msprobe dumps them; a replay needs operators"
+            Text(
+                f"{record.path}: holds msprobe's calls of functions and modules, but a replay needs operators; "
+                "record with ferry record",
+                f"{record.path}：内容是 msprobe dump 的函数和模块调用，而重放需要算子；请用 ferry record 记录",
+            )
         )
 
 
@@ -127,16 +149,19 @@ def replay_record(
         finally:
             remove_leftovers(output.parent)  # of a process that crashed or was ended
             if shows_progress:
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+                clear_line(sys.stderr)  # of one that could not do so itself
         stop_if_told(ending)
         if not answer.exists():
             at = last.read_text("utf-8", "replace").strip() if last.exists() else ""
-            where = f" in {at}" if at else ""
+            where = f" ({at})" if at else ""
             raise RunError(
-                f"{record}: the process that replays it ended with exit code {ending.exit_code}{where}; what it said "
-                "is above; --op leaves operators out"
+                Text(
+                    f"{record}: the replay process ended with exit code {ending.exit_code}{where}; its output is above; "
+                    "--op selects other operators",
+                    f"{record}：重放进程以退出码 {ending.exit_code} 结束{where}；其输出见上文；可用 --op 选择其他算子",
+                )
             )
         outcome = decode(ReplayOutcome, answer.read_text("utf-8"))
         if outcome.problem:
-            raise InputError(outcome.problem)
+            raise InputError.from_json(outcome.problem)
         return outcome

@@ -29,11 +29,12 @@ from torchferry.accuracy.model import Call, Kept, RecordHeader, TensorRecord
 from torchferry.accuracy.record.layout import Layouts, MemoryReader
 from torchferry.accuracy.record.settings import Selection
 from torchferry.accuracy.replay.launching import LAST_LENGTH, Left, ReplayOutcome, ReplayRequest
-from torchferry.errors import FerryError, OutputError, RunError
+from torchferry.errors import FerryError, RunError, not_writable
 from torchferry.files.aside import folder_aside
-from torchferry.report.progress import progress_bar
+from torchferry.report.progress import Counted, long_task
 from torchferry.settings import decode, encode
 from torchferry.sim import fallback_calls
+from torchferry.text import Text
 
 # Makes every call of a record once more, alone, on a device: from the recorded inputs, so that no
 # error is handed on.
@@ -66,9 +67,7 @@ def replay(
             replayer.replay(call)
         writer.close(record.header.notes)
         if writer.failed:
-            raise OutputError(
-                f"{output}: can't be written ({writer.failed}); make room, or name another file with -o"
-            )
+            raise not_writable(output, writer.failed, _MAKE_ROOM)
         os.replace(made, output)
     return ReplayOutcome(len(wanted) - len(replayer.left), writer.nbytes, tuple(replayer.left))
 
@@ -144,6 +143,9 @@ class _Replayer:
         return replace(found, offset=self._writer.append_memory(address, layout.nbytes))
 
 
+_MAKE_ROOM = Text("free some space, or name another file with -o", "请腾出空间，或用 -o 指定其他文件")
+
+
 def main() -> None:
     """Replay one record, and leave an answer."""
     request = decode(ReplayRequest, Path(sys.argv[1]).read_text("utf-8"))
@@ -153,8 +155,11 @@ def main() -> None:
     try:
         outcome = _replayed(request)
     except FerryError as error:
-        outcome = ReplayOutcome(problem=str(error))
+        outcome = ReplayOutcome(problem=error.to_json())
     Path(sys.argv[2]).write_text(encode(outcome), "utf-8")
+
+
+_REPLAYING = Text("replaying", "正在重放")
 
 
 def _replayed(request: ReplayRequest) -> ReplayOutcome:
@@ -163,7 +168,13 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         said = str(error).strip().splitlines()
-        raise RunError(f"{name}: no device that can be used here ({said[0] if said else error!r})") from None
+        raise RunError(
+            Text(
+                f"{name}: not a device that can be used here ({said[0] if said else error!r}); choose another "
+                "device",
+                f"{name}：该设备在此不可用（{said[0] if said else error!r}）；请选择其他设备",
+            )
+        ) from None
     selection = Selection(request.modules, request.operators, request.phases)
 
     def is_wanted(call: Call) -> bool:
@@ -176,7 +187,7 @@ def _replayed(request: ReplayRequest) -> ReplayOutcome:
             record.header.rank, record.header.world, request.vendor, request.simulated, request.record,
             selection.describe(),
         )  # fmt: skip
-        with progress_bar(is_quiet=not request.shows_progress) as show:
+        with long_task(_REPLAYING, not request.shows_progress, Counted.CALLS) as show:
 
             def progress(done: int, count: int, operator: str) -> None:
                 os.pwrite(last.fileno(), operator.encode()[:LAST_LENGTH].ljust(LAST_LENGTH), 0)

@@ -19,8 +19,9 @@ REPORTS: Reports[Sequence[RankComparison]] = Reports(
         "msaccucmp": f"{__name__}.msaccucmp:to_msaccucmp",
         "msprobe": f"{__name__}.msprobe:to_msprobe",
         "xlsx": f"{__name__}.sheets:to_xlsx",
-        "html": f"{__name__}.html:to_html",
-    }
+    },
+    body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.sentences:grade",
 )
 
 # Of runs with another number of processes, or another layout.

@@ -14,6 +14,7 @@ from torchferry.accuracy.compare.model import NetworkCurve, Numbered, RankCompar
 from torchferry.accuracy.judge.model import CallPair, PairDifference, Verdict
 from torchferry.accuracy.model import Call, RecordHeader
 from torchferry.accuracy.report import sentences, words
+from torchferry.report.bodies import PageBody
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
@@ -38,9 +39,9 @@ from torchferry.report.html import (
     sortable_head,
     table,
     tree_tools,
-    whole_page,
 )
 from torchferry.report.page import AND_MORE
+from torchferry.report.provenance import short_path
 from torchferry.report.safe import one_line
 from torchferry.report.svg import Points, chart_of, figure
 from torchferry.text import Text
@@ -81,7 +82,7 @@ def _filters(comparisons: Sequence[RankComparison], count: int) -> str:
     verdicts = [(verdict.value, grade) for verdict, grade in in_table_order(found, words.VERDICT)]
     chosen = (
         f'<div class="chips">{chips(verdicts, "verdict")}</div>'
-        '<button type="button" class="chip info" id="chosen" hidden></button>'
+        '<button type="button" class="chip info chosen" id="chosen" hidden></button>'
     )
     return filters(words.SEARCH, chosen, words.SHOWN.format(shown="%", count=count))
 
@@ -315,24 +316,25 @@ def _step(step: int, phases: Sequence[str], cells: dict[tuple[int, str], Counter
     return f'<tr><th scope="row">{step}</th>{shown}</tr>'
 
 
-def to_html(comparisons: Sequence[RankComparison], options: Options) -> str:
-    """One file in both languages."""
-    names = [one_line(path) for path in (comparisons[0].mine_path, comparisons[0].golden_path) if path]
-    return whole_page(
+def to_body(comparisons: Sequence[RankComparison], options: Options) -> PageBody:
+    """The page of all ranks."""
+    paths = (comparisons[0].mine_path, comparisons[0].golden_path)
+    names = [one_line(short_path(path)) for path in paths if path]
+    return PageBody(
+        "compare",
         " → ".join(names),
-        [
+        heading=ARROW.join(map(escaped, names)),
+        overview="".join(_card(each, comparisons) for each in comparisons),
+        sections=(
             curves_section(comparisons),
             tree_section(comparisons),
             steps_section(comparisons),
             calls_section(comparisons),
             "".join(map(_records, comparisons)),
-        ],
-        language=options.language,
-        heading=ARROW.join(map(escaped, names)),
-        overview="".join(_card(each, comparisons) for each in comparisons),
+        ),
         package=str(__package__),
-        styles=[CHARTS_STYLE, "compare.css"],
-        scripts=[ELEMENTS, CONTROLS, CHARTS, "compare.js"],
+        styles=(CHARTS_STYLE, "compare.css"),
+        scripts=(ELEMENTS, CONTROLS, CHARTS, "compare.js"),
     )
 
 

@@ -20,6 +20,7 @@ from torchferry.errors import ReportError
 from torchferry.report.csv import Cell, csv_lines, flat
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line
+from torchferry.text import Text
 
 NA, UNSUPPORTED = "N/A", "unsupported"
 _STATISTICS = ("max", "min", "mean", "l2norm")
@@ -64,8 +65,12 @@ def table_of(comparison: RankComparison, *, is_old: bool = False) -> ResultTable
     """The table of a rank; `is_old`: as versions before 26 name and fill the column of the result."""
     if comparison.golden is None or not (comparison.mine.apis and comparison.golden.apis):
         raise ReportError(
-            "the columns of msprobe are those of two of its dumps; `ferry record convert RECORD --msprobe DIR` makes one "
-            "of a record"
+            Text(
+                "msprobe's columns compare two msprobe dumps; `ferry record convert RECORD --msprobe DIR` makes "
+                "one from a recording",
+                "msprobe 格式的列用于比较两份 msprobe dump；`ferry record convert RECORD --msprobe DIR` "
+                "可由记录生成 dump",
+            )
         )
     rows = _Rows(comparison, is_old)
     return ResultTable(rows.columns, rows.all())

@@ -21,11 +21,11 @@ FORMAT, VERSION = "torchferry-ranks-comparison", 1
 _NOT_FINITE = ("nan", "inf", "-inf")
 
 OUTCOMES = {
-    Outcome.PARTS: Grade(Text("parts here", "在此处不一致"), BAD, "×"),
+    Outcome.PARTS: Grade(Text("diverges here", "从此处开始不一致"), BAD, "×"),
     Outcome.RANDOM: Grade(Text("other random numbers", "随机数不同"), DOUBT, "!"),
     Outcome.UNKNOWN: Grade(Text("not compared", "未比较"), UNCLEAR, "?"),
-    Outcome.FOLLOWS: Grade(Text("follows from it", "由前面的差异引起"), QUIET, "·"),
-    Outcome.FITS: Grade(Text("fits", "一致"), GOOD, "="),
+    Outcome.FOLLOWS: Grade(Text("consequence", "由前面的差异引起"), QUIET, "·"),
+    Outcome.FITS: Grade(Text("agrees", "一致"), GOOD, "="),
 }
 STAGES = {
     StepStage.BATCH: Text("batch", "批次"),
@@ -48,31 +48,31 @@ _ROLES = {
 _WAYS = {
     Way.SAME: Text("the same on every rank", "各 rank 相同"),
     Way.ROWS: Text(
-        "each rank has those of its samples (axis {axis})", "各 rank 只有自己的样本（第 {axis} 维）"
+        "each rank has the part of its samples (axis {axis})", "各 rank 只有自己的样本（第 {axis} 维）"
     ),
     Way.SPLIT: Text("each rank has a piece along axis {axis}", "各 rank 各有一段（沿第 {axis} 维切分）"),
     Way.FUSED: Text(
-        "each rank has a piece of each of {parts} parts along axis {axis}",
+        "each rank has a piece of each of the {parts} parts along axis {axis}",
         "沿第 {axis} 维的 {parts} 个部分各自切分",
     ),
-    Way.SUM: Text("the ranks' add up to it", "各 rank 之和"),
-    Way.MEAN: Text("the mean of the ranks'", "各 rank 的平均"),
-    Way.ONE: Text("each is on one rank alone", "每个只在一个 rank 上"),
+    Way.SUM: Text("the sum over the ranks", "各 rank 之和"),
+    Way.MEAN: Text("the mean over the ranks", "各 rank 的平均"),
+    Way.ONE: Text("each on one rank only", "每个只在一个 rank 上"),
 }
-_TITLE = Text("{many} processes against {few}", "{many} 个进程与 {few} 个进程的比较")
+_TITLE = Text("{many} processes compared with {few}", "{many} 个进程与 {few} 个进程的比较")
 _ALL_FIT = Text(
-    "no difference but rounding: together, the {many} processes of {path} compute what {other} does",
+    "no difference except rounding: together, the {many} processes of {path} compute the same as {other}",
     "除舍入误差外没有差异：{path} 的 {many} 个进程合起来与 {other} 的计算一致",
 )
 _FIT_AS_FAR = Text(
-    "no difference was found, but not everything could be compared: see the stages",
+    "no difference found, but not everything could be compared; see the stages",
     "未发现差异，但有些内容无法比较：见各阶段",
 )
 _NOTHING = Text("nothing could be compared", "没有可比较的内容")
 _PARTS = Text("step {step}, {stage}: {why}", "第 {step} 步，{stage}：{why}")
-_DIVISION = Text("the batch is divided: {how}", "批次的划分：{how}")
+_DIVISION = Text("how the batch is divided: {how}", "批次的划分：{how}")
 _STAGES = Text("Stages", "各阶段")
-_LAYOUTS = Text("How the ranks' tensors make up the other side's", "各 rank 的张量如何组成对方的张量")
+_LAYOUTS = Text("How the ranks' tensors form those of the other side", "各 rank 的张量如何组成对方的张量")
 _WHAT = Text("What", "说明")
 _STAGE = Text("Stage", "阶段")
 _RESULT = Text("Result", "结果")
@@ -83,8 +83,8 @@ _LAYOUT = Text("Layout", "布局")
 _EXAMPLE = Text("As", "例如")
 _PROCESSES = Text("Processes", "进程数")
 _GROWN = Text(
-    "from step {step} on, weights differ by rounding that the optimizer has enlarged, as it does where a gradient is nearly "
-    "zero; only what does not depend on it was judged",
+    "from step {step} on, weights differ by rounding that the optimizer amplifies, as it does for "
+    "gradients near zero; only results that do not depend on them were judged",
     "从第 {step} 步起，权重因优化器放大的舍入误差而略有不同（梯度接近零时会如此）；只判断了与此无关的内容",
 )
 _NEXT = Text("{what}: {command}", "{what}：{command}")

@@ -15,6 +15,7 @@ from torchferry.accuracy.compare.statistics import growth
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import INPUT_GRADIENT, Call, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
+from torchferry.report.records import Grade
 from torchferry.report.safe import both_on_one_line, one_line
 from torchferry.text import Text
 
@@ -23,6 +24,17 @@ _OF_BOTH = (Verdict.PROGRAM, Verdict.UNEXPLAINED)  # may be said of calls that g
 _OTHERS = 5  # places where programs differ that are named besides the first
 _FRAMES = 4  # lines of a stack that are shown
 _RANK = re.compile(r"\.rank\d+(?=\.[^./]*$)")  # in the name of a file that one process of several wrote
+
+
+def grade(comparisons: Sequence[RankComparison]) -> Grade:
+    """What the comparison comes to in one line: that of the rank with the worst verdict."""
+    worst = min(comparisons, key=lambda each: words.RANK_OF[_worst_verdict(each)])
+    return Grade(headline(worst), words.VERDICT[_worst_verdict(worst)].tone)
+
+
+def _worst_verdict(comparison: RankComparison) -> Verdict:
+    culprit = comparison.culprit
+    return Verdict.EQUAL if culprit is None else comparison.pairs[culprit].judgement.verdict
 
 
 def headline(comparison: RankComparison) -> Text:

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text as Styled
 
-PLAIN_WIDTH = 120
 LIMIT = 15  # rows of a table
 
 
 def to_text(comparisons: Sequence[RankComparison], options: Options) -> str:
     """For a terminal, or without colours; each rank by itself."""
-    screen = Screen(options, PLAIN_WIDTH)
+    screen = Screen(options)
     limit = LIMIT if options.limit is None and not options.everything else options.limit
     for comparison in comparisons:
         part = _RankRows(comparison, sentences.label(comparison, comparisons), Words(options, limit))

@@ -14,10 +14,10 @@ VERDICT = {
         Text("programs differ", "程序不同"),
         BAD,
         "≠",
-        Text("it is called with other arguments, or by one side only", "调用参数不同，或只有一方调用"),
+        Text("called with different arguments, or by one side only", "调用参数不同，或只有一方调用"),
     ),
     Verdict.FAULT: Grade(
-        Text("fault", "错误"), BAD, "✕", Text("its own error is not of rounding", "自身误差不是舍入造成的")
+        Text("fault", "错误"), BAD, "✕", Text("its own error is not rounding", "自身误差不是舍入造成的")
     ),
     Verdict.SUSPICIOUS: Grade(
         Text("suspicious", "可疑"),
@@ -29,17 +29,15 @@ VERDICT = {
         Text("unexplained", "原因不明"),
         UNCLEAR,
         "¿",
-        Text("it differs, and it is not known whether it is right", "结果不同，且无法确定是否正确"),
+        Text("it differs, and which side is correct is unknown", "结果不同，且无法确定是否正确"),
     ),
-    Verdict.UNKNOWN: Grade(
-        Text("unknown", "无法判断"), UNCLEAR, "?", Text("nothing can be said", "无法判断")
-    ),
+    Verdict.UNKNOWN: Grade(Text("unknown", "无法判断"), UNCLEAR, "?", Text("can't be judged", "无法判断")),
     Verdict.REDUCED: Grade(
         Text("reduced precision", "精度降低"),
         RISK,
         "≈",
         Text(
-            "computed with fewer digits than the dtype has, as TF32 does",
+            "computed with lower precision than the dtype has, as with TF32",
             "以低于数据类型的精度计算（如 TF32）",
         ),
     ),
@@ -48,45 +46,41 @@ VERDICT = {
         QUIET,
         "↓",
         Text(
-            "the inputs differ already; from these inputs, the results are right",
+            "its inputs already differ; for these inputs its results are correct",
             "输入已有差异；就这些输入而言结果正确",
         ),
         own_style="cyan",
     ),
     Verdict.NORMAL: Grade(
-        Text("normal", "正常"), GOOD, "✓", Text("differs as rounding does", "差异在舍入误差范围内")
+        Text("normal", "正常"), GOOD, "✓", Text("differs only by rounding", "差异在舍入误差范围内")
     ),
-    Verdict.EQUAL: Grade(Text("equal", "完全相同"), GOOD, "=", Text("every bit is the same", "逐位相同")),
+    Verdict.EQUAL: Grade(Text("equal", "完全相同"), GOOD, "=", Text("equal bit for bit", "逐位一致")),
 }
 RANK_OF = {verdict: at for at, verdict in enumerate(VERDICT)}
 SORT = {
     ErrorKind.NONE: Text("", ""),
-    ErrorKind.NAN: Text("NaN where there should be none", "出现不应有的 NaN"),
-    ErrorKind.INFINITE: Text("Inf where there should be none", "出现不应有的 Inf"),
+    ErrorKind.NAN: Text("unexpected NaN", "出现不应有的 NaN"),
+    ErrorKind.INFINITE: Text("unexpected Inf", "出现不应有的 Inf"),
     ErrorKind.ZERO: Text("all zero", "结果全为零"),
     ErrorKind.TAIL: Text("wrong from some element to the end", "从某个元素起直到末尾都错"),
     ErrorKind.TILE: Text("wrong in blocks at regular distances", "按固定间隔成块出错"),
     ErrorKind.STRIPE: Text("every n-th element is wrong", "每隔若干元素出错"),
     ErrorKind.CHANNEL: Text("wrong in some channels only", "只有部分通道出错"),
-    ErrorKind.STALE: Text(
-        "what was there before, or comes from another call", "是之前的旧数据或其他调用的结果"
-    ),
-    ErrorKind.UNWRITTEN: Text(
-        "an argument that should have been written to was left as it was", "应写入的参数没有被写入"
-    ),
-    ErrorKind.SCALE: Text("a constant times what it should be", "与正确值差一个常数倍"),
-    ErrorKind.BIAS: Text("a constant added to what it should be", "与正确值差一个常数"),
-    ErrorKind.SIGN: Text("the sign is wrong", "符号相反"),
+    ErrorKind.STALE: Text("old content, or the result of another call", "是之前的旧数据或其他调用的结果"),
+    ErrorKind.UNWRITTEN: Text("an argument that should be written was not", "应写入的参数没有被写入"),
+    ErrorKind.SCALE: Text("off by a constant factor", "与正确值差一个常数倍"),
+    ErrorKind.BIAS: Text("off by a constant", "与正确值差一个常数"),
+    ErrorKind.SIGN: Text("wrong sign", "符号相反"),
     ErrorKind.TRANSPOSED: Text("transposed", "结果被转置"),
-    ErrorKind.SHIFTED: Text("right values at the wrong place", "数值正确但位置错误"),
-    ErrorKind.ACCUMULATE: Text("what was there before was not added, or added twice", "累加缺失或重复"),
-    ErrorKind.LATE: Text("as if a part of an input had not been there yet", "如同输入的一部分尚未就绪"),
+    ErrorKind.SHIFTED: Text("correct values at the wrong place", "数值正确但位置错误"),
+    ErrorKind.ACCUMULATE: Text("accumulation missing or done twice", "累加缺失或重复"),
+    ErrorKind.LATE: Text("as if part of an input were not ready", "如同输入的一部分尚未就绪"),
     ErrorKind.MISREAD: Text("as if an argument had another value", "如同某个参数取了别的值"),
     ErrorKind.PRECISION: Text("too few digits", "有效位数过少"),
-    ErrorKind.POINTS: Text("single elements are wrong", "个别元素出错"),
-    ErrorKind.RANDOM: Text("random numbers are not distributed as they should be", "随机数分布不正确"),
-    ErrorKind.SHAPE: Text("another shape or dtype", "形状或数据类型不同"),
-    ErrorKind.ARGUMENTS: Text("called with other arguments", "调用参数不同"),
+    ErrorKind.POINTS: Text("only some elements are wrong", "个别元素出错"),
+    ErrorKind.RANDOM: Text("wrong distribution of random numbers", "随机数分布不正确"),
+    ErrorKind.SHAPE: Text("different shape or dtype", "形状或数据类型不同"),
+    ErrorKind.ARGUMENTS: Text("called with different arguments", "调用参数不同"),
     ErrorKind.ONE_SIDED: Text("only one side calls it", "只有一方调用"),
     ErrorKind.VALUES: Text("wrong values", "数值错误"),
 }
@@ -130,7 +124,7 @@ BASIS = {
     "float32": Text("against single precision", "相对单精度"),
     "float64": Text("against double precision", "相对双精度"),
     "golden": Text("against golden", "相对标杆"),
-    "statistics": Text("from statistics", "来自统计量"),
+    "statistics": Text("from statistics", "来自统计值"),
 }
 CURVE = {
     "loss": Text("loss", "损失"),
@@ -140,16 +134,16 @@ CURVE = {
 
 FAULT_FOUND = Text("{operator} computes wrong results: {sort}", "{operator} 计算错误：{sort}")
 SUSPICION = Text(
-    "no fault is certain; {operator} is the first whose own error is larger than it should be{sort}",
+    "no certain fault; {operator} is the first operator whose own error is too large{sort}",
     "没有确定的错误；{operator} 是第一个自身误差超出应有范围的算子{sort}",
 )
 PARTS = Text(
-    "the runs part at step {step}, {module}: {operator}, {sort}",
+    "the runs diverge at step {step}, {module}: {operator}, {sort}",
     "两次运行从第 {step} 步的 {module} 开始分歧：{operator}，{sort}",
 )
-OUTSIDE = Text("outside of modules", "模块之外")
+OUTSIDE = Text("outside any module", "模块之外")
 ARGUMENTS_DIFFER = Text(
-    "the programs differ here: {operator} is called with other arguments: {arguments}",
+    "the programs differ here: {operator} has different arguments: {arguments}",
     "两边的程序在此处不同：{operator} 的调用参数不同：{arguments}",
 )
 ONE_SIDED = Text(
@@ -157,32 +151,30 @@ ONE_SIDED = Text(
     "两边的程序在此处不同：只有{side}调用 {operator}",
 )
 UNEXPLAINED = Text(
-    "it is not known whether {operator} is right: {why} ({count} of {total} calls were judged, none of them is wrong)",
+    "whether {operator} is correct is unknown: {why} ({count} of {total} calls were judged, none is wrong)",
     "无法确定 {operator} 是否正确：{why}（{total} 个调用中判断了 {count} 个，其中没有错误）",
 )
 ARGUMENTS_UNEXPLAINED = Text(
-    "it is not known whether the programs differ: {operator} is called with other arguments: {arguments}",
+    "whether the programs differ is unknown: {operator} has different arguments: {arguments}",
     "无法确定两边的程序是否不同：{operator} 的调用参数不同：{arguments}",
 )
 ONE_SIDED_UNEXPLAINED = Text(
-    "it is not known whether the programs differ: only {side} calls {operator}",
+    "whether the programs differ is unknown: only {side} calls {operator}",
     "无法确定两边的程序是否不同：只有{side}调用 {operator}",
 )
 FINE = Text(
-    "no operator is wrong: {count} of {total} calls were judged, all differences are of rounding or inherited",
+    "no operator is wrong: {count} of {total} calls were judged, all differences are rounding or inherited",
     "没有算子出错：{total} 个调用中判断了 {count} 个，差异均为舍入或继承误差",
 )
 FINE_AS_FAR_AS_KNOWN = Text(
-    "of {total} calls, {count} were judged, and none of them is wrong; nothing is known of the other {left}",
+    "{count} of {total} calls were judged and none is wrong; the other {left} could not be judged",
     "{total} 个调用中判断了 {count} 个，其中没有错误；其余 {left} 个无法判断",
 )
-ALL_EQUAL = Text("all {count} calls are equal in every bit", "全部 {count} 个调用逐位相同")
-NOTHING_KNOWN = Text(
-    "nothing can be said: none of the calls could be judged", "无法判断：没有一个调用可供判断"
-)
+ALL_EQUAL = Text("all {count} calls are equal bit for bit", "全部 {count} 个调用逐位一致")
+NOTHING_KNOWN = Text("no verdict: none of the calls could be judged", "无法判断：没有一个调用可供判断")
 NO_PARTING = Text(
-    "the runs do not part: their statistics differ by no more than rounding explains, or inherited differences",
-    "两次运行没有分歧：统计量的差异均可由舍入或继承误差解释",
+    "the runs do not diverge: their statistics differ only by rounding or inherited differences",
+    "两次运行没有分歧：统计值的差异均为舍入或继承误差",
 )
 RANK = Text("rank {rank}", "rank {rank}")
 WHERE = Text("where", "位置")
@@ -198,21 +190,22 @@ GOLDEN_CALL_AT = Text("golden's call {number}, step {step}", "标杆的第 {numb
 ALSO = Text("also", "另有")
 ALSO_HERE = Text("{operator}, {where}: {why}", "{operator}，{where}：{why}")
 CALL_AT = Text("call {number}, step {step}", "第 {number} 个调用，第 {step} 步")
-ERRORS = Text("{own} of its own{basis}", "自身 {own}{basis}")
-GOLDENS = Text("golden's own is {golden}", "标杆自身为 {golden}")
-LIMIT_IS = Text("up to {limit} would be normal", "正常上限为 {limit}")
+ERRORS = Text("{own} own error{basis}", "自身 {own}{basis}")
+GOLDENS = Text("golden's own error is {golden}", "标杆自身为 {golden}")
+LIMIT_IS = Text("up to {limit} is normal", "正常上限为 {limit}")
 MATCHED_AS = Text("matched with {operator} ({how})", "对应 {operator}（{how}）")
-NEXT_CASE = Text("test exactly this call", "单独测试这个调用")
-NEXT_CUT = Text("take this call out of the records, to send it", "把这个调用从记录中单独取出，便于发送")
+NEXT_CASE = Text("test only this call", "单独测试这个调用")
+NEXT_CUT = Text("cut this call out of the recordings, to send it", "把这个调用从记录中单独取出，便于发送")
 NEXT_DUMP = Text(
-    "dump the tensors of exactly this place on both sides, with this in msprobe's config.json",
+    "dump only the tensors of this place on both sides, with this in msprobe's config.json",
     "两侧都只导出此处的张量：在 msprobe 的 config.json 中写入",
 )
 NEXT_ALL = Text("list every call", "列出所有调用")
-NEXT_RECORD = Text("record exactly this place on both sides", "在两边准确记录此处")
+NEXT_RECORD = Text("record only this place on both sides", "在两边准确记录此处")
 NEXT_NARROW = Text(
-    "between steps {good} and {bad} nothing was kept: keep statistics of these steps on both sides, and compare them",
-    "第 {good} 步到第 {bad} 步之间没有数据：在两边记录这些步的统计量，再进行比较",
+    "nothing was recorded between steps {good} and {bad}: record statistics of these steps on both "
+    "sides and compare them",
+    "第 {good} 步到第 {bad} 步之间没有数据：请在两边记录这些步的统计值，再进行比较",
 )
 NEXT_REPLAY = Text(
     "replay golden's inputs on the device, so that no error is inherited",
@@ -223,7 +216,7 @@ NETWORK_NORMAL = Text(
     "整网第 {step} 步：{what}的平均绝对误差为 {mean}，正常（<= 1e-4）",
 )
 NETWORK_LARGE = Text(
-    "whole network, step {step}: mean absolute difference of the {what} {mean}, more than the normal 1e-4",
+    "whole network, step {step}: mean absolute difference of the {what} {mean}, above the normal 1e-4",
     "整网第 {step} 步：{what}的平均绝对误差为 {mean}，超过正常值 1e-4",
 )
 GROWTH = Text(
@@ -231,9 +224,9 @@ GROWTH = Text(
     "最大差异：第 {start} 步为 {first}，第 {end} 步为 {last}",
 )
 
-NOTE = Text("note", "注意")
+NOTE = Text("note", "说明")
 BY_VERDICT = Text("Calls by verdict", "各判定的调用数")
-WORST = Text("What needs attention", "需要关注的调用")
+WORST = Text("Calls that need attention", "需要关注的调用")
 ALL_CALLS = Text("All calls", "所有调用")
 LONELY = Text("Calls without a counterpart", "没有对应项的调用")
 OPERATOR = Text("Operator", "算子")
@@ -264,7 +257,7 @@ FACT, VALUE, SUMMARY = Text("Fact", "项目"), Text("Value", "值"), Text("Summa
 MINE, GOLDEN = Text("mine", "待测"), Text("golden", "标杆")
 PROGRAM = Text("Program", "程序")
 DEVICE = Text("Device", "设备")
-FILE = Text("Record", "记录")
+FILE = Text("Recording", "记录")
 TORCH = Text("PyTorch", "PyTorch")
 RANK_COLUMN = Text("Rank", "Rank")
 DIFFERENCES = Text("Tensors", "张量误差")
@@ -277,11 +270,11 @@ SEARCH = Text("Search operator, module, source", "搜索算子、模块、源码
 SHOWN = Text("{shown} of {count} shown", "显示 {shown} / {count}")
 WHOLE_PROGRAM = Text("whole program", "整个程序")
 TREE_HELP = Text(
-    "A module has the colour of the worst call in it or below. Its name lists its calls.",
+    "A module has the color of its worst call, including submodules. Click its name to list its calls.",
     "模块的颜色取自其中（含下级）最差的调用。点击名称列出其调用。",
 )
 NO_SCRIPT = Text(
-    "Without JavaScript only the worst calls are listed; the CSV and JSON reports have all.",
+    "Without JavaScript only the worst calls are listed; the CSV and JSON reports list all.",
     "未启用 JavaScript 时只列出最差的调用；完整列表见 CSV 和 JSON 报告。",
 )
-RECORDS = Text("Records", "记录")
+RECORDS = Text("Recordings", "记录")

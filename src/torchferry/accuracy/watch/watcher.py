@@ -56,6 +56,7 @@ from torchferry.observe.steps import (
     watch_scalers,
 )
 from torchferry.observe.where import BACKWARD, FORWARD, OPTIMIZER, PARAMETER, ProgramSite, Whereabouts
+from torchferry.text import Text
 
 # Whose a parameter or buffer is: the names of models and modules that have been called.
 
@@ -422,7 +423,12 @@ class WatchPart(RecordingPart):
 def watched_block(path: Path, every: int) -> Iterator[Watcher]:
     """The steps of optimizers inside of it are counted from 1."""
     if every < 1:
-        raise RunError(f"watching: every={every}; it is a number of steps, from 1")
+        raise RunError(
+            Text(
+                f"watching: every={every} is not a number of steps; give 1 or more",
+                f"监视：every={every} 不是合法的步数；请给出不小于 1 的整数",
+            )
+        )
     header = header_of(Kept.STATISTICS)
     watcher = Watcher(file_of(path, header.rank, header.world), header, every, host_devices())
     patches = Patches()

@@ -29,13 +29,13 @@ from torchferry.conversion.program.module import (
     last_name,
 )
 from torchferry.conversion.rule import Proposal
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 # Options of a script's own command line for the level and the loss scale of apex.
 
-_ADDED = Text("options for the level and the loss scale of apex", "apex 的级别与损失缩放选项")
+_ADDED = Text("Options for the level and the loss scale of apex", "apex 的级别与损失缩放选项")
 OPTIONS = (
     "parser.add_argument('--opt-level', default='O2', type=str, help='level of apex: O0, O1, O2 or O3')",
     "parser.add_argument('--loss-scale', default='dynamic', type=str, help='loss scale of apex: a number or dynamic')",
@@ -98,8 +98,8 @@ def _add_options(program: PassModule, changes: ModuleChanges, parser: ast.stmt, 
 # Parallel wrappers around a model, which apex wants to see only after amp.initialize.
 
 _MOVED = Text(
-    "wrapped after amp.initialize, which refuses a wrapped model",
-    "移到 amp.initialize 之后：它不接受已包装的模型",
+    "Wrapper moved below `amp.initialize`, which refuses a wrapped model",
+    "包装移到 `amp.initialize` 之后：它不接受已包装的模型",
 )
 _TANGLED = Text(
     "the model is wrapped before its optimizer is made; amp.initialize must come between: move the wrapper below it",
@@ -214,13 +214,16 @@ def _move(
 
 _IMPORTED = Text("apex's mixed precision", "apex 的混合精度")
 _INITIALIZED = Text(
-    "apex prepares models and optimizers for the chosen level", "apex 按所选级别准备模型与优化器"
+    "`amp.initialize` added for models and optimizers", "添加 `amp.initialize` 准备模型与优化器"
 )
-_FASTER = Text(
-    "{company}'s apex also takes {option} in amp.initialize, which its guide uses for speed; NVIDIA's has no such argument",
-    "{company} 的 apex 的 amp.initialize 还接受 {option}，其指南用它提升速度；NVIDIA 的 apex 没有该参数",
+_FASTER = Message(
+    Text("{company}'s apex accepts {option}", "{company} 的 apex 接受 {option}"),
+    why=Text(
+        "The vendor's guide sets it in `amp.initialize` for speed; NVIDIA's apex has no such argument.",
+        "厂商指南在 `amp.initialize` 中使用它以提升速度；NVIDIA 的 apex 没有该参数。",
+    ),
 )
-_SCALED = Text("the loss is scaled, and the gradients unscaled after backward", "缩放损失，反向后还原梯度")
+_SCALED = Text("Loss scaled by apex for the backward pass", "由 apex 缩放损失后再反向传播")
 _NO_OPTIMIZER = Text(
     "the optimizer `{name}` is not made in this module, where amp.initialize would have to be",
     "优化器 `{name}` 不在本模块创建，无法在此加入 amp.initialize",
@@ -243,10 +246,13 @@ _ZEROED = Text(
     "gradients are cleared by the model; apex wants optimizer.zero_grad(), and the model has not just one",
     "由模型清除梯度；apex 需要 optimizer.zero_grad()，而该模型并非只对应一个优化器",
 )
-_BEFORE = Text(
-    "load the state of amp from this checkpoint as well, after amp.initialize: "
-    "amp.load_state_dict(checkpoint['amp'])",
-    "也请在 amp.initialize 之后从该检查点恢复 amp 状态：amp.load_state_dict(checkpoint['amp'])",
+_BEFORE = Message(
+    Text("Checkpoint without the state of amp", "未恢复 amp 状态的检查点"),
+    why=Text("The scale of the losses would start anew.", "损失缩放系数会重新开始。"),
+    do=Text(
+        "After `amp.initialize`, call `amp.load_state_dict(checkpoint['amp'])` as well.",
+        "请在 `amp.initialize` 之后也调用 `amp.load_state_dict(checkpoint['amp'])`。",
+    ),
 )
 
 

@@ -21,7 +21,7 @@ from torchferry.conversion.program.module import (
 )
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import BindingKind
@@ -363,10 +363,17 @@ def as_float(module: PythonModule, node: ast.expr) -> Iterator[Edit]:
 WORDS = (b"masked_fill", b"fill_diagonal_")
 _FILLS = frozenset(word.decode() + end for word in WORDS for end in ("", "_"))
 _LARGEST = 65504.0  # of float16
-_TOO_LARGE = Text(
-    "half precision ends at 65504: under autocast this raises if the tensor is in it; torch.finfo(x.dtype).min of the "
-    "tensor x that is filled fits every dtype",
-    "半精度最大为 65504：若该张量在 autocast 下为半精度，此处会报错；可改用被填充张量 x 的 torch.finfo(x.dtype).min",
+_TOO_LARGE = Message(
+    Text("Value beyond the range of half precision", "超出半精度范围的值"),
+    why=Text(
+        "Half precision ends at 65504; under autocast this raises an error if the tensor is in half "
+        "precision.",
+        "半精度最大为 65504；若该张量在 autocast 下为半精度，此处会报错。",
+    ),
+    do=Text(
+        "Fill with `torch.finfo(x.dtype).min` of the tensor `x`, which fits every dtype.",
+        "请使用张量 `x` 的 `torch.finfo(x.dtype).min`，它适合任何 dtype。",
+    ),
 )
 
 

@@ -10,7 +10,7 @@ from torchferry.text import Text
 
 # How a module writes torch, and the imports that it needs in addition.
 
-_ADDED = Text("the import that mixed precision needs", "混合精度所需的导入")
+_ADDED = Text("Import added for mixed precision", "添加混合精度所需的导入")
 
 
 def torch_name(program: PassModule, changes: ModuleChanges) -> str:

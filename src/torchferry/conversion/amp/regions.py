@@ -24,6 +24,7 @@ from torchferry.conversion.program.blocks import (
 from torchferry.conversion.program.changes import ModuleChanges, Rank
 from torchferry.conversion.program.functions import FUNCTIONS
 from torchferry.conversion.program.module import PassModule, Routine, calls_in, last_name
+from torchferry.finding import Message
 from torchferry.source.edits import Edit, edited
 from torchferry.text import Text
 
@@ -100,14 +101,15 @@ def leading_to(
                 wanted.update(used(head))
 
 
-_CAST = Text(
-    "these lines run under autocast: matrix products and convolutions in half precision",
-    "这些行在 autocast 下计算：矩阵乘与卷积使用半精度",
-)
-_FLOAT = Text(
-    "autocast refuses this loss, so it is computed in float32; BCEWithLogitsLoss on the values before the sigmoid is "
-    "allowed under autocast, and more exact",
-    "autocast 不允许该损失，故以 float32 计算；对 sigmoid 之前的值使用 BCEWithLogitsLoss 可在 autocast 下运行且更精确",
+_CAST = Text("Forward pass put under autocast", "前向计算置于 autocast 下")
+_FLOAT = Message(
+    Text(
+        "Loss computed in float32, because autocast refuses it", "损失以 float32 计算，因为 autocast 不允许它"
+    ),
+    why=Text(
+        "`BCEWithLogitsLoss` on the values before the sigmoid is allowed under autocast and more exact.",
+        "对 sigmoid 之前的值使用 `BCEWithLogitsLoss` 可在 autocast 下运行，且更精确。",
+    ),
 )
 _NO_FORWARD = Text(
     "the loss does not come from this function, so its forward pass can't be put under autocast here",

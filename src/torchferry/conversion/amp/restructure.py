@@ -21,16 +21,26 @@ from torchferry.conversion.program.neighbours import Definition
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.settings import AmpForm
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
 
-_THERE = Text(
-    "has mixed precision, or a library that brings it: left as it is",
-    "已有混合精度（或由所用库提供）：保持原样",
+_THERE = Message(
+    Text("Mixed precision already present", "已有混合精度"),
+    why=Text(
+        "The program or one of its libraries brings it, so the file stays as it is.",
+        "程序或所用的库已提供，因此该文件保持原样。",
+    ),
 )
-_TEST = Text("a test compares numbers: it stays in single precision", "测试会比较数值：保持单精度")
-_LEFT = Text("mixed precision is yours to add: {reason}. {recipe}", "混合精度需自行添加：{reason}。{recipe}")
+_TEST = Message(
+    Text("Test kept in single precision", "测试保持单精度"),
+    why=Text("A test compares numbers.", "测试会比较数值。"),
+)
+_LEFT = Message(
+    Text("Mixed precision not added", "未添加混合精度"),
+    why=Text("The training step is not clear: {reason}.", "训练步不够清晰：{reason}。"),
+    do=Text("{recipe}.", "{recipe}。"),
+)
 _RECIPES = {
     AmpForm.TORCH: Text(
         "Forward and loss under torch.cuda.amp.autocast(), then scaler.scale(loss).backward(), "
@@ -87,10 +97,7 @@ def restructure(context: FileContext) -> Iterator[Proposal]:
 
 # Checkpoints in a module that imports its training step: they keep the scaler of the module which trains.
 
-_IMPORTED = Text(
-    "the scaler of the training step, for the checkpoints of this module",
-    "训练步的 scaler，供本模块的检查点使用",
-)
+_IMPORTED = Text("Scaler of the training step saved with the checkpoints", "训练步的 scaler 随检查点保存")
 _OPTIMIZER = re.compile(r"(?i)optim|^opt(_?\w)?$")
 
 
@@ -140,10 +147,15 @@ def _scaler_of(program: PassModule, found: Definition) -> str:
 
 # What autocast refuses in a module that does not train itself, but whose functions the project's training calls.
 
-_REFUSED = Text(
-    "autocast refuses binary cross entropy of probabilities: compute it in float32 under "
-    "torch.cuda.amp.autocast(enabled=False); not done here: {reason}",
-    "autocast 不允许对概率计算二元交叉熵：须在 torch.cuda.amp.autocast(enabled=False) 下以 float32 计算；此处未改：{reason}",
+_REFUSED = Message(
+    Text("Binary cross entropy of probabilities", "对概率计算的二元交叉熵"),
+    why=Text(
+        "autocast refuses it, and it was not changed: {reason}.", "autocast 不允许它，且此处未改：{reason}。"
+    ),
+    do=Text(
+        "Compute it in float32 under `torch.cuda.amp.autocast(enabled=False)`.",
+        "请在 `torch.cuda.amp.autocast(enabled=False)` 下以 float32 计算。",
+    ),
 )
 _LOSSES = (b"BCELoss", b"binary_cross_entropy")
 # A module that trains, and has no mixed precision of its own.

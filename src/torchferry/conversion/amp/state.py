@@ -176,8 +176,8 @@ def own_optimizers(trainings: list[TrainingSteps]) -> set[str]:
 
 # The state of mixed precision in checkpoints, beside that of the optimizer.
 
-_SAVED = Text("the scale of the losses goes into the checkpoint", "损失缩放系数一并存入检查点")
-_LOADED = Text("takes up the scale of a checkpoint that has one", "若检查点含有缩放系数则恢复")
+_SAVED = Text("Scale of the losses saved in the checkpoint", "损失缩放系数存入检查点")
+_LOADED = Text("Scale restored from a checkpoint that has one", "从含有缩放系数的检查点恢复")
 
 
 @dataclass

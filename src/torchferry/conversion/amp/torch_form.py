@@ -16,7 +16,7 @@ from torchferry.conversion.program.blocks import LOOPS, heads_of, statements_bel
 from torchferry.conversion.program.changes import ModuleChanges
 from torchferry.conversion.program.module import PassModule, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
@@ -131,11 +131,10 @@ def clips_of(program: PassModule, training: TrainingSteps) -> Iterator[tuple[ast
 
 
 _SCALED = Text(
-    "the loss is scaled, so that small gradients survive in half precision",
-    "缩放损失，使半精度下小梯度不丢失",
+    "Loss scaled, so that small gradients survive in half precision", "缩放损失，使半精度下小梯度不丢失"
 )
-_STEPPED = Text("skips the step when a gradient has overflowed", "梯度溢出时跳过该步")
-_UNSCALED = Text("gradients are unscaled before they are looked at", "先还原梯度再读取或裁剪")
+_STEPPED = Text("Step skipped when a gradient overflows", "梯度溢出时跳过该步")
+_UNSCALED = Text("Gradients unscaled before they are read", "读取前先还原梯度")
 _ORDER = Text(
     "it is not clear where the scaler is updated: the steps of one iteration must come before its one update",
     "不清楚在何处更新 scaler：一次迭代的所有 step 须在唯一一次 update 之前",
@@ -256,28 +255,29 @@ def step_groups(training: TrainingSteps, program: PassModule) -> dict[ast.AST, l
     return groups
 
 
-_MADE = Text(
-    "one GradScaler for all training steps: it scales the losses, and adapts when gradients overflow",
-    "所有训练步共用一个 GradScaler：缩放损失，并在梯度溢出时自动调整",
-)
+_MADE = Text("One GradScaler added for all training steps", "为所有训练步添加一个 GradScaler")
 _NO_PLACE = Text(
     "there is no place for a GradScaler that every training step reaches",
     "找不到所有训练步都能访问 GradScaler 的位置",
 )
-_SCHEDULER = Text(
-    "when the first steps overflow and are skipped, PyTorch warns that the scheduler steps before the optimizer; "
-    "that is harmless",
-    "若最初几步因溢出被跳过，PyTorch 会警告调度器先于优化器 step；无害",
+_SCHEDULER = Message(
+    Text("Warning about the scheduler is harmless", "关于调度器的警告无害"),
+    why=Text(
+        "If the first steps overflow and are skipped, PyTorch warns that the scheduler steps before the "
+        "optimizer.",
+        "若最初几步因溢出被跳过，PyTorch 会警告调度器先于优化器 step。",
+    ),
 )
 LOST = Text(
-    "autocast refuses BCELoss, and it is not clear where this one is called; there it must be computed in float32 "
-    "under autocast(enabled=False), or be BCEWithLogitsLoss on the values before the sigmoid",
-    "autocast 不允许 BCELoss，且不清楚此处的损失在哪里被调用；调用处须在 autocast(enabled=False) 下以 float32 计算，"
-    "或改用 sigmoid 之前的值与 BCEWithLogitsLoss",
+    "autocast refuses BCELoss, and the calls of this loss are not clear; compute it in float32 under "
+    "autocast(enabled=False), or use BCEWithLogitsLoss on the values before the sigmoid",
+    "autocast 不允许 BCELoss，且此处损失的调用位置不清楚；请在 autocast(enabled=False) 下以 float32 计算，"
+    "或对 sigmoid 之前的值使用 BCEWithLogitsLoss",
 )
-_MISSED = Text(
-    "add the state of `{scaler}` to this checkpoint: it is made in another function",
-    "请将 `{scaler}` 的状态加入此检查点：它在另一函数中创建",
+_MISSED = Message(
+    Text("Checkpoint without the state of `{scaler}`", "未保存 `{scaler}` 状态的检查点"),
+    why=Text("The scaler is made in another function.", "该 scaler 在另一函数中创建。"),
+    do=Text("Add `{scaler}.state_dict()` to the checkpoint.", "请把 `{scaler}.state_dict()` 加入检查点。"),
 )
 
 

@@ -22,7 +22,7 @@ from torchferry.conversion.custom.model import (
 from torchferry.conversion.program.blocks import DEFINITIONS, add_imports
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit, edited
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name
@@ -140,30 +140,43 @@ def _find(module: PythonModule, sign: bytes, start: int, end: int) -> int:
 
 # What a rule does to the arguments of one call.
 
-_OPTIONS = Text(
-    "your rule: `{slot}` may be among what ** passes; look at the call by hand",
-    "自定义规则：`{slot}` 可能在 ** 传入的内容中，请手工检查该调用",
+_OPTIONS = Message(
+    Text("Your rule not applied: `{slot}` may be in `**`", "自定义规则未应用：`{slot}` 可能在 `**` 中"),
+    do=Text("Check the call by hand.", "请手动检查该调用。"),
 )
-_STARS = Text(
-    "your rule: argument {slot} may be among what * passes; look at the call by hand",
-    "自定义规则：第 {slot} 个参数可能在 * 传入的内容中，请手工检查该调用",
+_STARS = Message(
+    Text(
+        "Your rule not applied: argument {slot} may be in `*`",
+        "自定义规则未应用：第 {slot} 个参数可能在 `*` 中",
+    ),
+    do=Text("Check the call by hand.", "请手动检查该调用。"),
 )
-_KEYWORDS = Text(
-    "your rule: the call gives {names} by name; which of them argument {slot} is, the rule does not say (`signature` "
-    "in a .toml file does); left as it is",
-    "自定义规则：该调用按名称传入 {names}；规则未说明第 {slot} 个参数是哪一个（.toml 规则可用 `signature` 说明）；保持不变",
+_KEYWORDS = Message(
+    Text("Your rule not applied to a call with named arguments", "自定义规则未应用于按名称传参的调用"),
+    why=Text(
+        "The call gives {names} by name, and the rule does not say which of them is argument {slot}.",
+        "该调用按名称传入 {names}；规则未说明第 {slot} 个参数是哪一个。",
+    ),
+    do=Text("Give the rule a `signature` (in a .toml file).", "请在规则中写明 `signature`（.toml 文件）。"),
 )
-_MOVES = Text(
-    "your rule: without argument {slot} those behind it would move; give the rule a `signature`",
-    "自定义规则：删除第 {slot} 个参数后，其后的参数会前移；请在规则中写明 `signature`",
+_MOVES = Message(
+    Text("Your rule not applied: later arguments would move", "自定义规则未应用：其后的参数会前移"),
+    why=Text(
+        "Without argument {slot} those after it would move.", "删除第 {slot} 个参数后，其后的参数会前移。"
+    ),
+    do=Text("Give the rule a `signature`.", "请在规则中写明 `signature`。"),
 )
-_BOTH = Text(
-    "your rule: the call has both `{old}` and `{new}`; choose by hand",
-    "自定义规则：该调用同时有 `{old}` 和 `{new}`，请手工选择",
+_BOTH = Message(
+    Text(
+        "Your rule not applied: the call has both `{old}` and `{new}`",
+        "自定义规则未应用：该调用同时有 `{old}` 和 `{new}`",
+    ),
+    do=Text("Choose one by hand.", "请手动选择其一。"),
 )
-_TOO_FEW = Text(
-    "your rule: the call has too few arguments for a new one at position {slot}",
-    "自定义规则：该调用的参数不足，无法在位置 {slot} 插入参数",
+_TOO_FEW = Message(
+    Text("Your rule not applied: too few arguments", "自定义规则未应用：参数不足"),
+    why=Text("A new argument can't stand at position {slot}.", "无法在位置 {slot} 插入新参数。"),
+    do=Text("Change the call by hand.", "请手动修改该调用。"),
 )
 
 
@@ -176,7 +189,7 @@ class ArgumentEditor:
         self.taken = taken
         self.resolve = resolve
         self.edits: list[Edit] = []
-        self.problems: list[Text] = []  # what must be done by hand
+        self.problems: list[Message] = []  # what must be done by hand
         # What is put before the byte at a position, from the left to the right: a new argument, a name, what is put
         # around a value.
         self.openings: dict[int, str] = {}
@@ -244,7 +257,7 @@ class ArgumentEditor:
                 self._problem(_KEYWORDS, slot=slot, names=given)
         return None
 
-    def _problem(self, text: Text, **values: object) -> None:
+    def _problem(self, text: Message, **values: object) -> None:
         self.problems.append(text.format(**values))
 
     def _put_before(self, position: int, text: str) -> None:
@@ -349,15 +362,22 @@ class ArgumentEditor:
             self._append(text)
 
 
-RENAMED = Text("your rule: {old} is {new}", "自定义规则：{old} 改为 {new}")
-_CALL = Text("your rule for {name} ({place})", "自定义规则：{name}（{place}）")
-_BY_HAND = Text(
-    "your rule for {name} ({place}) can't be applied to a call written like this; change it by hand",
-    "自定义规则 {name}（{place}）无法用于这种写法的调用，请手工修改",
+RENAMED = Text("Your rule: `{old}` changed to `{new}`", "自定义规则：`{old}` 改为 `{new}`")
+_CALL = Text("Your rule for `{name}` ({place})", "自定义规则：`{name}`（{place}）")
+_BY_HAND = Message(
+    Text("Your rule for `{name}` not applied", "自定义规则 `{name}` 未应用"),
+    why=Text(
+        "The rule ({place}) can't change a call written like this.",
+        "该规则（{place}）无法用于这种写法的调用。",
+    ),
+    do=Text("Change the call by hand.", "请手动修改该调用。"),
 )
-_OWN = Text(
-    "your rule for {name} ({place}) is about imported names; this file defines `{name}` itself, so it stays",
-    "自定义规则 {name}（{place}）针对导入的名称；`{name}` 由本文件自己定义，保持不变",
+_OWN = Message(
+    Text("Your rule for `{name}` not applied", "自定义规则 `{name}` 未应用"),
+    why=Text(
+        "The rule ({place}) is about imported names, and this file defines `{name}` itself.",
+        "该规则（{place}）针对导入的名称，而本文件自己定义了 `{name}`。",
+    ),
 )
 _WHOLE_CALL = "{call}"  # no argument has this name
 _NOT_IN_F_STRINGS = frozenset("\"'\\{}#\n")
@@ -395,7 +415,7 @@ def changes_of_call(site: Site[ast.Call], rule: UserRule, taken: set[Slot]) -> I
     meet = isinstance(imports, list) and any(edit.start in starts for edit in imports)
     if meet or not _is_sound(site, edits):
         yield site.remark(Kind.TODO, _BY_HAND.format(name=rule.match.name, place=rule.place))
-    elif isinstance(imports, Text):
+    elif isinstance(imports, Message):
         yield site.remark(Kind.TODO, imports)
     else:
         message = rule.message or _CALL.format(name=rule.match.name, place=rule.place)
@@ -467,9 +487,13 @@ def _is_sound(site: Site[ast.Call], edits: list[Edit]) -> bool:
 
 # The imports that new code needs.
 
-_TAKEN = Text(
-    "your rule: the new code needs `{line}`, but `{name}` is something else here",
-    "自定义规则：新代码需要 `{line}`，但此处 `{name}` 另有所指",
+_TAKEN = Message(
+    Text(
+        "Your rule not applied: `{name}` means something else here",
+        "自定义规则未应用：`{name}` 在此处另有所指",
+    ),
+    why=Text("The new code needs `{line}`.", "新代码需要 `{line}`。"),
+    do=Text("Change the code by hand.", "请手动修改代码。"),
 )
 
 
@@ -486,7 +510,7 @@ def needed_imports(rule: UserRule, renames: bool = False, wraps: bool = False) -
     return tuple(f"import {module}" for module in sorted(modules))
 
 
-def _import_edits(site: Site[ast.Call], lines: tuple[str, ...], exact: bool) -> list[Edit] | Text:
+def _import_edits(site: Site[ast.Call], lines: tuple[str, ...], exact: bool) -> list[Edit] | Message:
     """The insertions of what is not there yet; a message if a name is taken."""
     missing: list[str] = []
     for line in lines:

@@ -101,8 +101,11 @@ def _check_chain(index: RuleIndex, first: UserRule) -> None:
         if len(steps) > LONGEST_CHAIN:
             chain = ", ".join(steps[:3])
             raise RuleFileError(
-                f"{first.place}: these renamings have no end: {chain}, ...; remove one of them, "
-                "or write the final name in each"
+                Text(
+                    f"{first.place}: these renamings form a loop: {chain}, ...; remove one of them, or write the "
+                    "final name in each",
+                    f"{first.place}：这些重命名形成循环：{chain}, ...；请删除其中之一，或在每项中写明最终名称",
+                )
             )
 
 
@@ -119,7 +122,10 @@ def _check_new_code(rule: UserRule) -> None:
         names += [last_name(node.func) for node in inner] if rule.match.is_last else []
         if rule.match.name in names:
             raise RuleFileError(
-                f"{rule.place}: the new code calls {rule.match.name} itself, and would be changed again for ever: {text}"
+                Text(
+                    f"{rule.place}: the new code calls {rule.match.name} again, so the rule would never end: {text}",
+                    f"{rule.place}：新代码又调用了 {rule.match.name}，该规则将无限重复：{text}",
+                )
             )
 
 

@@ -80,7 +80,7 @@ def json_lines(text: str) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]
 ARGUMENTS = "USER1"
 NAMES = "USER2"
 
-_ARGUMENT = Text("your rule: argument {position} of {name}", "自定义规则：{name} 的第 {position} 个参数")
+_ARGUMENT = Text("Your rule: argument {position} of `{name}`", "自定义规则：`{name}` 的第 {position} 个参数")
 
 _FIELDS: Mapping[str, Mapping[str, type]] = {
     "ArgsModifyRule": {"func_name": str, "arg_idx": int, "arg_new": str},
@@ -100,9 +100,16 @@ def read_json(file: Path, text: str) -> list[UserRule]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise RuleFileError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+        raise RuleFileError(
+            Text(
+                f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}",
+                f"{file}:{error.lineno}:{error.colno}：不是 JSON：{error.msg}",
+            )
+        ) from None
     except RecursionError:
-        raise RuleFileError(f"{file}: nested too deeply for a rule file") from None
+        raise RuleFileError(
+            Text(f"{file}: nested too deeply for a rule file", f"{file}：嵌套过深，不像规则文件")
+        ) from None
     lines, twice = json_lines(text)
     problems = Problems(file, lines)
     for path, _ in twice:
@@ -196,7 +203,12 @@ def load_custom_rules(*files: Path, vendors: Collection[str] = (), other: str = 
     for file in files:
         suffix = file.suffix.lower() if file.suffix.lower() in SUFFIXES else other
         if not suffix:
-            raise RuleFileError(f"{file}: a rule file ends in {' or '.join(SUFFIXES)}")
+            raise RuleFileError(
+                Text(
+                    f"{file}: unknown kind of rule file; it must end in {' or '.join(SUFFIXES)}",
+                    f"{file}：未知的规则文件类型；文件名必须以 {' or '.join(SUFFIXES)} 结尾",
+                )
+            )
         text = _read_text(file)
         rules += read_json(file, text) if suffix == ".json" else read_toml(file, text, vendors)
     custom = CustomRules(tuple(rules))
@@ -208,10 +220,16 @@ def _read_text(file: Path) -> str:
     try:
         return file.read_text("utf-8-sig")
     except FileNotFoundError:
-        raise RuleFileError(f"{file}: no such rule file") from None
+        raise RuleFileError(
+            Text(f"no such rule file: {file}; check the path", f"没有该规则文件：{file}；请检查路径")
+        ) from None
     except IsADirectoryError:
-        raise RuleFileError(f"{file}: is a folder; name the rule file in it") from None
+        raise RuleFileError(
+            Text(f"{file}: is a folder; name the rule file in it", f"{file}：是文件夹；请给出其中的规则文件")
+        ) from None
     except OSError as error:
         raise RuleFileError(f"{file}: can't be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise RuleFileError(f"{file}: is not UTF-8; save it as UTF-8") from None
+        raise RuleFileError(
+            Text(f"{file}: not UTF-8; save it as UTF-8", f"{file}：不是 UTF-8；请保存为 UTF-8")
+        ) from None

@@ -160,9 +160,16 @@ def read_toml(file: Path, text: str, vendors: Collection[str] = ()) -> list[User
     except toml.TOMLDecodeError as error:
         place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
         where = f":{place[1]}:{place[2]}" if place else f":{text.count(chr(10)) + 1}"
-        raise RuleFileError(f"{file}{where}: not TOML: {str(error).partition(' (at ')[0]}") from None
+        raise RuleFileError(
+            Text(
+                f"{file}{where}: not TOML: {str(error).partition(' (at ')[0]}",
+                f"{file}{where}：不是 TOML：{str(error).partition(' (at ')[0]}",
+            )
+        ) from None
     except RecursionError:
-        raise RuleFileError(f"{file}: nested too deeply for a rule file") from None
+        raise RuleFileError(
+            Text(f"{file}: nested too deeply for a rule file", f"{file}：嵌套过深，不像规则文件")
+        ) from None
     problems = Problems(file, toml_lines(text), counts=False)
     rules = _read(data, vendors, problems)
     problems.raise_if_any()

@@ -10,6 +10,7 @@ from torchferry.conversion.program.blocks import first_line, indent_of, is_elif,
 from torchferry.conversion.program.changes import ModuleChanges, Rank
 from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.rule import Proposal
+from torchferry.finding import Wording
 from torchferry.source.edits import Edit, EditSet
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import BindingKind, import_qualifier
@@ -37,12 +38,12 @@ class FileChanges(ModuleChanges):
         self._helpers: list[str] = []
         self._names: set[str] = set()  # of new variables
 
-    def replace(self, node: ast.AST, message: Text, *edits: Edit) -> None:
+    def replace(self, node: ast.AST, message: Wording, *edits: Edit) -> None:
         """Replace text at or near a node."""
         self.at(node, message, *edits)
 
     def before(
-        self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
+        self, statement: ast.stmt, lines: Iterable[str], message: Wording, node: ast.AST | None = None
     ) -> None:
         """Put lines above a statement, indented like it; where others share its line, in the line."""
         self._check_not_elif(statement)
@@ -58,7 +59,7 @@ class FileChanges(ModuleChanges):
         self._insert(node or statement, message, Rank.ABOVE, position, text)
 
     def after(
-        self, statement: ast.stmt, lines: Iterable[str], message: Text, node: ast.AST | None = None
+        self, statement: ast.stmt, lines: Iterable[str], message: Wording, node: ast.AST | None = None
     ) -> None:
         """Put lines below a statement, indented like it; where others follow on its line, in the line."""
         self._check_not_elif(statement)
@@ -80,7 +81,7 @@ class FileChanges(ModuleChanges):
         newline = self.module.newline
         return "".join(f"{indent}{line}{newline}" if line else newline for line in lines)
 
-    def _insert(self, node: ast.AST, message: Text, rank: Rank, position: int, text: str) -> None:
+    def _insert(self, node: ast.AST, message: Wording, rank: Rank, position: int, text: str) -> None:
         self.at(node, message).edits.append((rank, Edit(position, position, text)))
 
     def _check_not_elif(self, statement: ast.stmt) -> None:
@@ -108,7 +109,7 @@ class FileChanges(ModuleChanges):
             raise UnclearProgramError(self.file, statement, _SHARED_LINE)
         return code if len(code) == len(parsed) else [ast.unparse(item) for item in parsed]
 
-    def guard(self, statement: ast.stmt, test: str, message: Text) -> None:
+    def guard(self, statement: ast.stmt, test: str, message: Wording) -> None:
         """Make a statement run only where a test holds."""
         start = self.module.start(statement)
         if shares_its_line(self.module, statement):
@@ -134,7 +135,7 @@ class FileChanges(ModuleChanges):
                     edits.append(Edit(position, position, unit))
             self.at(statement, message).edits += [(Rank.BLOCK, edit) for edit in edits]
 
-    def delete(self, statement: ast.stmt, message: Text) -> None:
+    def delete(self, statement: ast.stmt, message: Wording) -> None:
         """Delete a statement with its lines; what can't do without one gets `pass`."""
         module, last = self.module, statement.end_lineno or statement.lineno
         block = self.file.tree.position(statement).block
@@ -193,14 +194,14 @@ class FileChanges(ModuleChanges):
         """Put a function below the imports."""
         self._helpers.append("".join(f"{line}{self.module.newline}" for line in lines))
 
-    def checked(self, added: Text) -> list[Proposal]:
+    def checked(self, added: Wording) -> list[Proposal]:
         """What was gathered, if no two changes meet; `added` explains the imports."""
         self._add_imports(added)
         found = list(self.proposals())
         self._check(found)
         return found
 
-    def _add_imports(self, message: Text) -> None:
+    def _add_imports(self, message: Wording) -> None:
         if not (self._imports or self._helpers):
             return
         lines = sorted(self._imports, key=lambda line: ("torch" in line, line.startswith("from"), line))
@@ -279,6 +280,6 @@ class ProgramChanges:
             self._files[file.path] = FileChanges(file)
         return self._files[file.path]
 
-    def proposals(self, added: Text) -> dict[str, list[Proposal]]:
+    def proposals(self, added: Wording) -> dict[str, list[Proposal]]:
         """By path: everything that was gathered."""
         return {path: changes.checked(added) for path, changes in self._files.items()}

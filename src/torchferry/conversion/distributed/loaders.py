@@ -15,7 +15,7 @@ from torchferry.conversion.program.functions import ASSIGNMENTS, targets, yieldi
 from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.program.training_program import CallSite, Origin
 from torchferry.conversion.settings import Distributed
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -44,18 +44,24 @@ _HIDDEN = Text(
     "参数隐藏在 * 或 ** 中；请在调用中写明 dataset、batch_size、shuffle 和 sampler",
 )
 _SHARED = Text(
-    "each process draws its share of the samples through a DistributedSampler, which takes over shuffle",
-    "各进程通过 DistributedSampler 取得各自的样本，并由其负责 shuffle",
+    "DistributedSampler added, so that each process gets its share",
+    "添加 DistributedSampler，各进程取得各自的样本",
 )
-_WHOLE = Text(
-    "an evaluation: every process goes over all of it, so that all compute the same figures; to share it as well, "
-    "reduce the sums of all ranks and mind that a DistributedSampler repeats samples to fill up",
-    "用于评估：每个进程遍历全部数据，因此结果一致；如需分摊，请对各进程求和归约，并注意 DistributedSampler 会重复样本补齐",
+_WHOLE = Message(
+    Text("Evaluation runs whole on every process", "每个进程都完整执行评估"),
+    why=Text("All processes compute the same figures.", "所有进程得到相同的指标。"),
+    do=Text(
+        "To share it as well, reduce the sums of all ranks; a DistributedSampler repeats samples to fill up.",
+        "如需分摊，请对各 rank 求和归约；注意 DistributedSampler 会重复样本补齐。",
+    ),
 )
-_SHUFFLED = Text(
-    "an evaluation in random order: every process has other batches, so that means of batches differ slightly among "
-    "them; leave shuffle=True out",
-    "评估按随机顺序进行：各进程的批次不同，按批次求平均的指标会略有差异；请去掉 shuffle=True",
+_SHUFFLED = Message(
+    Text("Evaluation in random order", "按随机顺序进行的评估"),
+    why=Text(
+        "Every process has other batches, so means of batches differ slightly.",
+        "各进程的批次不同，按批次求平均的指标会略有差异。",
+    ),
+    do=Text("Remove `shuffle=True`.", "请去掉 `shuffle=True`。"),
 )
 _KEEP = (
     "batch_size and num_workers are per process: a step takes batch_size samples on each card",
@@ -281,19 +287,16 @@ def _is_plain(node: ast.expr) -> bool:
 
 # set_epoch: where the sampler of a training loader is told which epoch begins.
 
-_TOLD = Text(
-    "tells the sampler which epoch begins, so that each has an order of its own",
-    "告知采样器当前轮次，使每轮顺序不同",
+_TOLD = Text("Sampler told which epoch begins", "告知采样器当前轮次")
+_NO_COUNTER = Message(
+    Text("Training loop that counts no epochs", "没有计数轮次的训练循环"),
+    why=Text("Every epoch has the same order of samples.", "各轮的样本顺序相同。"),
+    do=Text(
+        "Call `LOADER.sampler.set_epoch(n)` with a growing n before each pass.",
+        "请在每轮开始前调用 `LOADER.sampler.set_epoch(n)`（n 递增）。",
+    ),
 )
-_NO_COUNTER = Text(
-    "goes over the training data several times, but counts no epochs in a `for` loop; call "
-    "LOADER.sampler.set_epoch(n) with a growing n before each pass, else every epoch has the same order",
-    "多次遍历训练数据，但没有以 for 循环计数轮次；请在每轮开始前调用 LOADER.sampler.set_epoch(n)（n 递增），否则各轮顺序相同",
-)
-_GOES_ON = Text(
-    "begins the next epoch of the sampler, so that each has an order of its own",
-    "采样器进入下一轮，使每轮顺序不同",
-)
+_GOES_ON = Text("Next epoch of the sampler begun", "采样器进入下一轮")
 _COUNTERS = frozenset({"range", "trange", "count", "tqdm", "track"})
 _DEPTH = 5
 

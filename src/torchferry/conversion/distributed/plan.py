@@ -26,15 +26,25 @@ from torchferry.conversion.rule import Proposal
 from torchferry.conversion.rules.distributed import TRIGGERS
 from torchferry.conversion.settings import Distributed
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message, Wording
 from torchferry.text import Text
 
-_LEFT = Text("the program is not rewritten for several cards: {reason}", "未将程序改写为多卡：{reason}")
-_DISTRIBUTED = Text(
-    "the program runs on several cards already ({name}); it is left as it is, and the launch script starts it",
-    "程序已支持多卡（{name}），保持原样，由启动脚本启动",
+_LEFT = Message(
+    Text("Program not rewritten for several cards", "未将程序改写为多卡"),
+    why=Text("{reason}.", "{reason}。"),
+    do=Text(
+        "Follow the reason, then convert again; `docs` has the recipe by hand.",
+        "请按上述原因修改后重新转换，或手动改写。",
+    ),
 )
-_IMPORTS = Text("what the program needs for several cards", "多卡运行所需的导入")
+_DISTRIBUTED = Message(
+    Text("Program already runs on several cards", "程序已支持多卡"),
+    why=Text(
+        "It uses {name}, so it stays as it is; the launch script starts it.",
+        "程序使用 {name}，因此保持原样，由启动脚本启动。",
+    ),
+)
+_IMPORTS = Text("Imports added for several cards", "添加多卡运行所需的导入")
 _CONVERTED = (b"cuda", b"nccl")
 _UNSEEN = Text("{path} would have to be changed, but is not looked at", "需要修改 {path}，但该文件未被处理")
 
@@ -94,7 +104,7 @@ def _is_looked_at(file: ProgramModule) -> bool:
     return any(word.encode() in file.module.data for word in TRIGGERS)
 
 
-def _said(file: ProgramModule, node: ast.AST, kind: Kind, message: Text) -> Proposals:
+def _said(file: ProgramModule, node: ast.AST, kind: Kind, message: Wording) -> Proposals:
     return {file.path: [Proposal(kind, file.module.start(node), file.module.end(node), message)]}
 
 

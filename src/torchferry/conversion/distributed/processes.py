@@ -26,7 +26,7 @@ from torchferry.conversion.program.functions import (
 from torchferry.conversion.program.module import ProgramModule, called_method
 from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.program.training_program import Origin, OriginFlow
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name, last_name
 from torchferry.source.scopes import Scope
@@ -37,8 +37,8 @@ _MOVES = frozenset({"cuda", "to", "backward"})
 _LEADING = (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Pass)
 _DEPTH = 6
 
-_SETUP = Text("joins the process group before the real work begins", "在实际工作开始前加入进程组")
-_CLEANUP = Text("leaves the process group at the end", "结束时退出进程组")
+_SETUP = Text("Joins the process group", "加入进程组")
+_CLEANUP = Text("Leaves the process group at the end", "结束时退出进程组")
 _NO_WORK = Text(
     "nothing in this script, nor in what it calls, trains a model; name the script that does with --main",
     "该脚本及其调用的代码均不训练模型；请用 --main 指定训练脚本",
@@ -238,17 +238,17 @@ _BEGUN = re.compile(r"cuda:(?:\{\w*\}|%[ds])?\Z")
 _A_NUMBER = re.compile(r"(?i)gpu|cuda_?id|device_?id|rank|card")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
-_OWN_CARD = Text(
-    "each process uses the card of its LOCAL_RANK, which plain `cuda` stands for now",
-    "每个进程使用其 LOCAL_RANK 对应的卡，cuda 即指该卡",
+_OWN_CARD = Text("Each process uses the card of its LOCAL_RANK", "每个进程使用其 LOCAL_RANK 对应的卡")
+_VISIBLE_GONE = Message(
+    Text("Choice of cards removed", "去掉卡的选择"),
+    why=Text(
+        "It would hide the other cards from the processes; the launch script says which are used.",
+        "它会使其他进程看不到各自的卡；由启动脚本指定使用的卡。",
+    ),
 )
-_VISIBLE_GONE = Text(
-    "would hide the other cards from the processes that are to use them; the launch script says which are used",
-    "会使其他进程看不到各自的卡；由启动脚本指定使用的卡",
-)
-_VISIBLE_LIST = Text(
-    "lists the cards that the processes may use: start as many processes as it names",
-    "列出了可用的卡：启动的进程数应与之相同",
+_VISIBLE_LIST = Message(
+    Text("List of cards that the processes may use", "进程可用的卡列表"),
+    do=Text("Start as many processes as it names.", "启动的进程数应与之相同。"),
 )
 _SEVERAL = Text(
     "the program uses several cards in one process (cuda:{indexes}), as model parallelism does; that can't be "

@@ -12,7 +12,7 @@ from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, Func
 from torchferry.conversion.program.module import ProgramModule, called_method
 from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.program.training_program import Origin
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -33,27 +33,23 @@ _WRITERS = frozenset(
 )
 _BARS = frozenset({"tqdm", "trange"})
 
-_SAVED_ONCE = Text("only the first process writes", "仅第一个进程写入")
-_BAR_ONCE = Text("only the first process shows its progress", "仅第一个进程显示进度")
-_RACE = Text(
-    "all processes make this folder, and one of them is the first", "所有进程都会创建该目录，其中一个先完成"
+_SAVED_ONCE = Text("Only the first process writes", "仅第一个进程写入")
+_BAR_ONCE = Text("Only the first process shows its progress", "仅第一个进程显示进度")
+_RACE = Text("Folder made by whichever process is first", "该目录由先到的进程创建")
+_RUN_ONCE = Text("Only the first process reports a run", "仅第一个进程上报")
+_WHERE = Message(
+    Text("Every process writes here", "每个进程都会在此写入"),
+    do=Text("Put it under `if {test}:`.", "请放在 `if {test}:` 之下。"),
 )
-_RUN_ONCE = Text("only the first process reports a run", "仅第一个进程上报")
-_WHERE = Text(
-    "every process would write here; put it under `if {test}:`",
-    "每个进程都会在此写入；请放在 `if {test}:` 之下",
+_FILE = Message(
+    Text("Every process opens this file for writing", "每个进程都会打开该文件写入"),
+    do=Text("Put what writes it under `if {test}:`.", "请将写入代码放在 `if {test}:` 之下。"),
 )
-_FILE = Text(
-    "every process opens this file for writing; put what writes it under `if {test}:`",
-    "每个进程都会打开该文件写入；请将写入代码放在 `if {test}:` 之下",
+_DOWNLOAD = Message(
+    Text("All processes download at once", "所有进程会同时下载"),
+    do=Text("Download the data once before you start them.", "请在启动前先下载好数据。"),
 )
-_DOWNLOAD = Text(
-    "all processes would download at once; download the data once before you start them",
-    "所有进程会同时下载；请在启动前先下载好数据",
-)
-_WAIT = Text(
-    "waits until the first process has written what all read now", "等待第一个进程写完，随后所有进程读取"
-)
+_WAIT = Text("Waits until the first process has written", "等待第一个进程写完")
 
 
 class RankZero:

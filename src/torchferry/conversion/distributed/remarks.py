@@ -12,39 +12,57 @@ from torchferry.conversion.distributed.training import Training
 from torchferry.conversion.program.functions import ASSIGNMENTS, FUNCTIONS, assigned_to, own_nodes
 from torchferry.conversion.program.module import ProgramModule
 from torchferry.conversion.program.training_program import CallSite
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
 
-_LOCAL = Text(
-    "figures of this loop (loss, accuracy) are of this process's share of the data; average them over the "
-    "processes with torch.distributed.all_reduce if you need those of the whole epoch",
-    "该循环中的指标（loss、准确率）仅针对本进程的数据；如需整轮指标，请用 torch.distributed.all_reduce 在进程间平均",
+_LOCAL = Message(
+    Text("Figures of one process's share of the data", "仅针对本进程数据的指标"),
+    why=Text(
+        "Loss and accuracy of this loop are of this process alone.", "该循环中的 loss 与准确率仅属于本进程。"
+    ),
+    do=Text(
+        "For figures of the whole epoch, average them with `torch.distributed.all_reduce`.",
+        "如需整轮指标，请用 `torch.distributed.all_reduce` 取平均。",
+    ),
 )
-_DIVIDED = Text(
-    "divides by the size of all data, while the sum is of this process's share: on N cards the figure is about 1/N of "
-    "what it was; add the sums with torch.distributed.all_reduce first",
-    "除以的是全部数据的数量，而累加值只来自本进程的部分：在 N 张卡上该指标约为原来的 1/N；"
-    "请先用 torch.distributed.all_reduce 对各进程求和",
+_DIVIDED = Message(
+    Text("Sum of one share divided by the size of all data", "部分数据之和除以全部数据的数量"),
+    why=Text("On N cards the figure is about 1/N of what it was.", "在 N 张卡上该指标约为原来的 1/N。"),
+    do=Text(
+        "Add the sums with `torch.distributed.all_reduce` first.",
+        "请先用 `torch.distributed.all_reduce` 求和。",
+    ),
 )
-_ACCUMULATED = Text(
-    "gradients are accumulated over several backward passes: correct as it is; model.no_sync() around all but the "
-    "last would save communication",
-    "多次反向传播累积梯度：结果正确；除最后一次外使用 model.no_sync() 可减少通信",
+_ACCUMULATED = Message(
+    Text("Gradients accumulated over several backward passes", "多次反向传播累积梯度"),
+    why=Text(
+        "The result is correct; `model.no_sync()` around all but the last pass saves communication.",
+        "结果正确；除最后一次外使用 `model.no_sync()` 可减少通信。",
+    ),
 )
-_SEED = Text(
-    "all processes draw the same random numbers (dropout masks, noise); seed with SEED + rank behind the "
-    "construction of the model and the split of the data if they are to differ",
-    "所有进程生成相同的随机数（dropout、噪声）；如需不同，请在构建模型与划分数据之后以 SEED + rank 设定种子",
+_SEED = Message(
+    Text("Same random numbers on all processes", "所有进程生成相同的随机数"),
+    why=Text("Dropout masks and noise are the same on every process.", "各进程的 dropout 与噪声相同。"),
+    do=Text(
+        "If they are to differ, seed with `SEED + rank` after the model is built and the data is split.",
+        "如需不同，请在构建模型与划分数据之后以 `SEED + rank` 设定种子。",
+    ),
 )
-_SPLIT = Text(
-    "the split gets a seed: without one every process would have a split of its own, and train on what others evaluate",
-    "为随机划分设定种子：否则各进程划分不同，会用到其他进程的评估数据训练",
+_SPLIT = Message(
+    Text("Seed added to the split of the data", "为数据划分设定种子"),
+    why=Text(
+        "Without it every process would have its own split and train on what others evaluate.",
+        "否则各进程划分不同，会用到其他进程的评估数据训练。",
+    ),
 )
-_DRAWN = Text(
-    "draws at random, and no seed is set: every process draws something else, so that a split of the data made of it "
-    "differs among them; set a seed before, the same on all",
-    "未设种子的随机抽取：各进程结果不同，由此划分的数据也不同；请在此之前设定相同的种子",
+_DRAWN = Message(
+    Text("Random draw without a seed", "未设种子的随机抽取"),
+    why=Text(
+        "Every process draws something else, so a split of the data differs among them.",
+        "各进程结果不同，由此划分的数据也不同。",
+    ),
+    do=Text("Set the same seed on all processes before it.", "请在此之前为所有进程设定相同的种子。"),
 )
 _SEEDS = frozenset({"torch.manual_seed", "torch.random.manual_seed"})
 _OTHER_SEEDS = frozenset({"random.seed", "numpy.random.seed"})
@@ -53,31 +71,44 @@ _DRAWS = frozenset(
     {"random.shuffle", "random.sample", "numpy.random.shuffle", "numpy.random.permutation", "torch.randperm"}
     | {"sklearn.model_selection.train_test_split"}
 )
-_TOGGLED = Text(
-    "switches gradients of a wrapped model off and on: where they are off, call MODEL.module(...), else "
-    "DistributedDataParallel waits for gradients that never come",
-    "切换被包装模型的梯度：关闭期间请调用 MODEL.module(...)，否则 DistributedDataParallel 会等待不会产生的梯度",
+_TOGGLED = Message(
+    Text("Gradients of a wrapped model switched off and on", "切换被包装模型的梯度"),
+    why=Text(
+        "DistributedDataParallel waits for gradients that never come.",
+        "DistributedDataParallel 会等待不会产生的梯度。",
+    ),
+    do=Text("Call `MODEL.module(...)` where they are off.", "关闭梯度期间请调用 `MODEL.module(...)`。"),
 )
-_PENALTY = Text(
-    "DistributedDataParallel does not work with torch.autograd.grad on its outputs; compute the penalty with "
-    "MODEL.module(...)",
-    "DistributedDataParallel 不支持对其输出使用 torch.autograd.grad；请用 MODEL.module(...) 计算惩罚项",
+_PENALTY = Message(
+    Text("`torch.autograd.grad` on a wrapped model", "对被包装的模型使用 `torch.autograd.grad`"),
+    why=Text("DistributedDataParallel does not support it.", "DistributedDataParallel 不支持。"),
+    do=Text("Compute the penalty with `MODEL.module(...)`.", "请用 `MODEL.module(...)` 计算惩罚项。"),
 )
 
 
-_COUNT = Text(
-    "counts all cards of the node, of which this process uses one; where batch sizes, workers or learning rates are "
-    "multiplied by it, write 1",
-    "统计的是节点上的所有卡，而本进程只使用一张；若用于放大批量、worker 数或学习率，请改为 1",
+_COUNT = Message(
+    Text("Number of all cards of the node", "节点上所有卡的数量"),
+    why=Text("This process uses one of them.", "本进程只使用一张。"),
+    do=Text(
+        "Where batch sizes, workers or learning rates are multiplied by it, write 1.",
+        "若用于放大批量、worker 数或学习率，请改为 1。",
+    ),
 )
-_PLATEAU = Text(
-    "must be given the same figure on every process, else their learning rates differ: that of an evaluation is the "
-    "same, a training loss is of this process alone",
-    "各进程必须传入相同的指标，否则学习率不一致：评估指标相同，训练 loss 仅属于本进程",
+_PLATEAU = Message(
+    Text("Figure that decides the learning rate", "决定学习率的指标"),
+    why=Text(
+        "A training loss differs on every process, so their learning rates would differ; the figure of an "
+        "evaluation is the same.",
+        "各进程的训练 loss 不同，学习率会不一致；评估指标相同。",
+    ),
+    do=Text("Pass the same figure on every process.", "请在各进程传入相同的指标。"),
 )
-_OUTPUT = Text(
-    "every process writes this; only print, logging and stdout are silenced in all but the first",
-    "每个进程都会输出；除第一个进程外，仅 print、logging 与 stdout 被屏蔽",
+_OUTPUT = Message(
+    Text("Output of every process", "每个进程的输出"),
+    why=Text(
+        "Only `print`, `logging` and stdout are silenced in all but the first process.",
+        "除第一个进程外，仅 `print`、`logging` 与 stdout 被屏蔽。",
+    ),
 )
 
 
@@ -147,11 +178,17 @@ def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> boo
 
 # Decisions that hang on one process's share of the data: processes that decide differently wait for ever.
 
-_ALONE = Text(
-    "decides by a figure of this process's share of the data; where processes decide differently, the others wait for "
-    "ever. Average the figure first: torch.distributed.all_reduce(figure); figure /= torch.distributed.get_world_size()",
-    "根据本进程的数据指标作出决定；若各进程决定不同，其他进程会一直等待。请先取平均："
-    "torch.distributed.all_reduce(figure); figure /= torch.distributed.get_world_size()",
+_ALONE = Message(
+    Text("Decision by a figure of one process", "根据单个进程的指标作出决定"),
+    why=Text(
+        "Where processes decide differently, the others wait for ever.",
+        "若各进程决定不同，其他进程会一直等待。",
+    ),
+    do=Text(
+        "Average the figure first: `torch.distributed.all_reduce(figure); figure /= "
+        "torch.distributed.get_world_size()`.",
+        "请先取平均：`torch.distributed.all_reduce(figure); figure /= torch.distributed.get_world_size()`。",
+    ),
 )
 _JUMPS = (ast.Break, ast.Continue, ast.Return)  # an error in one process ends them all
 _ROUNDS = 4

@@ -17,7 +17,7 @@ from torchferry.conversion.program.training_program import (
     OriginFlow,
     TrainingProgram,
 )
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name
 from torchferry.text import Text
@@ -32,10 +32,10 @@ _TAKE_THE_MODEL = frozenset(
     {"torch.save", "copy.deepcopy", "torch.onnx.export", "torch.jit.trace", "torch.jit.script"}
 )
 _INSIDE = Text(
-    "asks the model inside the DistributedDataParallel, so that checkpoints look as before",
+    "Asks the model inside DistributedDataParallel, so that checkpoints look as before",
     "访问 DistributedDataParallel 内部的模型，使检查点与之前一致",
 )
-_NOT_YET = Text("the model is not wrapped yet here", "模型在此处尚未被包装")
+_NOT_YET = Text("Model not wrapped yet", "模型尚未被包装")
 _DEPTH = 8
 
 
@@ -166,26 +166,36 @@ class Unwrapping:
 
 DATA_PARALLEL = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _GONE = Text(
-    "DataParallel gives way to one process per card, with DistributedDataParallel",
-    "DataParallel 改为每卡一个进程的 DistributedDataParallel",
+    "`DataParallel` replaced by DistributedDataParallel, one process per card",
+    "`DataParallel` 改为每卡一个进程的 DistributedDataParallel",
 )
-_BATCH = Text(
-    "with DataParallel the batch was shared by all cards; now each process takes a whole one. Convert with "
-    "--batch split to keep the total as it was",
-    "DataParallel 下批量由所有卡分摊；现在每个进程各取一整批。如需保持总批量，请使用 --batch split 转换",
+_BATCH = Message(
+    Text("Batch of each process is a whole one", "每个进程各取一整批"),
+    why=Text("DataParallel shared the batch among the cards.", "DataParallel 下批量由所有卡分摊。"),
+    do=Text(
+        "To keep the total as it was, convert with `--batch split`.",
+        "如需保持总批量，请使用 `--batch split` 转换。",
+    ),
 )
 _CONSUME = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
-_PREFIX = Text(
-    "checkpoints that were saved from a DataParallel have names that begin with `module.`; both sorts can be loaded",
-    "由 DataParallel 保存的检查点名称以 `module.` 开头；两种检查点均可加载",
+_PREFIX = Message(
+    Text("Checkpoints with and without the prefix `module.`", "带与不带前缀 `module.` 的检查点"),
+    why=Text(
+        "Names saved from DataParallel begin with `module.`; both kinds can be loaded.",
+        "由 DataParallel 保存的名称以 `module.` 开头；两种检查点均可加载。",
+    ),
 )
-_PREFIX_LEFT = Text(
-    "checkpoints that were saved from a DataParallel have names that begin with `module.`; take that off before they "
-    "are loaded (torch.nn.modules.utils.consume_prefix_in_state_dict_if_present)",
-    "由 DataParallel 保存的检查点名称以 `module.` 开头；加载前请去掉该前缀"
-    "（torch.nn.modules.utils.consume_prefix_in_state_dict_if_present）",
+_PREFIX_LEFT = Message(
+    Text("Checkpoints with the prefix `module.`", "带前缀 `module.` 的检查点"),
+    why=Text(
+        "Names saved from DataParallel begin with `module.`.", "由 DataParallel 保存的名称以 `module.` 开头。"
+    ),
+    do=Text(
+        "Remove the prefix before loading (`torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`).",
+        "加载前请去掉该前缀（`torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`）。",
+    ),
 )
-_TYPE = Text("asks for the wrapper that the model has now", "改为判断模型现在所用的包装类型")
+_TYPE = Text("Asks for the wrapper that the model has now", "改为判断模型现在所用的包装类型")
 _UNCLEAR = Text(
     "this use of DataParallel is not understood; write `model = torch.nn.DataParallel(model)`, or wrap by hand",
     "无法理解此处 DataParallel 的用法；请写成 `model = torch.nn.DataParallel(model)`，或手动包装",

@@ -15,7 +15,7 @@ from torchferry.conversion.program.functions import own_calls, targets
 from torchferry.conversion.program.module import ProgramModule, called_method
 from torchferry.conversion.program.training_program import ProgramDefinition, TrainingProgram
 from torchferry.conversion.settings import Distributed
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
@@ -153,19 +153,25 @@ _NOT_CALLED = Text(
     "only sees calls of forward; let forward do what the training needs",
     "{name} 被训练，但计算梯度处没有以 {name}(...) 的形式调用：DistributedDataParallel 只处理 forward 调用；请将训练所需计算放入 forward",
 )
-_WRAPPED = Text(
-    "wraps the model: gradients are averaged over all processes during backward",
-    "包装模型：反向传播时在所有进程间对梯度求平均",
+_WRAPPED = Text("Model wrapped in DistributedDataParallel", "用 DistributedDataParallel 包装模型")
+_OTHER = Message(
+    Text("`{name}` is trained but not named by `--model`", "`{name}` 同样被训练，但 `--model` 未指定它"),
+    why=Text("Its gradients stay those of each process.", "其梯度仅属于各自进程。"),
+    do=Text(
+        "Name all models with commas between them, or leave `--model` out.",
+        "请用逗号列出全部模型，或省略 `--model`。",
+    ),
 )
-_OTHER = Text(
-    "{name} is trained as well, but --model does not name it: its gradients stay those of each process. Name all "
-    "with commas between them, or leave --model out",
-    "{name} 同样被训练，但 --model 未指定它：其梯度仅属于各自进程。请用逗号列出全部模型，或省略 --model",
-)
-_FIGURES = Text(
-    "the running means of BatchNorm layers in {name} are those of each process, so that evaluations differ slightly; "
-    "convert with --sync-batchnorm to have the same on all",
-    "{name} 中 BatchNorm 的滑动平均属于各自进程，评估结果会略有不同；使用 --sync-batchnorm 转换可使其一致",
+_FIGURES = Message(
+    Text("Running means of BatchNorm in `{name}`", "`{name}` 中 BatchNorm 的滑动平均"),
+    why=Text(
+        "They are those of each process, so evaluations differ slightly.",
+        "它们属于各自进程，评估结果会略有不同。",
+    ),
+    do=Text(
+        "Convert with `--sync-batchnorm` to have the same on all processes.",
+        "使用 `--sync-batchnorm` 转换可使其一致。",
+    ),
 )
 _ANOTHER = Text(
     "{name} holds one model after the other, and both are trained; hold each in a variable of its own",

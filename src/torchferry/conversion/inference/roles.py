@@ -35,23 +35,30 @@ from torchferry.conversion.program.slots import (
     text_of,
 )
 from torchferry.conversion.site import Site
+from torchferry.finding import Message
 from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
 
 # A verdict about a string, with the reason that the report shows, and where its value goes from
 # there.
 
-IN_MESSAGE = Text("part of a message", "是提示信息的一部分")
-IS_KEY = Text("a key: renaming it would break what was stored under it", "是键名：改名会使已保存的内容失效")
-IS_ATTRIBUTE = Text("the name of an attribute", "是属性名")
-IS_PATH = Text("part of a file name", "是文件名的一部分")
-ALREADY_THERE = Text("the target is listed beside it already", "目标设备已列在旁边")
-IS_PROSE = Text("text on its own", "是独立的文本")
-NO_CLUE = Text("nothing around it says what it is for", "上下文无法说明其用途")
-DICT_KEY = Text(
-    "a dictionary key: rename it only if it is looked up by {noun}", "是字典键：仅当按{noun}查找时才应改名"
+IN_MESSAGE = Text("It is part of a message.", "它是提示信息的一部分。")
+IS_KEY = Text(
+    "It is a key: renaming it would break what was stored under it.", "它是键名：改名会使已保存的内容失效。"
 )
-_LEFT = Text("left as it is: {reason}", "保持不变：{reason}")
+IS_ATTRIBUTE = Text("It is the name of an attribute.", "它是属性名。")
+IS_PATH = Text("It is part of a file name.", "它是文件名的一部分。")
+ALREADY_THERE = Text("The target is already listed beside it.", "目标设备已列在旁边。")
+IS_PROSE = Text("It is text on its own.", "它是独立的文本。")
+NO_CLUE = Text("Nothing around it says what it is for.", "上下文无法说明其用途。")
+DICT_KEY = Text(
+    "It is a dictionary key: rename it only if it is looked up by {noun}.",
+    "它是字典键：仅当按{noun}查找时才应改名。",
+)
+_LEFT = Message(
+    Text("String that mentions a device, left as it is", "提到设备的字符串，保持不变"),
+    why=Text("{reason}", "{reason}"),
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class StringRole:
         return self.reason in (IN_MESSAGE, IS_PROSE)
 
 
-def left_because(role: StringRole) -> Text:
+def left_because(role: StringRole) -> Message:
     """The remark about a string that stays."""
     return _LEFT.format(reason=role.reason)
 

@@ -9,10 +9,9 @@ from enum import IntEnum
 
 from torchferry.conversion.program.blocks import first_line, indent_of, on_next_line, shares_its_line
 from torchferry.conversion.rule import Proposal
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Wording
 from torchferry.source.edits import Edit
 from torchferry.source.module import PythonModule
-from torchferry.text import Text
 
 
 class Rank(IntEnum):
@@ -36,7 +35,7 @@ class PlaceChange:
 
     start: int
     end: int
-    message: Text
+    message: Wording
     kind: Kind = Kind.CHANGE
     edits: list[tuple[Rank, Edit]] = field(default_factory=list)
 
@@ -48,22 +47,22 @@ class ModuleChanges:
         self.module = module
         self.items: list[PlaceChange] = []
 
-    def at(self, node: ast.AST, message: Text, *edits: Edit) -> PlaceChange:
+    def at(self, node: ast.AST, message: Wording, *edits: Edit) -> PlaceChange:
         """Begin a change of a node; edits that are given are of its own text."""
         change = self.between(self.module.start(node), self.module.end(node), message)
         change.edits += [(Rank.END if edit.start > change.start else Rank.START, edit) for edit in edits]
         return change
 
-    def between(self, start: int, end: int, message: Text) -> PlaceChange:
+    def between(self, start: int, end: int, message: Wording) -> PlaceChange:
         change = PlaceChange(start, end, message)
         self.items.append(change)
         return change
 
-    def remark(self, kind: Kind, node: ast.AST, message: Text) -> None:
+    def remark(self, kind: Kind, node: ast.AST, message: Wording) -> None:
         """Say something without a change."""
         self.items.append(PlaceChange(self.module.start(node), self.module.end(node), message, kind))
 
-    def add_below(self, statement: ast.stmt, line: str, message: Text) -> None:
+    def add_below(self, statement: ast.stmt, line: str, message: Wording) -> None:
         """A change of its own: a new statement after one."""
         self.at(statement, message).edits.append(self.below(statement, line))
 

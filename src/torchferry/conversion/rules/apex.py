@@ -11,26 +11,48 @@ from torchferry.conversion.renaming import find_rename
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import replacement_of, with_advice
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_REPLACED = Text("{old} is a CUDA extension; {new} takes its place", "{old} 是 CUDA 扩展；由 {new} 代替")
-_KEPT = Text(
-    "apex is built for CUDA; {company} has a build of its own: {apex}",
-    "apex 面向 CUDA 构建；{company} 提供自己的版本：{apex}",
+_REPLACED = Text("`{old}` replaced by `{new}`", "`{old}` 已替换为 `{new}`")
+_KEPT = Message(
+    Text("`apex` for CUDA", "面向 CUDA 的 `apex`"),
+    why=Text(
+        "NVIDIA's apex is built for CUDA; {company} has its own build.",
+        "NVIDIA 的 apex 面向 CUDA 构建；{company} 有自己的版本。",
+    ),
+    do=Text("Install {company}'s build: {apex}", "请安装 {company} 的版本：{apex}"),
 )
-_REPORTED = Text("{old} is a CUDA extension", "{old} 是 CUDA 扩展")
-_DEFAULT = Text(
-    "keeps apex's default {argument}, which differs from that of {new}",
-    "保留 apex 的默认值 {argument}，它与 {new} 的不同",
+_REPORTED = Message(
+    Text("`{old}` is a CUDA extension", "`{old}` 是 CUDA 扩展"),
+    why=Text("It does not run on the target.", "它不能在目标上运行。"),
+    do=Text(
+        "Replace it by PyTorch operators, or build the vendor's apex.",
+        "请用 PyTorch 算子替换，或构建厂商的 apex。",
+    ),
 )
-_ARGUMENT = Text(
-    "not replaced: {new} has no argument `{argument}`; decide what it should become",
-    "未替换：{new} 没有参数 `{argument}`；请决定如何处理",
+_DEFAULT = Message(
+    Text("Default `{argument}` of apex kept", "保留 apex 的默认值 `{argument}`"),
+    why=Text("The default of `{new}` differs.", "`{new}` 的默认值不同。"),
 )
-_KEPT_FOR = Text(
-    "{old} is a CUDA extension; {new} is not put in its place, because a call here passes an argument that it lacks",
-    "{old} 是 CUDA 扩展；未由 {new} 代替，因为此处有调用传入了它没有的参数",
+_ARGUMENT = Message(
+    Text("apex call with an argument that `{new}` lacks", "apex 调用使用了 `{new}` 没有的参数"),
+    why=Text(
+        "`{new}` has no argument `{argument}`, so the call was not replaced.",
+        "`{new}` 没有参数 `{argument}`，因此未替换该调用。",
+    ),
+    do=Text(
+        "Drop the argument or compute the same effect, then call `{new}`.",
+        "请去掉该参数或用其他方式实现同样的效果，然后调用 `{new}`。",
+    ),
+)
+_KEPT_FOR = Message(
+    Text("`{old}` is a CUDA extension", "`{old}` 是 CUDA 扩展"),
+    why=Text(
+        "It was not replaced by `{new}`, because a call in this module passes an argument that `{new}` lacks.",
+        "未替换为 `{new}`，因为本模块有调用传入了 `{new}` 没有的参数。",
+    ),
+    do=Text("Change that call, then replace the import.", "请先修改该调用，再替换导入。"),
 )
 
 # Arguments whose default in apex is not that of the function which takes its place.
@@ -39,10 +61,17 @@ _DEFAULTS = {
     "FusedLAMB": ("weight_decay", "0.01", 5),
     "FusedRMSNorm": ("eps", "1e-5", 1),
 }
-_BY_POSITION = Text(
-    "not replaced: its third argument is bias_correction, which {new} does not have; give the arguments from there on "
-    "by name",
-    "未替换：第三个参数是 bias_correction，而 {new} 没有它；请从此处起按名称传参",
+_BY_POSITION = Message(
+    Text(
+        "apex call with positional arguments that `{new}` orders differently",
+        "apex 调用的位置参数与 `{new}` 顺序不同",
+    ),
+    why=Text(
+        "The third argument of apex's optimizer is `bias_correction`, which `{new}` does not have, so the "
+        "call was not replaced.",
+        "apex 优化器的第三个参数是 `bias_correction`，而 `{new}` 没有它，因此未替换该调用。",
+    ),
+    do=Text("Pass the arguments by name, then convert again.", "请按名称传入参数，然后重新转换。"),
 )
 _WITH_BIAS_CORRECTION = frozenset({"FusedAdam", "FusedLAMB"})
 _BEFORE_IT = 2  # params, lr
@@ -61,14 +90,16 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         if not entry.same_arguments and any(_calls_that_do_not_fit(context, qualified)):
             message = _KEPT_FOR.format(old=qualified, new=entry.automatic)
             return Rename(qualified, "", Kind.INFO, message, once=True)
-        message = _REPLACED.format(old=qualified, new=entry.automatic)
+        replaced = _REPLACED.format(old=qualified, new=entry.automatic)
         is_of_plugin = entry.automatic.partition(".")[0] == context.target.prelude_module
-        return Rename(qualified, entry.automatic, Kind.CHANGE, message, needs_prelude=is_of_plugin)
-    if vendor.has_apex:
+        return Rename(qualified, entry.automatic, Kind.CHANGE, replaced, needs_prelude=is_of_plugin)
+    if vendor.has_apex and not (entry and entry.use):
         message = _KEPT.format(company=vendor.company_name, apex=vendor.apex)
+    elif vendor.has_apex:
+        message = with_advice(_KEPT.format(company=vendor.company_name, apex=vendor.apex), vendor, qualified)
     else:
-        message = _REPORTED.format(old=qualified)
-    return Rename(qualified, "", Kind.TODO, with_advice(message, vendor, qualified), once=True)
+        message = with_advice(_REPORTED.format(old=qualified), vendor, qualified)
+    return Rename(qualified, "", Kind.TODO, message, once=True)
 
 
 def _calls_that_do_not_fit(context: FileContext, qualified: str) -> Iterator[ast.Call]:

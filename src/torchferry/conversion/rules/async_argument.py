@@ -14,8 +14,8 @@ from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _RENAMED = Text(
-    "`async` is a keyword since Python 3.7; PyTorch calls this argument non_blocking",
-    "自 Python 3.7 起 `async` 是关键字；PyTorch 中该参数名为 non_blocking",
+    "`async=` renamed to `non_blocking=` (`async` is a keyword since Python 3.7)",
+    "`async=` 改为 `non_blocking=`（自 Python 3.7 起 `async` 是关键字）",
 )
 _NAME = "async"
 _NEW = "non_blocking"

@@ -10,31 +10,42 @@ from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.is_cuda import OWN, is_option
 from torchferry.conversion.rules.torch_cuda_api import RENAMED, api_of
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_CHANGED = Text("asks for the attribute of the {device} device", "查询 {device} 设备的属性")
-_PORTABLE = Text(
-    "is_cuda asked for by name: ask for x.device.type instead, and compare it with {device}",
-    "按名称查询 is_cuda：请改为查询 x.device.type，并与 {device} 比较",
+_CHANGED = Text("Attribute name changed to that of the {device} device", "属性名改为 {device} 设备的属性")
+_PORTABLE = Message(
+    Text("`is_cuda` looked up by name", "按名称查询 `is_cuda`"),
+    why=Text("The attribute is always False on the target.", "在目标上该属性始终为 False。"),
+    do=Text("Compare `x.device.type` with {device} instead.", "请改为比较 `x.device.type` 与 {device}。"),
 )
-_MISSING = Text(
-    "{company} has no equivalent of {old}; here it is asked for by name",
-    "{company} 没有与 {old} 等价的接口；此处按名称查询",
+_MISSING = Message(
+    Text("`{old}` has no equivalent on {company}", "{company} 没有与 `{old}` 等价的接口"),
+    why=Text(
+        "It is looked up by name here, so the call fails when the program runs.",
+        "此处按名称查询它，程序运行时会失败。",
+    ),
+    do=Text(
+        "Remove the lookup, or guard it so that it runs on CUDA only.",
+        "请删除该查询，或加判断使其只在 CUDA 上执行。",
+    ),
 )
-_UNKNOWN = Text(
-    "nothing public says whether {new} exists; here it is asked for by name",
-    "没有公开资料说明 {new} 是否存在；此处按名称查询",
+_UNKNOWN = Message(
+    Text("`{new}` may not exist", "`{new}` 可能不存在"),
+    why=Text(
+        "No public source lists it, and it is looked up by name here.", "没有公开资料列出它，此处按名称查询。"
+    ),
+    do=Text("Try it on the device.", "请在设备上验证。"),
 )
-_ELSEWHERE = Text(
-    "{old} is {new} here, but it is asked for by name: write the new name instead",
-    "{old} 对应 {new}，但此处按名称查询：请直接书写新名称",
+_ELSEWHERE = Message(
+    Text("`{old}` looked up by name", "按名称查询 `{old}`"),
+    do=Text("Write `{new}` instead.", "请改写为 `{new}`。"),
 )
-_AT_RUN_TIME = Text(
-    "a name under torch.cuda that is known only when the program runs: check that {module} has it",
-    "torch.cuda 下的名称在运行时才确定：请确认 {module} 中存在",
+_AT_RUN_TIME = Message(
+    Text("Name under `torch.cuda` that is computed at run time", "运行时才确定的 `torch.cuda` 名称"),
+    do=Text("Check that `{module}` has the names that arrive here.", "请确认 `{module}` 中存在这些名称。"),
 )
 _ASKING = frozenset({"getattr", "hasattr", "setattr", "delattr", "getattr_static"})
 

@@ -15,20 +15,31 @@ from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-BACKEND_CHANGED = Text("names the communication backend of the target: {new}", "目标设备的通信后端：{new}")
-_UNCLEAR = Text(
-    "is this the communication backend? {reason}; if it is, write {new}",
-    "这是通信后端吗？{reason}；若是，请改为 {new}",
+BACKEND_CHANGED = Text("Communication backend changed to {new}", "通信后端改为 {new}")
+_UNCLEAR = Message(
+    Text("String that may name the communication backend", "可能是通信后端名称的字符串"),
+    why=Text("{reason}", "{reason}"),
+    do=Text("If it is the backend, write {new}.", "若是通信后端，请改为 {new}。"),
 )
-_PER_DEVICE_PORTABLE = Text(
-    "names a backend for each device type; leave it out, and torch chooses them by the devices that are there",
-    "为各设备类型指定了后端；可省略，由 torch 按实际设备选择",
+_PER_DEVICE_PORTABLE = Message(
+    Text("Backend for each device type", "为各设备类型指定了后端"),
+    do=Text(
+        "Leave the backend out: torch chooses one for each device that is there.",
+        "请省略后端：torch 会按实际设备选择。",
+    ),
 )
-UNKNOWN_BACKEND = Text("the backend of {company} is not known", "未知 {company} 的通信后端")
+UNKNOWN_BACKEND = Message(
+    Text("Communication backend of {company} is unknown", "{company} 的通信后端未知"),
+    why=Text("The vendor's data names no backend.", "厂商数据没有给出后端。"),
+    do=Text(
+        "Ask {company} for the name of its backend and write it here.",
+        "请向 {company} 确认后端名称并写在此处。",
+    ),
+)
 
 # "cpu:gloo,cuda:nccl": one backend per device type
 _PER_DEVICE = re.compile(r"(?:\w+:\w+,)*cuda:nccl(?:,\w+:\w+)*\Z")

@@ -5,28 +5,41 @@ from __future__ import annotations
 from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.rules.torch_cuda_api import RENAMED
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_FLAG = Text(
-    "{old} belongs to CUDA libraries: it can stay, and has no effect on {company} unless its adapter reads it",
-    "{old} 属于 CUDA 库：可以保留，除非 {company} 的适配层读取它，否则不起作用",
+_FLAG = Message(
+    Text("Setting of a CUDA library: `{old}`", "CUDA 库的设置：`{old}`"),
+    why=Text(
+        "It can stay. It has no effect on {company} unless its adapter reads it.",
+        "可以保留。除非 {company} 的适配层读取它，否则不起作用。",
+    ),
 )
-_PORTABLE = Text(
-    "{old} belongs to CUDA libraries: it has no effect elsewhere", "{old} 属于 CUDA 库：在其他设备上不起作用"
+_PORTABLE = Message(
+    Text("Setting of a CUDA library: `{old}`", "CUDA 库的设置：`{old}`"),
+    why=Text("It has no effect on other devices.", "在其他设备上不起作用。"),
 )
-_SIMILAR = Text(
-    "{old} is about cuDNN and can stay; the nearest thing of {company}'s is {new}",
-    "{old} 针对 cuDNN，可以保留；{company} 最接近的是 {new}",
+_SIMILAR = Message(
+    Text("Setting of cuDNN: `{old}`", "cuDNN 的设置：`{old}`"),
+    why=Text(
+        "It can stay. The closest setting of {company} is {new}.",
+        "可以保留。{company} 最接近的设置是 {new}。",
+    ),
 )
-_LISTED = Text("{company} lists {old} as supported; it can stay", "{company} 标明支持 {old}，可以保留")
-_MISSING = Text(
-    "{old} does not work on {company}; guard it so that it only runs on CUDA",
-    "{old} 在 {company} 上不可用；请加判断使其只在 CUDA 上执行",
+_LISTED = Message(
+    Text("`{old}` is supported", "`{old}` 受支持"),
+    why=Text("{company} lists it as supported, so it can stay.", "{company} 标明支持，可以保留。"),
 )
-_UNKNOWN = Text(
-    "nothing public says whether {old} works on {company}", "没有公开资料说明 {old} 在 {company} 上是否可用"
+_MISSING = Message(
+    Text("`{old}` does not work on {company}", "`{old}` 在 {company} 上不可用"),
+    why=Text("The call raises an error on the target.", "该调用在目标上会报错。"),
+    do=Text("Guard it so that it runs on CUDA only.", "请加判断使其只在 CUDA 上执行。"),
+)
+_UNKNOWN = Message(
+    Text("`{old}` may not work on {company}", "`{old}` 在 {company} 上可能不可用"),
+    why=Text("No public source says whether it works.", "没有公开资料说明是否可用。"),
+    do=Text("Try it on the device.", "请在设备上验证。"),
 )
 
 _MODULES = ("torch.backends.cudnn", "torch.backends.cuda", "torch.backends.cuda.matmul")

@@ -10,9 +10,8 @@ from torchferry.conversion.site import Site
 from torchferry.text import Text
 
 _WAITS = Text(
-    "copies wait until they are done: an asynchronous copy from memory that is not pinned for this device may be "
-    "read too early",
-    "等待拷贝完成：从未针对该设备锁页的内存异步拷贝，数据可能被过早读取",
+    "Copy made blocking, because an asynchronous copy from unpinned memory may be read too early",
+    "改为阻塞拷贝：从未锁页的内存异步拷贝可能被过早读取",
 )
 
 

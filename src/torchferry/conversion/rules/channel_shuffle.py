@@ -9,15 +9,18 @@ from typing import NamedTuple
 from torchferry.conversion.program.blocks import block_around
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_SHUFFLED = Text(
-    "this shuffles channels through a copy of a tensor that is not contiguous, which is slow on some accelerators; "
-    "torchferry.perf.affinity.channel_shuffle({tensor}, {groups}) picks them by index, with the same result; "
-    "ChannelShuffle does so together with a torch.cat before and a chunk after it",
-    "此处通过拷贝非连续张量来打乱通道，在部分加速卡上较慢；torchferry.perf.affinity.channel_shuffle({tensor}, {groups}) "
-    "按索引选取通道，结果相同；ChannelShuffle 可连同之前的 torch.cat 和之后的 chunk 一起完成",
+_SHUFFLED = Message(
+    Text("Channel shuffle that copies a non-contiguous tensor", "通道打乱会拷贝非连续张量"),
+    why=Text("The copy is slow on some accelerators.", "该拷贝在部分加速卡上较慢。"),
+    do=Text(
+        "Call `torchferry.perf.affinity.channel_shuffle({tensor}, {groups})`, which picks channels by index "
+        "with the same result. With a `torch.cat` before and a chunk after it, use `ChannelShuffle`.",
+        "请调用 `torchferry.perf.affinity.channel_shuffle({tensor}, {groups})`，它按索引选取通道，结果相同。若前有 `torch.cat`"
+        "、后有 chunk，请使用 `ChannelShuffle`。",
+    ),
 )
 _RESHAPES = ("view", "reshape")
 # Dimensions of a batch of images with groups of channels; with fewer they may be tokens and heads.

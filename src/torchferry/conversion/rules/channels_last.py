@@ -13,25 +13,27 @@ from torchferry.conversion.program.definitions import ProjectDefinition
 from torchferry.conversion.program.module import PassModule, Routine, called_method, calls_in, last_name
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import any_line_in
 from torchferry.text import Text
 
-_ADDED = Text(
-    "puts it in channels_last, so that convolutions need no copy", "转为 channels_last，避免卷积时拷贝"
+_ADDED = Text("Put in channels_last, so that convolutions need no copy", "转为 channels_last，避免卷积时拷贝")
+_NOT_WANTED = Message(
+    Text("channels_last not used", "未使用 channels_last"),
+    why=Text("{company} does not need it: {format}", "{company} 并不需要它：{format}"),
 )
-_NOT_WANTED = Text(
-    "left as it is: {company} does not ask for channels_last: {format}",
-    "保持原样：{company} 并不需要 channels_last：{format}",
+_NO_CONVOLUTION = Message(
+    Text("Model without image convolutions", "模型没有图像卷积"),
+    why=Text("channels_last only helps convolutions of images.", "channels_last 只对图像卷积有益。"),
 )
-_NO_CONVOLUTION = Text(
-    "left as it is: channels_last is for convolutions of images, and this model shows none",
-    "保持原样：channels_last 用于图像卷积，而该模型未见此类卷积",
-)
-_OUT_OF_SIGHT = Text(
-    "nothing here says that this model convolves images: if it does, write `{added}` behind it",
-    "此处看不出该模型是否对图像做卷积：如果是，请在其后写 `{added}`",
+_OUT_OF_SIGHT = Message(
+    Text("Model that may convolve images", "可能对图像做卷积的模型"),
+    why=Text("The code does not show whether channels_last helps.", "代码没有显示 channels_last 是否有益。"),
+    do=Text(
+        "If the model convolves images, write `{added}` after it.",
+        "若模型对图像做卷积，请在其后写 `{added}`。",
+    ),
 )
 # What is only found beside models of images.
 _OF_IMAGES = re.compile(

@@ -10,12 +10,14 @@ from itertools import pairwise
 from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-_TODO = Text(
-    "code in a string, which is not converted; convert it by hand", "字符串中的代码不会被转换；请手工转换"
+_TODO = Message(
+    Text("Code inside a string", "字符串中的代码"),
+    why=Text("Strings that run as code are not converted.", "作为代码执行的字符串不会被转换。"),
+    do=Text("Convert the code in the string by hand.", "请手动转换字符串中的代码。"),
 )
 _RUN_BY = frozenset({"eval", "exec", "compile", "timeit", "repeat", "Timer", "run_code"})
 # A word of its own ('cuda') and a dotted name of torch's are other rules' business.

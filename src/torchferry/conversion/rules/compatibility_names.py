@@ -14,8 +14,7 @@ from torchferry.source.edits import Edit
 from torchferry.text import Text
 
 _READ_AS = Text(
-    "Python reads this name as `{name}` (NFKC), so it is written like that and converted",
-    "Python 将该名称读作 `{name}`（NFKC），因此改为这种写法再转换",
+    "Name written as `{name}`, as Python reads it (NFKC)", "名称按 Python 的读法（NFKC）写作 `{name}`"
 )
 # What the other rules look for; a file that only holds other such names is none of our business.
 _OF_INTEREST = re.compile(r"(?i)cuda|nccl|torch")

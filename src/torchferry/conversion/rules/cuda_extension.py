@@ -5,16 +5,28 @@ from __future__ import annotations
 from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.conversion.target import with_advice
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message, Severity
 from torchferry.text import Text
 
-_BUILDS = Text(
-    "{name} compiles CUDA kernels, which must be written anew for {company}",
-    "{name} 编译 CUDA 内核，需要为 {company} 重写",
+_BUILDS = Message(
+    Text("Custom CUDA kernels compiled by `{name}`", "由 `{name}` 编译的自定义 CUDA 内核"),
+    why=Text("CUDA kernels do not run on {company}.", "CUDA 内核不能在 {company} 上运行。"),
+    do=Text(
+        "Replace the operator by PyTorch operators or by one of the vendor's, or rewrite the kernel with the "
+        "vendor's tools.",
+        "请用 PyTorch 算子或厂商算子替换，或用厂商工具重写内核。",
+    ),
+    severity=Severity.BLOCKER,
 )
-_TOOLKIT = Text(
-    "{name} is the place of the CUDA toolkit, which builds kernels that {company} can't run",
-    "{name} 是 CUDA 工具包的位置，其构建的内核无法在 {company} 上运行",
+_TOOLKIT = Message(
+    Text("`{name}`: path of the CUDA toolkit", "`{name}`：CUDA 工具包的路径"),
+    why=Text(
+        "The toolkit builds kernels that {company} can't run.", "该工具包构建的内核不能在 {company} 上运行。"
+    ),
+    do=Text(
+        "Build these kernels only if CUDA is there, or replace them.",
+        "请仅在有 CUDA 时构建这些内核，或将其替换。",
+    ),
 )
 _MODULE = "torch.utils.cpp_extension."
 _BUILDERS = frozenset({"CUDAExtension", "load", "load_inline"})
@@ -27,7 +39,9 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         return None
     vendor = context.target.vendor
     message = (_BUILDS if name in _BUILDERS else _TOOLKIT).format(name=name, company=vendor.company_name)
-    return Rename(qualified, "", Kind.TODO, with_advice(message, vendor, f"{_MODULE}CUDAExtension"))
+    if name in _BUILDERS:
+        message = with_advice(message, vendor, f"{_MODULE}CUDAExtension")
+    return Rename(qualified, "", Kind.TODO, message)
 
 
 RULE = Rule(

@@ -7,11 +7,25 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_GRAPHS = Text("graph capture on {company}: {graphs}", "{company} 上的图捕获：{graphs}")
-_UNKNOWN = Text("check that graph capture works on {company}", "请确认 {company} 支持图捕获")
+_GRAPHS = Message(
+    Text("CUDA graphs on {company}", "{company} 上的 CUDA 图"),
+    why=Text("{graphs}", "{graphs}"),
+    do=Text(
+        "Try the capture on the device; without graphs the program is slower, not wrong.",
+        "请在设备上验证图捕获；不使用图只会变慢，不会出错。",
+    ),
+)
+_UNKNOWN = Message(
+    Text("CUDA graphs on {company}", "{company} 上的 CUDA 图"),
+    why=Text("No public source says whether graph capture works.", "没有公开资料说明图捕获是否可用。"),
+    do=Text(
+        "Try the capture on the device; without graphs the program is slower, not wrong.",
+        "请在设备上验证图捕获；不使用图只会变慢，不会出错。",
+    ),
+)
 _NAMES = frozenset(
     f"torch.cuda.{module}{name}"
     for module in ("", "graphs.")

@@ -10,14 +10,21 @@ from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import with_advice
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-_LIBRARY = Text("{library} runs on CUDA only", "{library} 只能在 CUDA 上运行")
-_MONITOR = Text(
-    "{library} reads NVIDIA's driver; the target's command is `{smi}`",
-    "{library} 读取 NVIDIA 驱动；目标设备的命令是 `{smi}`",
+_LIBRARY = Message(
+    Text("`{library}` runs on CUDA only", "`{library}` 只能在 CUDA 上运行"),
+    why=Text("Its kernels are written for NVIDIA GPUs.", "它的内核是为 NVIDIA GPU 编写的。"),
+)
+_MONITOR = Message(
+    Text("`{library}` reads NVIDIA's driver", "`{library}` 读取 NVIDIA 驱动"),
+    why=Text("The target has no such driver, so the calls fail.", "目标没有该驱动，调用会失败。"),
+    do=Text(
+        "Skip the calls on the target, or read the output of `{smi}`.",
+        "请在目标上跳过这些调用，或读取 `{smi}` 的输出。",
+    ),
 )
 
 _LIBRARIES = (
@@ -50,7 +57,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     return Rename(qualified, "", Kind.TODO, _message(library, qualified, context), once=True)
 
 
-def _message(library: str, qualified: str, context: FileContext) -> Text:
+def _message(library: str, qualified: str, context: FileContext) -> Message:
     vendor = context.target.vendor
     if library in _MONITORS and vendor.smi:
         return _MONITOR.format(library=library, smi=vendor.smi)

@@ -8,21 +8,27 @@ from typing import Any
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site, enclosing_class
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import last_name
 from torchferry.source.scopes import BindingKind, Scope
 from torchferry.text import Text
 
-_MOVED = Text("moves to the {device} device", "移到 {device} 设备")
-_OWN_METHOD = Text("left as it is: this class defines its own cuda()", "保持不变：该类自行定义了 cuda()")
-_OWN_FUNCTION = Text(
-    "left as it is: `{module}` is a module, and cuda() is a function of it",
-    "保持不变：`{module}` 是模块，cuda() 是其中的函数",
+_MOVED = Text("Moved to the {device} device", "移到 {device} 设备")
+_OWN_METHOD = Message(
+    Text("Own method `cuda()`", "自定义的 `cuda()` 方法"),
+    why=Text(
+        "The class defines `cuda()` itself, so the call stays.", "该类自行定义了 `cuda()`，因此保留该调用。"
+    ),
 )
-_POSITIONAL = Text(
-    "cuda() with unpacked arguments: say by keyword which is which, then convert again",
-    "cuda() 使用了解包参数：请改用关键字参数后再转换",
+_OWN_FUNCTION = Message(
+    Text("Function `cuda()` of the module `{module}`", "模块 `{module}` 的函数 `cuda()`"),
+    why=Text("It is not the method of a tensor, so the call stays.", "它不是张量的方法，因此保留该调用。"),
+)
+_POSITIONAL = Message(
+    Text("`cuda()` with unpacked arguments", "使用解包参数的 `cuda()`"),
+    why=Text("The arguments can't be told apart.", "无法区分各个参数。"),
+    do=Text("Pass the arguments by keyword, then convert again.", "请改用关键字参数，然后重新转换。"),
 )
 _PARAMETERS = ("device", "non_blocking", "memory_format")
 
@@ -50,7 +56,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
     yield site.change(message, edit)
 
 
-def reason_to_leave(site: Site[Any], function: ast.Attribute) -> Text | None:
+def reason_to_leave(site: Site[Any], function: ast.Attribute) -> Message | None:
     """Why a cuda() is not the tensor's, None if it may be."""
     receiver = function.value
     if not isinstance(receiver, ast.Name):

@@ -16,18 +16,23 @@ from torchferry.conversion.rules.cuda_method import reason_to_leave
 from torchferry.conversion.rules.is_cuda import is_option
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-_CHANGED = Text("the method that moves to the {device} device", "移到 {device} 设备的方法")
-_PORTABLE = Text(
-    "the method cuda itself, to be called later; write a function that calls .to({device})",
-    "引用了 cuda 方法本身，稍后才调用；请改写为调用 .to({device}) 的函数",
+_CHANGED = Text("Method that moves to the {device} device", "移到 {device} 设备的方法")
+_PORTABLE = Message(
+    Text("Reference to the method `cuda`", "对 `cuda` 方法的引用"),
+    why=Text("The method is called somewhere else.", "该方法在其他位置调用。"),
+    do=Text("Write a function that calls `.to({device})`.", "请改写为调用 `.to({device})` 的函数。"),
 )
-_UNCLEAR = Text(
-    "the method cuda, or a flag of your own? If it is the method of a tensor or a module, {instead}",
-    "是 cuda 方法，还是您自己的标志？若是张量或模块的方法，{instead}",
+_UNCLEAR = Message(
+    Text("Attribute `cuda` that may be the method", "可能是方法的属性 `cuda`"),
+    why=Text(
+        "It may be the method of a tensor or module, or a flag of your own.",
+        "它可能是张量或模块的方法，也可能是您自己的标志。",
+    ),
+    do=Text("If it is the method, {instead}.", "若是方法，{instead}。"),
 )
 _METHOD = Text("write .{method}", "请改为 .{method}")
 _FUNCTION = Text("write a function that calls .to({device})", "请改写为调用 .to({device}) 的函数")

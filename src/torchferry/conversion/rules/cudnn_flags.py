@@ -8,22 +8,28 @@ from collections.abc import Iterator
 from torchferry.conversion.program.blocks import block_around, indent_of, is_docstring, shares_its_line
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
 _DROPPED = Text(
-    "dropped: {name} sets a CUDA library, which {company}'s device does not use",
-    "已删除：{name} 设置的是 CUDA 库，{company} 的设备不使用它",
+    "`{name}` removed: it sets a CUDA library that {company} does not use",
+    "已删除 `{name}`：它设置的 CUDA 库在 {company} 上不使用",
 )
-_STAYS = Text(
-    "stays: on CUDA, where this code still runs, it has an effect",
-    "保留：这份代码仍可在 CUDA 上运行，该设置有效",
+_STAYS = Message(
+    Text("Setting of cuDNN kept", "保留 cuDNN 设置"),
+    why=Text(
+        "The code still runs on CUDA, where the setting has an effect.",
+        "这份代码仍可在 CUDA 上运行，该设置有效。",
+    ),
 )
-_LISTED = Text(
-    "not dropped: {company} lists {name} as supported, or has its own form of it",
-    "未删除：{company} 标明支持 {name}，或有自己的对应设置",
+_LISTED = Message(
+    Text("`{name}` kept", "保留 `{name}`"),
+    why=Text(
+        "{company} lists it as supported or has its own form of it.",
+        "{company} 标明支持，或有自己的对应设置。",
+    ),
 )
 _FLAGS = ("torch.backends.cudnn.", "torch.backends.cuda.matmul.")
 

@@ -9,25 +9,30 @@ from torchferry.conversion.program.blocks import add_imports, indent_of, on_next
 from torchferry.conversion.program.module import PassModule
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-_SINGLE = Text(
-    "the model itself, on one card: DataParallel is for several in one process; a hook moves its inputs to the device, "
-    "as DataParallel did. Checkpoints lose the prefix `module.` "
-    "in their names; `ferry checkpoint fix --strip module.` takes it off older ones",
-    "单卡上直接使用模型本身：DataParallel 用于单进程多卡；由 hook 把输入移到设备上，与 DataParallel 相同。检查点中的名称不再带前缀 `module.`；"
-    "旧检查点可用 `ferry checkpoint fix --strip module.` 去掉前缀",
+_SINGLE = Message(
+    Text("`DataParallel` replaced by the model itself, on one card", "`DataParallel` 改为单卡上的模型本身"),
+    why=Text(
+        "A hook moves the inputs to the device, as DataParallel did. Names in new checkpoints lose the "
+        "prefix `module.`.",
+        "由 hook 把输入移到设备上，与 DataParallel 相同。新检查点中的名称不再带前缀 `module.`。",
+    ),
+    do=Text(
+        "Load older checkpoints after `ferry checkpoint fix --strip module.`.",
+        "加载旧检查点前请运行 `ferry checkpoint fix --strip module.`。",
+    ),
 )
-_INPUTS = Text(
-    "DataParallel also moved its inputs to the device; see that those of this model are there",
-    "DataParallel 还会把输入移到设备上；请确认该模型的输入已在设备上",
+_INPUTS = Message(
+    Text("Inputs that `DataParallel` moved to the device", "由 `DataParallel` 移到设备的输入"),
+    why=Text(
+        "DataParallel moved its inputs; the model itself does not.", "DataParallel 会移动输入，模型本身不会。"
+    ),
+    do=Text("Move the inputs of this model to the device.", "请把该模型的输入移到设备上。"),
 )
-_MODULE = Text(
-    "`.module` was the model inside of DataParallel; on one card it is the model itself",
-    "`.module` 原指 DataParallel 中的模型；单卡时即模型本身",
-)
+_MODULE = Text("`.module` removed: on one card it is the model itself", "去掉 `.module`：单卡时即模型本身")
 _NAMES = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 
 

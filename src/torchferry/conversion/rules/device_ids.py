@@ -10,7 +10,7 @@ from torchferry.conversion.site import Site
 from torchferry.text import Text
 
 _CHANGED = Text(
-    "no device ids on the CPU, where torch refuses them", "在 CPU 上不传设备编号，否则 torch 会报错"
+    "Device ids left out on the CPU, where torch refuses them", "在 CPU 上不传设备编号，否则 torch 会报错"
 )
 _NAMES = frozenset(
     {

@@ -12,10 +12,7 @@ from torchferry.conversion.site import Site
 from torchferry.conversion.target import Target
 from torchferry.text import Text
 
-_CHANGED = Text(
-    "a number is a device only where there is an accelerator; the CPU otherwise",
-    "只有存在加速卡时数字才代表设备；否则使用 CPU",
-)
+_CHANGED = Text("Number used as a device only where there is an accelerator", "仅在有加速卡时用数字表示设备")
 _NUMBER = re.compile(
     r"(?i)(?:^|_)(?:gpus?|gpu_?(?:id|index|no|num)|(?:local_)?rank|device_?(?:id|index)|cuda_?id)\Z"
 )

@@ -14,25 +14,32 @@ from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.cuda_reference import names_called_method
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-DEVICE_CHANGED = Text("names the device", "设备名称")
-_UNCLEAR = Text(
-    "is this a device? {reason}; if it is, write {new}", "这是设备名吗？{reason}；若是，请改为 {new}"
+DEVICE_CHANGED = Text("Device string changed", "设备字符串已修改")
+_UNCLEAR = Message(
+    Text("String that may name a device", "可能是设备名的字符串"),
+    why=Text("{reason}", "{reason}"),
+    do=Text("If it is a device, write {new}.", "若是设备名，请改为 {new}。"),
 )
-_BYTES = Text(
-    "bytes that spell a device; write {new} by hand, and mind its length",
-    "以字节表示的设备名；请手工改为 {new}，并注意长度",
+_BYTES = Message(
+    Text("Device name as bytes", "以字节表示的设备名"),
+    why=Text("A longer or shorter name changes the length of the data.", "名称长度不同会改变数据长度。"),
+    do=Text("Write {new} by hand.", "请手动改为 {new}。"),
 )
-_KEY_OF_PROCESSOR = Text(
-    'a key after "cpu": with {new}, which is "cpu" where there is no accelerator, it would replace that entry; '
-    "write it before",
-    '位于 "cpu" 之后的键：没有加速卡时 {new} 就是 "cpu"，会覆盖该项；请将其写在前面',
+_KEY_OF_PROCESSOR = Message(
+    Text('Device key after `"cpu"`', '位于 `"cpu"` 之后的设备键'),
+    why=Text(
+        'Without an accelerator {new} is `"cpu"`, and this entry would replace the other one.',
+        '没有加速卡时 {new} 就是 `"cpu"`，此项会覆盖前一项。',
+    ),
+    do=Text('Write this entry before the one for `"cpu"`.', '请将此项写在 `"cpu"` 之前。'),
 )
-_PIECES = Text(
-    "the word is put together from pieces; write {new} by hand", "该词由多段拼接而成；请手工改为 {new}"
+_PIECES = Message(
+    Text("Device name put together from pieces", "由多段拼接的设备名"),
+    do=Text("Write {new} by hand.", "请手动改为 {new}。"),
 )
 
 _PLAIN = re.compile(r"cuda(?::\d+)?\Z")

@@ -9,21 +9,23 @@ from torchferry.conversion.common_edits import set_argument
 from torchferry.conversion.loaders import DATA_LOADERS, LoaderUse, argument, makes_loader, use_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
 _DROPPED = Text(
-    "drops the last, smaller batch: every step has the same shape, and nothing is compiled twice",
-    "丢弃最后不足一批的数据，使每步形状相同，避免重复编译",
+    "Last, smaller batch dropped, so that every step has the same shape",
+    "丢弃最后不足一批的数据，使每步形状相同",
 )
-_EVALUATES = Text(
-    "an evaluation needs every sample: its last batch stays; pad it if its shape costs a compilation",
-    "评估需要全部样本：保留最后一批；若其形状引起重新编译，可补齐",
+_EVALUATES = Message(
+    Text("Last batch of an evaluation kept", "保留评估的最后一批"),
+    why=Text("An evaluation needs every sample.", "评估需要全部样本。"),
+    do=Text("If its shape costs a compilation, pad it.", "若其形状引起重新编译，可补齐。"),
 )
 
-_UNCLEAR = Text(
-    "nothing says whether it trains or evaluates: if it trains, write drop_last=True",
-    "无法判断用于训练还是评估：若用于训练，请写 drop_last=True",
+_UNCLEAR = Message(
+    Text("DataLoader for training or evaluation", "用于训练或评估的 DataLoader"),
+    why=Text("The code does not say which.", "代码没有说明是哪一种。"),
+    do=Text("If it is for training, write `drop_last=True`.", "若用于训练，请写 `drop_last=True`。"),
 )
 _BEFORE_DROP_LAST = 8  # parameters of DataLoader
 

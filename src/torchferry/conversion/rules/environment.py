@@ -11,7 +11,7 @@ from torchferry.conversion.inference.roles import is_message
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
@@ -24,34 +24,52 @@ VARIABLE = re.compile(
 )
 _IN_COMMAND = re.compile(r"\b(CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+)\s*=")
 ENVIRONMENT = re.compile(r"(?i)environ|getenv|putenv|setenv|delenv|(?:^|_)envs?$|env_vars?$")
-_NOT_ENVIRONMENT = Text(
-    "left as it is: not seen to name an environment variable here", "保持不变：此处看不出是环境变量名"
+_NOT_ENVIRONMENT = Message(
+    Text("String that looks like an environment variable", "形似环境变量名的字符串"),
+    why=Text("Nothing shows that it names one here.", "此处看不出它是环境变量名。"),
 )
-_OTHER_MEANING = Text(
-    "{company} has {new} where CUDA has {old}; its value means something else",
-    "{company} 以 {new} 对应 {old}；取值含义不同",
+_OTHER_MEANING = Message(
+    Text("`{old}`: the equivalent `{new}` takes other values", "`{old}`：对应的 `{new}` 取值不同"),
+    why=Text(
+        "{company} reads `{new}`, whose value means something else.",
+        "{company} 读取 `{new}`，其取值含义不同。",
+    ),
+    do=Text("Set `{new}` by its own documentation.", "请按 `{new}` 自己的文档设置。"),
 )
-RENAMED = Text("the target reads {new} instead", "目标设备读取 {new}")
-_REPORTED = Text(
-    "NCCL does not run here; {company} reads {new} instead", "此处不运行 NCCL；{company} 读取 {new}"
+RENAMED = Text("Environment variable renamed to `{new}`", "环境变量改名为 `{new}`")
+_REPORTED = Message(
+    Text("NCCL variable: {company} reads `{new}`", "NCCL 变量：{company} 读取 `{new}`"),
+    why=Text("NCCL does not run on the target.", "NCCL 不在目标上运行。"),
+    do=Text("Set `{new}` if you need this setting.", "若需要该设置，请设置 `{new}`。"),
 )
-_NONE = Text(
-    "{company} has no variable like {old}; it is ignored there", "{company} 没有与 {old} 对应的变量，会被忽略"
+_NONE = Message(
+    Text("`{old}` has no equivalent on {company}", "{company} 没有与 `{old}` 对应的变量"),
+    why=Text("It is ignored on the target.", "在目标上会被忽略。"),
 )
-_UNKNOWN = Text(
-    "nothing public names a variable of {company} for {old}", "没有公开资料说明 {company} 与 {old} 对应的变量"
+_UNKNOWN = Message(
+    Text("Equivalent of `{old}` on {company} is unknown", "{company} 与 `{old}` 对应的变量未知"),
+    why=Text(
+        "No public source names one, and the variable is ignored on the target.",
+        "没有公开资料给出对应变量，该变量在目标上会被忽略。",
+    ),
 )
-_PORTABLE = Text(
-    "{old} only reaches CUDA; each vendor has a variable of its own",
-    "{old} 只对 CUDA 有效；各厂商有自己的变量",
+_PORTABLE = Message(
+    Text("`{old}` only affects CUDA", "`{old}` 只对 CUDA 有效"),
+    why=Text("Each vendor has its own variable.", "各厂商有自己的变量。"),
+    do=Text("Set the variable of the vendor where the program runs.", "请在运行环境中设置该厂商的变量。"),
 )
-_HANDED_ON = Text(
-    "{helper} hands {old} on as {new} if it is set before {helper} is imported",
-    "若在导入 {helper} 之前设置 {old}，{helper} 会将其传给 {new}",
+_HANDED_ON = Message(
+    Text("`{old}` is passed on as `{new}`", "`{old}` 会作为 `{new}` 传递"),
+    why=Text(
+        "`{helper}` passes it on if the variable is set before the import.",
+        "若在导入之前设置，`{helper}` 会传递它。",
+    ),
+    do=Text("Set it before `{helper}` is imported.", "请在导入 `{helper}` 之前设置。"),
 )
-_COMMAND = Text(
-    "a command line that sets {old}; the target reads {new} instead",
-    "命令行中设置了 {old}；目标设备读取 {new}",
+_COMMAND = Message(
+    Text("Command line that sets `{old}`", "设置 `{old}` 的命令行"),
+    why=Text("The target reads `{new}` instead.", "目标设备读取 `{new}`。"),
+    do=Text("Change the variable in the command.", "请修改命令中的变量。"),
 )
 
 
@@ -104,7 +122,7 @@ def _remark(site: Site[ast.AST], name: str) -> Proposal | None:
     return site.remark(*reason) if reason else None
 
 
-def why_not_renamed(target: Target, name: str, same_values: frozenset[str]) -> tuple[Kind, Text] | None:
+def why_not_renamed(target: Target, name: str, same_values: frozenset[str]) -> tuple[Kind, Message] | None:
     """Why the vendor's name can't simply be put in a variable's place; None if it can."""
     vendor = target.vendor
     if target.is_portable:

@@ -10,13 +10,17 @@ from torchferry.conversion.program.functions import ASSIGNMENTS
 from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 
-_WORDED = Text(
-    "looks for the text of a CUDA error, which {company} words differently; for memory catch {exception}",
-    "按文字识别 CUDA 错误，而 {company} 的措辞不同；内存不足请捕获 {exception}",
+_WORDED = Message(
+    Text("CUDA error recognised by its text", "按文字识别的 CUDA 错误"),
+    why=Text(
+        "{company} words its errors differently, so the test never matches.",
+        "{company} 的错误措辞不同，因此不会匹配。",
+    ),
+    do=Text("Catch {exception} for memory errors.", "内存不足请捕获 {exception}。"),
 )
 _ERROR = re.compile(r"(?i)cuda (?:out of memory|error|driver)|cublas_|cudnn_status|nccl error")
 _LISTS = (ast.List, ast.Tuple, ast.Set)

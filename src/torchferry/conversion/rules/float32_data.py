@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.model import Support
@@ -18,11 +18,14 @@ _NARROWED = Text(
     "float32 instead of float64, which {company} limits ({limit}); check what depends on the precision",
     "用 float32 代替 float64（{company} 对其有限制：{limit}）；请检查依赖精度的部分",
 )
-_NO_DATA = Text(
-    "asks about float64 or lists it, and makes no data: left as it is",
-    "只是询问或列出 float64，并不产生数据：保持不变",
+_NO_DATA = Message(
+    Text("float64 in a question or a list", "查询或列表中的 float64"),
+    why=Text("It makes no data, so it stays.", "它不产生数据，因此保留。"),
 )
-_ON_THE_CPU = Text("stays on the CPU, which has float64", "留在 CPU 上，CPU 支持 float64")
+_ON_THE_CPU = Message(
+    Text("float64 on the CPU", "CPU 上的 float64"),
+    why=Text("The CPU has float64, so it stays.", "CPU 支持 float64，因此保留。"),
+)
 _CPU = re.compile(r"(?:torch\.device\()?'cpu'")
 _LEAVES_TORCH = frozenset({"numpy", "cpu", "tolist", "item"})
 _CONTAINERS = (ast.Tuple, ast.List, ast.Set)
@@ -61,7 +64,7 @@ def _on_the_device(context: FileContext) -> str:
     return "" if api.support is Support.UNSUPPORTED else api.name + _ON_CUDA_NARROWED[len(old) :]
 
 
-def _why_it_stays(site: Site[ast.Attribute]) -> Text | None:
+def _why_it_stays(site: Site[ast.Attribute]) -> Message | None:
     """A comparison, a table of types or a list of them would say something else with float32 in it."""
     node: ast.AST = site.node
     for parent in site.place.upwards():
@@ -77,7 +80,7 @@ def _why_it_stays(site: Site[ast.Attribute]) -> Text | None:
     return None
 
 
-def _why_a_call_keeps_it(call: ast.Call) -> Text | None:
+def _why_a_call_keeps_it(call: ast.Call) -> Message | None:
     if _ASKING.match(called_name(call)):
         return _NO_DATA
     devices = (ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "device")

@@ -14,13 +14,17 @@ from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.device_string import DEVICES
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_CHANGED = Text("names the device; PyTorch knows no `gpu`", "设备名称；PyTorch 没有名为 `gpu` 的设备")
-_REPORTED = Text(
-    "PyTorch knows no device `gpu`; if this one reaches PyTorch, write {new}",
-    "PyTorch 没有名为 `gpu` 的设备；若该值会传给 PyTorch，请改为 {new}",
+_CHANGED = Text(
+    "Device string changed from `gpu`, which PyTorch does not know",
+    "修改设备字符串：PyTorch 没有名为 `gpu` 的设备",
+)
+_REPORTED = Message(
+    Text("String `gpu` that may reach PyTorch", "可能传给 PyTorch 的字符串 `gpu`"),
+    why=Text("PyTorch has no device of this name.", "PyTorch 没有名为 `gpu` 的设备。"),
+    do=Text("If it reaches PyTorch, write {new}.", "若会传给 PyTorch，请改为 {new}。"),
 )
 _WORD = re.compile(r"gpu(?::(?:\d+|%[sdi]|\{[^{}]*\})?)?\Z")
 _FIRST = (0,)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.module import PythonModule
 from torchferry.source.names import called_name, last_name
 from torchferry.source.walk import WalkState, nodes_on_lines, walk_lines
@@ -23,19 +23,25 @@ _WANT_INT64 = frozenset(
     {"one_hot", "gather", "scatter", "scatter_", "scatter_add_", "index_select", "take_along_dim"}
     | {"embedding", "index_add_", "index_fill_", "bincount"}
 )
-_CAST = Text(
-    "int32 labels: the loss's kernel works on them without a cast of its own",
-    "标签转为 int32：损失算子可直接使用，无需再转换",
+_CAST = Text("Labels made int32, so that the loss needs no cast", "标签转为 int32，损失无需再转换")
+_UNCLEAR = Message(
+    Text("Tensor that may hold class labels", "可能是分类标签的张量"),
+    why=Text("The code does not show whether it is also used as an index.", "代码没有显示它是否也用作索引。"),
+    do=Text(
+        "If it only holds labels of a classification loss, add `.int()`.",
+        "若只是分类损失的标签，请加 `.int()`。",
+    ),
 )
-_UNCLEAR = Text(
-    "are these the labels of a classification loss, and no places for indexing? Then add `.int()`",
-    "这是分类损失的标签、且不用于索引吗？若是，请加 `.int()`",
-)
-_CUDA_STAYS = Text(
-    "labels stay int64: CUDA's kernels, which this code keeps working on, take nothing else; "
-    "torchferry.perf.affinity.cross_entropy takes int32 everywhere",
-    "标签保持 int64：这份代码仍要在 CUDA 上运行，而 CUDA 的算子只接受 int64；"
-    "torchferry.perf.affinity.cross_entropy 在任何设备上都接受 int32",
+_CUDA_STAYS = Message(
+    Text("Labels kept as int64", "标签保持 int64"),
+    why=Text(
+        "The code still runs on CUDA, whose kernels take nothing else.",
+        "这份代码仍要在 CUDA 上运行，而 CUDA 的算子只接受 int64。",
+    ),
+    do=Text(
+        "To use int32 everywhere, call `torchferry.perf.affinity.cross_entropy`.",
+        "若要在任何设备上使用 int32，请调用 `torchferry.perf.affinity.cross_entropy`。",
+    ),
 )
 _LABELS = rb"(?:gt_)?(?:targets?|labels?)"
 _NAMES = re.compile(rf"(?i)^{_LABELS.decode()}$")

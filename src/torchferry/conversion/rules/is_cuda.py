@@ -12,13 +12,14 @@ from torchferry.conversion.program.functions import is_self
 from torchferry.conversion.program.slots import scope_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import last_name
 from torchferry.text import Text
 
-_CHANGED = Text("asks whether the tensor is on the {device} device", "判断张量是否在 {device} 设备上")
-OWN = Text(
-    "left as it is: an is_cuda of your own, not the tensor's", "保持不变：是您自己的 is_cuda，而非张量的"
+_CHANGED = Text("Test for the {device} device", "判断是否在 {device} 设备上")
+OWN = Message(
+    Text("Own attribute `is_cuda`", "自定义的 `is_cuda`"),
+    why=Text("It is not the tensor's attribute, so it stays.", "它不是张量的属性，因此保留。"),
 )
 
 _OPTIONS = re.compile(r"(?i)_?(args?|opts?|options|cfg|conf|config|hparams|params|flags|settings)$")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_DISABLED = Text("on {company}: {effect}", "在 {company} 上：{effect}")
+_DISABLED = Message(
+    Text("`torch.jit.script` has no effect on {company}", "`torch.jit.script` 在 {company} 上不起作用"),
+    why=Text("{effect}.", "{effect}。"),
+    do=Text(
+        "Nothing, if eager mode is fast enough; otherwise try `torch.compile` with the vendor's backend.",
+        "若 eager 模式速度足够则无需处理；否则请尝试使用厂商后端的 `torch.compile`。",
+    ),
+)
 _NAMES = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.ScriptModule"})
 
 

@@ -12,40 +12,61 @@ from torchferry.conversion.common_edits import add_argument
 from torchferry.conversion.program.blocks import add_imports, lines_below
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.scopes import imported_modules
 from torchferry.text import Text
 from torchferry.vendors.calls import LibraryCalls, load_libraries
 
-_FINDS = Text(
-    "{library} looks for {device} by itself; it can stay", "{library} 会自行寻找 {device}，可以保留"
+_FINDS = Message(
+    Text("{library} finds {device} itself", "{library} 会自行寻找 {device}"),
+    why=Text("The call can stay.", "该调用可以保留。"),
 )
-_TAUGHT = Text(
-    "{library} {what}; the added module ferry_lightning makes all of these mean {device}",
-    "{library} {what}；新增的模块 ferry_lightning 使这些都指向 {device}",
+_TAUGHT = Message(
+    Text(
+        "{library} uses {device} through the added module `ferry_lightning`",
+        "{library} 通过新增的模块 `ferry_lightning` 使用 {device}",
+    ),
+    why=Text(
+        "It {what}; the module makes these names mean {device}.",
+        "它{what}；该模块使这些名称指向 {device}。",
+    ),
 )
-_GIVEN = Text("{library}: {what}; given {device}", "{library}：{what}；已指定 {device}")
-_OPTIONS = Text(
-    "{library} {what}; see that **options bring {argument}={device}",
-    "{library} {what}；请确认 **options 中含有 {argument}={device}",
+_GIVEN = Message(
+    Text("{device} passed to {library}", "已向 {library} 指定 {device}"),
+    why=Text("It {what}.", "它{what}。"),
 )
-_NUMBER = Text(
-    "{library} {what}: a number is a CUDA card here; write {argument}={device}",
-    "{library} {what}：此处的数字指 CUDA 卡；请写成 {argument}={device}",
+_OPTIONS = Message(
+    Text("{library} call whose device is in `**options`", "{library} 的设备由 `**options` 传入"),
+    why=Text("It {what}.", "它{what}。"),
+    do=Text(
+        "Check that the options contain `{argument}={device}`.", "请确认选项中含有 `{argument}={device}`。"
+    ),
 )
-_REPORTED = Text(
-    "{library} {what}; for {company}, name the device wherever the library takes one ({device}){migration}, "
-    "or start the unchanged program with `ferry run`",
-    "{library} {what}；对于 {company}，请在该库接受设备参数的地方写明设备（{device}）{migration}，"
-    "或用 `ferry run` 直接运行未修改的程序",
+_NUMBER = Message(
+    Text("Number as a device of {library}", "{library} 以数字表示设备"),
+    why=Text("It {what}; a number is a CUDA card here.", "它{what}；此处的数字指 CUDA 卡。"),
+    do=Text("Write `{argument}={device}`.", "请写成 `{argument}={device}`。"),
+)
+_REPORTED = Message(
+    Text("{library} chooses the device itself", "{library} 自行选择设备"),
+    why=Text("It {what}.", "它{what}。"),
+    do=Text(
+        "For {company}, name the device ({device}) wherever the library takes one{migration}, or start the "
+        "unchanged program with `ferry run`.",
+        "对于 {company}，请在该库接受设备参数的地方写明设备（{device}）{migration}，或用 `ferry run` 直接运行未修改的程序。",
+    ),
 )
 _MIGRATION = Text(
-    ", or `import {module}` before it, {company}'s module that makes CUDA's names mean its device",
-    "，或在此之前 `import {module}`（{company} 自己的模块，使 CUDA 的名称指向其设备）",
+    ", or import `{module}` first, {company}'s module that redirects CUDA's names",
+    "，或先导入 `{module}`（{company} 的模块，会重定向 CUDA 的名称）",
 )
-_ELSEWHERE = Text(
-    "{library} {what}: elsewhere than on CUDA the program may run on the CPU without a word",
-    "{library} {what}：在 CUDA 以外的设备上，程序可能会在没有提示的情况下使用 CPU",
+_ELSEWHERE = Message(
+    Text("{library} may silently use the CPU", "{library} 可能会在没有提示的情况下使用 CPU"),
+    why=Text("It {what}.", "它{what}。"),
+    do=Text(
+        "Check on each device that the program does not run on the CPU.",
+        "请在各种设备上确认程序没有在 CPU 上运行。",
+    ),
 )
 _COMMON = frozenset({"load"})
 

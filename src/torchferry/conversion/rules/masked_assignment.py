@@ -12,8 +12,8 @@ from torchferry.source.names import dotted_name
 from torchferry.text import Text
 
 _FILLED = Text(
-    "indexing with a mask makes a list of places first, whose length depends on the data; masked_fill_ does not",
-    "用掩码索引会先生成长度取决于数据的位置列表；masked_fill_ 不会",
+    "Masked assignment written as `masked_fill_`, which needs no list of places",
+    "掩码赋值改为 `masked_fill_`，无需先生成位置列表",
 )
 # Their argument can only be a tensor, and what they answer is a mask of its shape.
 _TESTS = frozenset(f"torch.{name}" for name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf"))

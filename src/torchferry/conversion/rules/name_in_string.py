@@ -12,7 +12,7 @@ from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules.torch_cuda_api import api_of
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.source.scopes import all_arguments
 from torchferry.text import Text
@@ -22,11 +22,21 @@ _TYPE = re.compile(r"torch\.cuda\.(?:sparse\.)?[A-Z]\w*(?:Tensor|Storage)\Z")
 _TEMPLATE = re.compile(r"torch\.cuda\.[^\s]*\Z")
 _NAME = re.compile(r"torch\.cuda(?:\.[A-Za-z_]\w*)+\Z")
 _BY_NAME = re.compile(r"(?i)patch|setattr|import|find_spec|get_function|locate|resolve_name|get_class")
-_PUT_TOGETHER = Text(
-    "a name put together at run time; it should begin with {module}.", "运行时拼接的名称；应以 {module}. 开头"
+_PUT_TOGETHER = Message(
+    Text("Name under `torch.cuda` put together at run time", "运行时拼接的 `torch.cuda` 名称"),
+    do=Text("Make it begin with `{module}.`", "请使其以 `{module}.` 开头。"),
 )
-_CHANGED = Text("names what the target has: {new}", "目标设备的名称：{new}")
-_UNSUPPORTED = Text("{company} has no {old}", "{company} 没有 {old}")
+_CHANGED = Text("Name in a string changed to `{new}`", "字符串中的名称改为 `{new}`")
+_UNSUPPORTED = Message(
+    Text("`{old}` has no equivalent on {company}", "{company} 没有与 `{old}` 等价的名称"),
+    why=Text(
+        "The string is looked up as a name, which fails on the target.",
+        "该字符串会被按名称查找，在目标上会失败。",
+    ),
+    do=Text(
+        "Remove it, or guard it so that it is used on CUDA only.", "请删除，或加判断使其只在 CUDA 上使用。"
+    ),
+)
 
 
 def _check(site: Site[ast.expr]) -> Iterator[Proposal]:

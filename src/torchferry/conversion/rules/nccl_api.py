@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-_ASKED = Text("asks for the target's backend", "查询目标设备的通信后端")
-_CLASS = Text(
-    "{old} is NCCL's own process group class; use the functions of torch.distributed, or {company}'s class",
-    "{old} 是 NCCL 专用的进程组类；请使用 torch.distributed 的函数，或 {company} 的对应类",
+_ASKED = Text("Test for the target's communication backend", "查询目标的通信后端")
+_CLASS = Message(
+    Text("Process group class of NCCL: `{old}`", "NCCL 专用的进程组类：`{old}`"),
+    why=Text("The class exists in CUDA builds only.", "该类只存在于 CUDA 构建中。"),
+    do=Text(
+        "Use the functions of `torch.distributed`, or {company}'s class.",
+        "请使用 `torch.distributed` 的函数，或 {company} 的对应类。",
+    ),
 )
 _AVAILABLE = frozenset(
     {"torch.distributed.is_nccl_available", "torch.distributed.distributed_c10d.is_nccl_available"}

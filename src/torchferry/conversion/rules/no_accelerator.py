@@ -8,15 +8,21 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-_SKIPPED = Text("left out on the CPU, where torch refuses it", "在 CPU 上跳过，否则 torch 会报错")
-_VALUED = Text("{value} on the CPU, where torch refuses it", "在 CPU 上取 {value}，否则 torch 会报错")
-_NEEDED = Text(
-    "torch has no {name} on the CPU; if the program is to run there, put this under a condition",
-    "torch 在 CPU 上没有 {name}；若程序也要在 CPU 上运行，请加条件判断",
+_SKIPPED = Text("Call skipped on the CPU, where torch refuses it", "在 CPU 上跳过，否则 torch 会报错")
+_VALUED = Text(
+    "`{value}` used on the CPU, where torch refuses the call", "在 CPU 上取 `{value}`，否则 torch 会报错"
+)
+_NEEDED = Message(
+    Text("`{name}` does not exist on the CPU", "torch 在 CPU 上没有 `{name}`"),
+    why=Text(
+        "The portable program may also run on a machine without an accelerator.",
+        "可移植程序也可能在没有加速卡的机器上运行。",
+    ),
+    do=Text("If it does, put this under a condition.", "若是，请加条件判断。"),
 )
 _CUDA = "torch.cuda."
 _SUBMODULES = ("memory.", "random.")

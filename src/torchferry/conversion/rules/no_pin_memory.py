@@ -11,9 +11,7 @@ from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.text import Text
 
-_CHANGED = Text(
-    "pinned memory is for CUDA copies; the guide turns it off", "锁页内存用于 CUDA 拷贝；指南要求关闭"
-)
+_CHANGED = Text("Pinned memory turned off, as the vendor's guide asks", "按厂商指南关闭锁页内存")
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:

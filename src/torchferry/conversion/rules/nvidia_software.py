@@ -12,20 +12,25 @@ from torchferry.conversion.program.reads import reads_of
 from torchferry.conversion.program.slots import AnySite, Variable, around, text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_NAMED = Text(
-    "`{name}` is made for NVIDIA's GPUs; on {company}'s device choose the one for the CPU, or the vendor's own",
-    "`{name}` 面向 NVIDIA GPU；在 {company} 设备上请选用 CPU 版本或厂商自己的版本",
+_NAMED = Message(
+    Text("`{name}` is made for NVIDIA GPUs", "`{name}` 面向 NVIDIA GPU"),
+    why=Text("It does not run on {company}.", "它不能在 {company} 上运行。"),
+    do=Text("Choose the version for the CPU, or the vendor's own.", "请选用 CPU 版本或厂商自己的版本。"),
 )
-_KEY = Text(
-    "`{name}` is the dispatch key of CUDA; other devices have one of their own (plugins: PrivateUse1)",
-    "`{name}` 是 CUDA 的分派键；其他设备有自己的键（插件为 PrivateUse1）",
+_KEY = Message(
+    Text("CUDA dispatch key `{name}`", "CUDA 分派键 `{name}`"),
+    why=Text(
+        "Other devices have their own key (plugins: `PrivateUse1`).",
+        "其他设备有自己的键（插件为 `PrivateUse1`）。",
+    ),
+    do=Text("Register the operator for the key of the target as well.", "请同时为目标的键注册该算子。"),
 )
-_CHOOSES = Text(
-    "left as it is: it decides about {name}, which needs CUDA itself",
-    "保持不变：它决定是否使用 {name}，而后者需要 CUDA 本身",
+_CHOOSES = Message(
+    Text("Condition on CUDA that chooses {name}", "用于选择 {name} 的 CUDA 判断"),
+    why=Text("{name} needs CUDA itself, so the condition stays.", "{name} 本身需要 CUDA，因此保留该判断。"),
 )
 _PROVIDERS = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 _PACKAGES = ("onnxruntime-gpu", "onnxruntime_gpu", "tensorflow-gpu", "faiss-gpu", "jax[cuda")
@@ -50,7 +55,7 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
         yield site.remark(Kind.TODO, _KEY.format(name=value))
 
 
-def chooses_nvidia_software(site: Site[ast.Attribute]) -> Text | None:
+def chooses_nvidia_software(site: Site[ast.Attribute]) -> Message | None:
     """Why torch.cuda.is_available() stays at a site: all that it decides is about software of NVIDIA's."""
     call = around(site)
     if call is None or not isinstance(call.node, ast.Call) or call.node.func is not site.node:

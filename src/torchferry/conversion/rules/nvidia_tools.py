@@ -9,15 +9,26 @@ from torchferry.conversion.inference.roles import is_message
 from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
 _TOOLS = ("nvidia-smi", "nvcc ", "nvprof ", "nsys ")
-_SMI = Text(
-    "calls {tool}, which is not there; {company} has `{smi}`, whose output looks different",
-    "调用了 {tool}，目标环境没有；{company} 提供 `{smi}`，输出格式不同",
+_SMI = Message(
+    Text("Call of `{tool}`", "调用 `{tool}`"),
+    why=Text(
+        "The tool does not exist on the target, and the output of {company}'s `{smi}` looks different.",
+        "目标环境没有该工具，{company} 的 `{smi}` 输出格式不同。",
+    ),
+    do=Text(
+        "Call `{smi}` and adapt what reads the output, or skip the call on the target.",
+        "请改为调用 `{smi}` 并调整读取输出的代码，或在目标上跳过该调用。",
+    ),
 )
-_NONE = Text("calls {tool}, which is not there", "调用了 {tool}，目标环境没有")
+_NONE = Message(
+    Text("Call of `{tool}`", "调用 `{tool}`"),
+    why=Text("The tool does not exist on the target.", "目标环境没有该工具。"),
+    do=Text("Skip the call on the target.", "请在目标上跳过该调用。"),
+)
 
 
 def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:

@@ -10,12 +10,12 @@ from functools import cache
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 from torchferry.vendors.calls import OldName, load_old_names
 
-_OLD = Text("an old name: {why}", "旧名称：{why}")
+_OLD = Message(Text("Old name replaced", "旧名称已替换"), why=Text("{why}", "{why}"))
 
 
 def _names(target: Target) -> tuple[OldName, ...]:

@@ -7,14 +7,19 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_OPSET = Text(
-    "PyTorch 2.9 and newer export with dynamo, which writes opset {lowest} and converts down only if it can: ask for "
-    "`dynamo=False`, or use `ferry export`, which checks the opset that the vendor takes",
-    "PyTorch 2.9 及以上默认使用 dynamo 导出，生成 opset {lowest}，只有在可能时才向下转换：请加上 `dynamo=False`，"
-    "或使用会检查厂商所需 opset 的 `ferry export`",
+_OPSET = Message(
+    Text("ONNX export with an old opset", "使用旧 opset 导出 ONNX"),
+    why=Text(
+        "PyTorch 2.9 and newer export opset {lowest} and convert down only if they can.",
+        "PyTorch 2.9 及以上导出 opset {lowest}，只有在可能时才向下转换。",
+    ),
+    do=Text(
+        "Pass `dynamo=False`, or use `ferry export`, which checks the vendor's opset.",
+        "请加上 `dynamo=False`，或使用会检查厂商所需 opset 的 `ferry export`。",
+    ),
 )
 _LOWEST = 18  # what the exporter of PyTorch 2.9 writes before it converts
 

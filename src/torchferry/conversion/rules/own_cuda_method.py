@@ -8,18 +8,22 @@ from collections.abc import Iterator
 from torchferry.conversion.program.blocks import indent_of, on_next_line
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message, Wording
 from torchferry.source.edits import Edit
 from torchferry.source.scopes import Scope
 from torchferry.text import Text
 
-_ALIAS = Text(
-    "your {own} keeps its name; code that now says .{new} reaches it through this second name",
-    "您的 {own} 保留原名；改用 .{new} 的代码通过这个别名访问它",
+_ALIAS = Message(
+    Text("Second name `{new}` added to your {own}", "为您的 {own} 添加别名 `{new}`"),
+    why=Text(
+        "Your method keeps its name; converted calls reach it through the second name.",
+        "您的方法保留原名；转换后的调用通过该别名访问它。",
+    ),
 )
-_NEEDS_TO = Text(
-    "this class defines its own cuda(); callers now say .to(device): give the class a to() as well",
-    "该类自行定义了 cuda()；调用处现在使用 .to(device)：请为该类也提供 to()",
+_NEEDS_TO = Message(
+    Text("Class with its own `cuda()`", "自定义 `cuda()` 的类"),
+    why=Text("Converted callers use `.to(device)`.", "转换后的调用处使用 `.to(device)`。"),
+    do=Text("Give the class a method `to()` as well.", "请为该类也提供 `to()` 方法。"),
 )
 
 
@@ -49,7 +53,7 @@ def _definition(scope: Scope, name: str) -> ast.FunctionDef | None:
 
 
 def _at_name(
-    context: FileContext, node: ast.FunctionDef, kind: Kind, message: Text, *edits: Edit
+    context: FileContext, node: ast.FunctionDef, kind: Kind, message: Wording, *edits: Edit
 ) -> Proposal:
     start = context.module.start(node)
     return Proposal(kind, start, start + len(f"def {node.name}"), message, edits)

@@ -6,22 +6,27 @@ import re
 
 from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message, Severity
 from torchferry.text import Text
 
-_PROGRAM = Text(
-    "a PaddlePaddle program: TorchFerry converts PyTorch; nothing of it was changed. {company}'s device needs its "
-    "plugin for Paddle (PaddleCustomDevice) and its own device names",
-    "这是 PaddlePaddle 程序：TorchFerry 只转换 PyTorch，未作任何修改。{company} 的设备需要其 Paddle 插件"
-    "（PaddleCustomDevice）和相应的设备名称",
+_PROGRAM = Message(
+    Text("PaddlePaddle program, not converted", "PaddlePaddle 程序，未转换"),
+    why=Text("TorchFerry converts PyTorch only.", "TorchFerry 只转换 PyTorch。"),
+    do=Text(
+        "Use {company}'s plugin for Paddle (PaddleCustomDevice) and its device names.",
+        "请使用 {company} 的 Paddle 插件（PaddleCustomDevice）和相应的设备名称。",
+    ),
+    severity=Severity.BLOCKER,
 )
-_PLACE = Text(
-    "{name}: Paddle's GPU is chosen or asked for here; not converted",
-    "{name}：此处选择或查询 Paddle 的 GPU；未转换",
+_PLACE = Message(
+    Text("Call that chooses Paddle's GPU: `{name}`", "选择 Paddle GPU 的调用：`{name}`"),
+    why=Text("PaddlePaddle programs are not converted.", "PaddlePaddle 程序不会被转换。"),
+    do=Text("Change the device by hand.", "请手动修改设备。"),
 )
-LINE = Text(
-    "starts or configures a PaddlePaddle program on GPUs; not converted",
-    "在 GPU 上启动或配置 PaddlePaddle 程序；未转换",
+LINE = Message(
+    Text("Command or setting of a PaddlePaddle program on GPUs", "在 GPU 上启动或配置 PaddlePaddle 程序"),
+    why=Text("PaddlePaddle programs are not converted.", "PaddlePaddle 程序不会被转换。"),
+    do=Text("Change the device by hand.", "请手动修改设备。"),
 )
 _GPU = re.compile(
     r"paddle(?:\.\w+)*\.(?:set_device|get_device|CUDAPlace|CUDAPinnedPlace|is_compiled_with_cuda|cuda_places|"

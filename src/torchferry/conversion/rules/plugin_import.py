@@ -27,11 +27,11 @@ from torchferry.source.scopes import Scope, import_qualifier, imported_modules
 from torchferry.source.walk import nodes_on_lines
 from torchferry.text import Text
 
-_ADDED = Text("adds what the converted lines need: {line}", "为转换后的代码添加：{line}")
+_ADDED = Text("Line added for the converted code: `{line}`", "为转换后的代码添加：`{line}`")
 
 _ADDED_FOR_SCRIPT = Text(
-    "a script that is told its device: {line}, so that PyTorch knows the device by its name",
-    "设备由外部指定的脚本：添加 {line}，使 PyTorch 认识该设备名",
+    "Line added so that PyTorch knows the device that the script is given: `{line}`",
+    "设备由外部指定，添加一行使 PyTorch 认识该设备：`{line}`",
 )
 _MOVES = re.compile(rb"torch\.device\(|\.to\(")
 

@@ -9,31 +9,42 @@ from collections.abc import Iterator
 from torchferry.conversion.program.slots import text_of
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_ACTIVITY = Text("the profiler watches the target's device", "性能分析器观测目标设备")
-_MODULE = Text("{company} has a profiler of its own: {new}", "{company} 有自己的性能分析器：{new}")
-_UNKNOWN = Text(
-    "nothing public says how {company} names its profiler activity",
-    "没有公开资料说明 {company} 的 ProfilerActivity 名称",
+_ACTIVITY = Text("Profiler changed to the target's device", "性能分析器改为观测目标设备")
+_MODULE = Message(
+    Text("Profiler of {company}: `{new}`", "{company} 的性能分析器：`{new}`"),
+    why=Text(
+        "The vendor has its own profiler, which sees the device.", "厂商有自己的性能分析器，可以观测设备。"
+    ),
+    do=Text("Use `{new}`, or run `ferry profile`.", "请使用 `{new}`，或运行 `ferry profile`。"),
 )
-_PORTABLE = Text(
-    "watches CUDA only; leave `activities` out, and torch watches every device that is there",
-    "仅观测 CUDA；省略 `activities` 则观测所有实际设备",
+_UNKNOWN = Message(
+    Text("Profiler activity of {company} is unknown", "{company} 的 ProfilerActivity 名称未知"),
+    why=Text("No public source names it.", "没有公开资料给出该名称。"),
+    do=Text("Leave `activities` out, or ask the vendor.", "请省略 `activities`，或向厂商确认。"),
 )
-_USE_DEVICE = Text("use_cuda is use_device today", "use_cuda 如今是 use_device")
+_PORTABLE = Message(
+    Text("Profiler that watches CUDA only", "仅观测 CUDA 的性能分析器"),
+    do=Text(
+        "Leave `activities` out: torch watches every device that is there.",
+        "请省略 `activities`：torch 会观测所有实际设备。",
+    ),
+)
+_USE_DEVICE = Text("`use_cuda` changed to `use_device`", "`use_cuda` 改为 `use_device`")
 
 _COLUMN = re.compile(r"(?:self_)?cuda_(?:time|memory)\w*\Z")
-_COLUMN_NAME = Text(
-    "a column of the profiler's table for CUDA; torch calls it {new} today",
-    "性能分析表中的 CUDA 列；torch 现称 {new}",
-)
+_COLUMN_NAME = Text("Profiler column renamed to `{new}`", "性能分析表的列改名为 `{new}`")
 _TABLE = "key_averages"
-_NO_TABLE = Text(
-    "{company}'s own profiler has no key_averages(); read its trace instead, or keep torch.profiler",
-    "{company} 自己的性能分析器没有 key_averages()；请改为查看其 trace，或保留 torch.profiler",
+_NO_TABLE = Message(
+    Text("`key_averages()` with {company}'s profiler", "在 {company} 的性能分析器上调用 `key_averages()`"),
+    why=Text("The vendor's profiler does not have it.", "厂商的性能分析器没有该方法。"),
+    do=Text(
+        "Read the trace instead (`ferry analyze`), or keep `torch.profiler`.",
+        "请改为查看其 trace（`ferry analyze`），或保留 `torch.profiler`。",
+    ),
 )
 _OWN_PROFILER = frozenset({"profile", "schedule", "tensorboard_trace_handler", "ProfilerActivity"})
 _PROFILERS = frozenset(

@@ -10,36 +10,49 @@ from torchferry.conversion.python_config import is_python_config
 from torchferry.conversion.renaming import find_rename
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import last_name
 from torchferry.text import Text
 
 _REMARKS = {
-    "cudnn_benchmark": Text(
-        "a setting of cuDNN's: it can stay, and has no effect elsewhere",
-        "cuDNN 的设置：可以保留，在其他设备上不起作用",
+    "cudnn_benchmark": Message(
+        Text("cuDNN setting in a configuration", "配置中的 cuDNN 设置"),
+        why=Text("It can stay and has no effect on other devices.", "可以保留，在其他设备上不起作用。"),
     ),
-    "gpu_ids": Text(
-        "numbers of devices: they count the target's as they counted the GPUs",
-        "设备编号：含义不变，改为对目标设备编号",
+    "gpu_ids": Message(
+        Text("Device numbers in a configuration", "配置中的设备编号"),
+        why=Text(
+            "They count the devices of the target as they counted the GPUs.", "含义不变，改为对目标设备编号。"
+        ),
     ),
 }
-_PROFILER = Text(
-    "asks PyTorch's profiler for what CUDA does; record {company} with {module} in a hook of your own",
-    "要求 PyTorch 的分析器记录 CUDA 活动；请在自定义钩子中用 {module} 记录 {company}",
+_PROFILER = Message(
+    Text("Profiler in a configuration records CUDA only", "配置中的性能分析器只记录 CUDA"),
+    do=Text(
+        "Record {company} with `{module}` in your own hook.", "请在自定义钩子中用 `{module}` 记录 {company}。"
+    ),
 )
-_PROFILER_UNKNOWN = Text(
-    "asks PyTorch's profiler for what CUDA does; elsewhere nothing of the device is recorded",
-    "要求 PyTorch 的分析器记录 CUDA 活动；在其他设备上不会记录设备活动",
+_PROFILER_UNKNOWN = Message(
+    Text("Profiler in a configuration records CUDA only", "配置中的性能分析器只记录 CUDA"),
+    why=Text("Nothing of another device is recorded.", "不会记录其他设备的活动。"),
+    do=Text(
+        "Remove the activity, or choose it where the program runs.", "请去掉该活动，或在程序运行时选择。"
+    ),
 )
-_NO_AMP = Text(
-    "mmengine (0.10) has mixed precision for CUDA and for {known}, not for {device}: it stops with an error there; "
-    "register a wrapper of your own on top of torch.autocast",
-    "mmengine（0.10）的混合精度只支持 CUDA 和 {known}，不支持 {device}，会报错退出；请基于 torch.autocast 注册自己的封装",
+_NO_AMP = Message(
+    Text("Mixed precision of mmengine on {device}", "mmengine 在 {device} 上的混合精度"),
+    why=Text(
+        "mmengine 0.10 supports CUDA and {known} only; on {device} it stops with an error.",
+        "mmengine 0.10 只支持 CUDA 和 {known}，在 {device} 上会报错退出。",
+    ),
+    do=Text(
+        "Register your own optimizer wrapper on top of `torch.autocast`.",
+        "请基于 `torch.autocast` 注册自己的优化器封装。",
+    ),
 )
-_FILLED_IN = Text(
-    "the default of an environment variable; if it names a device, write {new}",
-    "环境变量的默认值；若表示设备，请改为 {new}",
+_FILLED_IN = Message(
+    Text("Default of an environment variable that may name a device", "可能是设备名的环境变量默认值"),
+    do=Text("If it names a device, write {new}.", "若表示设备，请改为 {new}。"),
 )
 
 _AMP = "AmpOptimWrapper"

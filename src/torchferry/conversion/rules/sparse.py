@@ -9,20 +9,32 @@ from collections.abc import Iterator
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_LIMITED = Text(
-    "sparse tensors on {company}'s device: {limit}; use dense tensors, or keep them on the CPU",
-    "{company} 设备上的稀疏张量：{limit}；请改用稠密张量，或把它们留在 CPU 上",
+_LIMITED = Message(
+    Text("Sparse tensors on {company}", "{company} 上的稀疏张量"),
+    why=Text("{limit}", "{limit}"),
+    do=Text("Use dense tensors, or keep these on the CPU.", "请改用稠密张量，或把它们留在 CPU 上。"),
 )
-_UNKNOWN = Text(
-    "nothing public says what {company}'s device does with sparse tensors",
-    "没有公开资料说明 {company} 的设备如何处理稀疏张量",
+_UNKNOWN = Message(
+    Text("Sparse tensors on {company}", "{company} 上的稀疏张量"),
+    why=Text("No public source says what the device does with them.", "没有公开资料说明该设备如何处理。"),
+    do=Text(
+        "Run `ferry ops` on the program and try these operators on the device.",
+        "请对程序运行 `ferry ops`，并在设备上验证这些算子。",
+    ),
 )
-_PORTABLE = Text(
-    "CUDA has kernels for sparse tensors; other accelerators have few or none",
-    "CUDA 有稀疏张量算子；其他加速卡很少或没有",
+_PORTABLE = Message(
+    Text("Sparse tensors", "稀疏张量"),
+    why=Text(
+        "CUDA has kernels for them; other accelerators have few or none.",
+        "CUDA 有稀疏张量算子；其他加速卡很少或没有。",
+    ),
+    do=Text(
+        "Use dense tensors, or check the operators for each vendor with `ferry ops`.",
+        "请改用稠密张量，或用 `ferry ops` 检查各厂商的算子。",
+    ),
 )
 _NAMES = re.compile(
     r"torch\.(?:sparse(?:\.\w+)+|sparse_\w+_tensor|optim\.(?:sparse_adam\.)?SparseAdam|hspmm|smm|sspaddmm)\Z"
@@ -34,7 +46,7 @@ _EMBEDDINGS = frozenset(
 _METHOD = re.compile(r"to_sparse(?:_\w+)?\Z")
 
 
-def _remark(target: Target) -> tuple[Kind, Text]:
+def _remark(target: Target) -> tuple[Kind, Message]:
     vendor = target.vendor
     if target.is_portable:
         return Kind.RISK, _PORTABLE

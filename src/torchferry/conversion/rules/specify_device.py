@@ -8,18 +8,22 @@ from collections.abc import Iterator
 from torchferry.conversion.program.blocks import indent_of
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_ADDED = Text(
-    "the device is chosen by DEVICE_ID; this may defeat a distributed set-up of the script's own",
-    "由环境变量 DEVICE_ID 选择设备；可能影响脚本原有的分布式功能",
+_ADDED = Message(
+    Text("Device chosen by the variable DEVICE_ID", "由环境变量 DEVICE_ID 选择设备"),
+    why=Text(
+        "A distributed set-up of the script's own may no longer work.", "可能影响脚本原有的分布式功能。"
+    ),
 )
-_CHOSEN_BY_RANK = Text(
-    "not added: each process has a card of its own, by LOCAL_RANK",
-    "未添加：每个进程按 LOCAL_RANK 使用各自的卡",
+_CHOSEN_BY_RANK = Message(
+    Text("DEVICE_ID not added", "未添加 DEVICE_ID"),
+    why=Text(
+        "Each process already uses the card of its LOCAL_RANK.", "每个进程已按 LOCAL_RANK 使用各自的卡。"
+    ),
 )
 _VARIABLE = "DEVICE_ID"
 

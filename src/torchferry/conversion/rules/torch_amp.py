@@ -9,14 +9,17 @@ from torchferry.conversion.common_edits import add_argument
 from torchferry.conversion.renaming import renamed
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-_TOLD = Text("torch.amp must be told the device type", "torch.amp 需要指明设备类型")
-_NOT_CALLED = Text(
-    "torch.amp.{name} must be told the device type where it is called: pass {device} first",
-    "调用 torch.amp.{name} 时需指明设备类型：首个参数传 {device}",
+_TOLD = Text("Device type passed to `torch.amp`", "为 `torch.amp` 指明设备类型")
+_NOT_CALLED = Message(
+    Text("`torch.amp.{name}` without a device type", "`torch.amp.{name}` 未指明设备类型"),
+    why=Text(
+        "`torch.amp` needs the device type as its first argument.", "`torch.amp` 的首个参数须为设备类型。"
+    ),
+    do=Text("Pass {device} first where it is called.", "请在调用处将 {device} 作为首个参数。"),
 )
 
 # torch.cuda.amp.autocast(enabled, dtype, cache_enabled) against torch.amp.autocast(device_type, dtype, enabled, ...)

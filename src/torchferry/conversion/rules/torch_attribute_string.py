@@ -12,7 +12,7 @@ from torchferry.conversion.site import Site
 from torchferry.conversion.target import Spelling
 from torchferry.text import Text
 
-_CHANGED = Text("the attribute of torch that holds the device's functions", "torch 中存放设备函数的属性")
+_CHANGED = Text("Attribute of torch changed to that of the device", "torch 的属性改为目标设备的属性")
 
 
 def _check(site: Site[ast.Call]) -> Iterator[Proposal]:

@@ -6,18 +6,23 @@ from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.rules.nvidia_software import chooses_nvidia_software
 from torchferry.conversion.site import FileContext
 from torchferry.conversion.target import CLASS_METHODS, Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 from torchferry.vendors.model import Api, Support
 
-RENAMED = Text("{old} is {new} here", "{old} 对应 {new}")
-_UNSUPPORTED = Text(
-    "{company} has no equivalent of {old}; remove the call or guard it so that it only runs on CUDA",
-    "{company} 没有与 {old} 等价的接口；请删除该调用，或加判断使其只在 CUDA 上执行",
+RENAMED = Text("`{old}` renamed to `{new}`", "`{old}` 改名为 `{new}`")
+_UNSUPPORTED = Message(
+    Text("`{old}` has no equivalent on {company}", "{company} 没有与 `{old}` 等价的接口"),
+    why=Text("The call fails on the target.", "该调用在目标上会失败。"),
+    do=Text(
+        "Remove the call, or guard it so that it runs on CUDA only.",
+        "请删除该调用，或加判断使其只在 CUDA 上执行。",
+    ),
 )
-_UNKNOWN = Text(
-    "nothing public says whether {new} exists; try it on the device",
-    "没有公开资料说明 {new} 是否存在；请在设备上验证",
+_UNKNOWN = Message(
+    Text("`{new}` may not exist", "`{new}` 可能不存在"),
+    why=Text("No public source lists it.", "没有公开资料列出它。"),
+    do=Text("Try it on the device.", "请在设备上验证。"),
 )
 
 

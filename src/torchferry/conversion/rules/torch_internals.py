@@ -6,12 +6,13 @@ import re
 
 from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_INTERNAL = Text(
-    "{old} is a part of torch that only a CUDA build has; use the public function of {module} that does this",
-    "{old} 是只有 CUDA 版 torch 才有的内部名称；请改用 {module} 中的公开函数",
+_INTERNAL = Message(
+    Text("Internal name of CUDA builds: `{old}`", "CUDA 版 torch 的内部名称：`{old}`"),
+    why=Text("Only a CUDA build of torch has it.", "只有 CUDA 版 torch 才有它。"),
+    do=Text("Use the public function of `{module}` that does this.", "请改用 `{module}` 中的公开函数。"),
 )
 _NAMES = re.compile(r"torch\._C\.\w*(?:cuda|Cuda|nvtx|cudnn|nccl)\w*|torch\.autograd\.profiler\.emit_nvtx")
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_NONE = Text(
-    "{old} is None here; decide what the code needs to know: that a device is there ({available}), or a version{other}",
-    "{old} 在此为 None；请确认代码需要判断的是设备是否存在（{available}）还是版本{other}",
+_NONE = Message(
+    Text("`{old}` is None on the target", "`{old}` 在目标上为 None"),
+    why=Text(
+        "Code that compares it takes the branch without a device, or fails.",
+        "使用它的代码会走没有设备的分支，或者报错。",
+    ),
+    do=Text(
+        "Decide what the code needs: whether a device is there ({available}), or a version{other}.",
+        "请确认代码需要的是设备是否存在（{available}）还是版本{other}。",
+    ),
 )
 _OTHER = Text(" ({name})", "（{name}）")
 _NAMES = frozenset({"torch.version.cuda", "torch._C._cuda_getCompiledVersion"})

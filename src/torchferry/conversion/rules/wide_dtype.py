@@ -7,10 +7,18 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_LIMITED = Text("{dtype} on {company}: {limit}", "{dtype} 在 {company} 上：{limit}")
+_LIMITED = Message(
+    Text("{dtype} on {company}", "{company} 上的 {dtype}"),
+    why=Text("{limit}", "{limit}"),
+    do=Text(
+        "Use a narrower type if the program does not need this precision; otherwise check its results on the "
+        "device.",
+        "若程序不需要该精度，请改用较窄的类型；否则请在设备上检查结果。",
+    ),
+)
 _NAMES = {
     "torch.float64": "float64",
     "torch.double": "float64",
@@ -38,7 +46,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
         yield site.remark(Kind.RISK, message)
 
 
-def _message(dtype: str, context: FileContext) -> Text | None:
+def _message(dtype: str, context: FileContext) -> Message | None:
     vendor = context.target.vendor
     limit = vendor.dtypes.get(dtype)
     if dtype.startswith("complex"):

@@ -18,7 +18,7 @@ from torchferry.conversion.similar.writing import (
 )
 from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.source.scopes import BindingKind
 from torchferry.text import Text
@@ -34,16 +34,22 @@ _DROPS = re.compile(
 )
 
 
-_REPLACED = Text("{name}: {why}; its equivalent takes its place", "{name}：{why}；替换为等价写法")
-_RENAMED = Text("{name}: {why}; {use} takes its place", "{name}：{why}；由 {use} 代替")
-_SEE_CALLS = Text(
-    "{name}: {why}; its calls are replaced where they can be", "{name}：{why}；可替换的调用已替换"
+_REPLACED = Message(
+    Text("`{name}` replaced by an equivalent", "`{name}` 已替换为等价写法"), why=Text("{why}.", "{why}。")
 )
-_NOT_BOUND = Text(
-    "{name}: {why}; not replaced, because {reason}; instead: {use}",
-    "{name}：{why}；未替换，因为{reason}；可改用：{use}",
+_RENAMED = Message(
+    Text("`{name}` replaced by `{use}`", "`{name}` 已替换为 `{use}`"), why=Text("{why}.", "{why}。")
 )
-_REMARK = Text("{name}: {why}", "{name}：{why}")
+_SEE_CALLS = Message(
+    Text("Calls of `{name}` replaced where possible", "已尽可能替换 `{name}` 的调用"),
+    why=Text("{why}.", "{why}。"),
+)
+_NOT_BOUND = Message(
+    Text("`{name}` not replaced", "`{name}` 未替换"),
+    why=Text("{why}. It was not replaced because {reason}.", "{why}。未替换，因为{reason}。"),
+    do=Text("Use instead: {use}.", "可改用：{use}。"),
+)
+_REMARK = Message(Text("Call of `{name}`", "调用 `{name}`"), why=Text("{why}.", "{why}。"))
 _NO_MODULE = Text(
     "`{module}` is not imported here under a name that can be used", "此处没有可用的 `{module}` 导入名"
 )
@@ -154,9 +160,8 @@ def _check(site: Site[ast.Call], entries: tuple[Similar, ...]) -> Iterator[Propo
         if choice.entry.use:
             yield from _replace(site, choice)
         else:
-            said, more = _REMARK.format(name=site.name, why=choice.entry.why), choice.entry.remark
-            said = Text(f"{said.en}; {more.en}", f"{said.zh}；{more.zh}") if more.en else said
-            yield site.remark(Kind(choice.entry.kind), said)
+            said = _REMARK.format(name=site.name, why=choice.entry.why)
+            yield site.remark(Kind(choice.entry.kind), said.and_do(choice.entry.remark))
     except UnboundError as refusal:
         first = next(entry for entry in entries if entry.use)
         use = readable(first.use)

@@ -11,7 +11,7 @@ from torchferry.conversion.renaming import find_rename
 from torchferry.conversion.rule import Proposal
 from torchferry.conversion.similar.signature import ArgumentPlace, Piece, SimilarChoice, UnboundError, filled
 from torchferry.conversion.site import FileContext, Site
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.source.names import dotted_name
 from torchferry.source.scopes import BindingKind, import_qualifier
@@ -195,12 +195,12 @@ def _must_be_wrapped(site: Site[ast.Call], texts: list[str]) -> bool:
 
 # The imports of a module whose calls were replaced: those that nothing uses any more go, missing ones come.
 
-_REMOVED = Text("nothing uses it any more: its calls were replaced", "不再使用：其调用已被替换")
-_LEFT = Text(
-    "{name} is still used, so its library is still imported, which runs on CUDA only",
-    "{name} 仍被使用，因此仍导入只支持 CUDA 的库",
+_REMOVED = Text("Import removed: its calls were replaced", "删除不再使用的导入：其调用已被替换")
+_LEFT = Message(
+    Text("Import of `{name}` still used", "仍在使用的导入 `{name}`"),
+    why=Text("Its library is still imported, which runs on CUDA only.", "因此仍导入只支持 CUDA 的库。"),
 )
-_ADDED = Text("adds what the replaced calls need: {line}", "为替换后的调用添加：{line}")
+_ADDED = Text("Line added for the replaced calls: `{line}`", "为替换后的调用添加：`{line}`")
 
 ImportNode = ast.Import | ast.ImportFrom
 

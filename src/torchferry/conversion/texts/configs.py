@@ -23,42 +23,65 @@ from torchferry.conversion.texts.shell import OPTION, container_advice, look_at_
 from torchferry.conversion.texts.shell_lexer import read_script
 from torchferry.conversion.texts.text_rules import CONFIG
 from torchferry.conversion.texts.words import Decision, company, decide, decide_variable
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
 
-_TOO_LARGE = Text(
-    "speaks of CUDA, but is too large for a configuration ({size} MB); left as it is",
-    "提到了 CUDA，但对配置文件来说过大（{size} MB）；保持不变",
+_TOO_LARGE = Message(
+    Text("File too large for a configuration ({size} MB)", "文件过大，不像配置文件（{size} MB）"),
+    why=Text("It mentions CUDA and was left as it is.", "其中提到了 CUDA，保持不变。"),
 )
-_OWN_KEY = Text("a key of your own program; left as it is", "您自己程序的键名；保持不变")
-_GPUS = Text(
-    "a number or list of GPUs for whatever reads this file; if that is PyTorch Lightning or a launcher, "
-    "it looks for CUDA devices under this name",
-    "供读取此文件的程序使用的 GPU 数量或列表；若由 PyTorch Lightning 或启动器读取，它们会按此名称寻找 CUDA 设备",
+_OWN_KEY = Message(
+    Text("Key of your own program", "您自己程序的键名"),
+    why=Text("The program reads the key by this name, so it stays.", "程序按该名称读取，因此保留。"),
 )
-_ACCELERATOR = Text(
-    "`gpu` means CUDA (or MPS) to PyTorch Lightning; it means the target's device once the program imports "
-    "`ferry_lightning`, which a conversion adds where Python code makes the Trainer (TF610)",
-    "对 PyTorch Lightning 而言 `gpu` 指 CUDA（或 MPS）；程序导入 `ferry_lightning` 后即指目标设备，"
-    "转换会在 Python 代码创建 Trainer 处添加它（TF610）",
+_GPUS = Message(
+    Text("Number or list of GPUs", "GPU 数量或列表"),
+    why=Text(
+        "Its meaning depends on the program that reads this file. PyTorch Lightning and launchers look for "
+        "CUDA devices under this name.",
+        "含义取决于读取此文件的程序。PyTorch Lightning 和启动器会按此名称寻找 CUDA 设备。",
+    ),
+    do=Text("Check how the program uses it.", "请检查程序如何使用它。"),
 )
-_OWN_GPU = Text(
-    "a GPU in the words of whatever reads this file: PyTorch has no device of this name, PaddlePaddle takes it for CUDA; "
-    "left as it is",
-    "读取此文件的程序自己的用词：PyTorch 没有这样的设备名，PaddlePaddle 会视为 CUDA；保持不变",
+_ACCELERATOR = Message(
+    Text("`gpu` for PyTorch Lightning", "PyTorch Lightning 的 `gpu`"),
+    why=Text(
+        "It means CUDA or MPS. Once the program imports `ferry_lightning`, which a conversion adds where "
+        "Python code makes the Trainer (TF610), it means the device of the target.",
+        "它指 CUDA 或 MPS。程序导入 `ferry_lightning` 后即指目标设备；转换会在 Python 代码创建 Trainer 处添加该模块（TF610）。",
+    ),
 )
-_LAUNCHER = Text(
-    "`{old}` means CUDA to accelerate; its word for this device is `{new}`, if your version knows it",
-    "`{old}` 在 accelerate 中指 CUDA；该设备对应 `{new}`（取决于 accelerate 版本）",
+_OWN_GPU = Message(
+    Text("Word `gpu` of another program", "其他程序使用的 `gpu`"),
+    why=Text(
+        "PyTorch has no device of this name, and PaddlePaddle takes it for CUDA, so it stays.",
+        "PyTorch 没有这样的设备名，PaddlePaddle 会视为 CUDA，因此保留。",
+    ),
 )
-_RESOURCE = Text(
-    "the name of NVIDIA's device plugin in Kubernetes; that of {company} is another",
-    "Kubernetes 中 NVIDIA 设备插件的名称；{company} 的名称不同",
+_LAUNCHER = Message(
+    Text("`{old}` for accelerate", "accelerate 的 `{old}`"),
+    why=Text("It means CUDA.", "它指 CUDA。"),
+    do=Text(
+        "Write `{new}`, if your version of accelerate knows it.", "请改为 `{new}`（取决于 accelerate 版本）。"
+    ),
 )
-_IMAGE = Text("an image with CUDA in it; {company} needs its own", "含 CUDA 的镜像；{company} 需要自己的镜像")
-_UPPER = Text(
-    "is this a device? written in capitals; if it is, write {new}", "这是设备名吗？为大写；若是，请改为 {new}"
+_RESOURCE = Message(
+    Text("Kubernetes resource of NVIDIA", "NVIDIA 的 Kubernetes 资源"),
+    why=Text("The device plugin of {company} has another name.", "{company} 的设备插件名称不同。"),
+    do=Text(
+        "Ask the administrator of the cluster for the resource name of {company}.",
+        "请向集群管理员确认 {company} 的资源名称。",
+    ),
+)
+_IMAGE = Message(
+    Text("CUDA base image", "CUDA 基础镜像"),
+    why=Text("{company} needs its own image.", "{company} 需要自己的镜像。"),
+    do=Text("Use an image that contains the software of {company}.", "请使用包含 {company} 软件的镜像。"),
+)
+_UPPER = Message(
+    Text("Value in capitals that may name a device", "可能是设备名的大写值"),
+    do=Text("If it is a device, write {new}.", "若是设备名，请改为 {new}。"),
 )
 
 _LARGEST = 1_000_000

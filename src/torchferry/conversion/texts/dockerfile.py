@@ -12,19 +12,26 @@ from torchferry.conversion.texts.shell import look_at_commands
 from torchferry.conversion.texts.shell_lexer import Script, ShellCommand, Word, read_script
 from torchferry.conversion.texts.text_rules import DOCKERFILE, SHELL
 from torchferry.conversion.texts.words import decide_variable
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.text import Text
 
-_IMAGE = Text(
-    "an image with CUDA in it; take one that {company} makes (with {what}): which, its tables don't say",
-    "含 CUDA 的镜像；请换成 {company} 提供的镜像（含 {what}）：数据表中没有具体名称",
+_IMAGE = Message(
+    Text("CUDA base image", "CUDA 基础镜像"),
+    why=Text(
+        "The target needs an image with its own software; no equivalent tag is known.",
+        "目标需要包含自身软件的镜像；没有已知的对应标签。",
+    ),
+    do=Text("Use an image of {company} with {what}.", "请使用 {company} 提供的、含 {what} 的镜像。"),
 )
-_IMAGE_PORTABLE = Text(
-    "an image with CUDA in it; every vendor has its own", "含 CUDA 的镜像；各厂商有自己的镜像"
+_IMAGE_PORTABLE = Message(
+    Text("CUDA base image", "CUDA 基础镜像"),
+    why=Text("Each vendor has its own images.", "各厂商有自己的镜像。"),
+    do=Text("Choose the image where the program is built for a vendor.", "请在为某个厂商构建时选择镜像。"),
 )
-_ARGUMENT = Text(
-    "an argument of the build that is about CUDA; see what uses {name}",
-    "与 CUDA 有关的构建参数；请检查 {name} 的用途",
+_ARGUMENT = Message(
+    Text("Build argument about CUDA", "与 CUDA 有关的构建参数"),
+    why=Text("What it changes depends on the lines that use it.", "其作用取决于使用它的行。"),
+    do=Text("Check what uses `{name}`.", "请检查 `{name}` 的用途。"),
 )
 
 _INSTRUCTION = re.compile(r"[ \t]*([A-Za-z]+)[ \t]+", re.ASCII)

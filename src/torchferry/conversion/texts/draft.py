@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import starmap
 
-from torchferry.conversion.file import Conversion, FileJob
+from torchferry.conversion.file import Conversion, FileJob, shown_line
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.rules import paddle
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import MOST_LINES, SPEAKS_OF_CUDA, TEXT_FILE, what_it_says
 from torchferry.conversion.texts.words import Decision
 from torchferry.conversion.verify import make_hunks
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, Wording, finding_of, undone
 from torchferry.source.decode import DecodedText, SourceText
 from torchferry.source.edits import Edit, EditSet, apply_edits, edited
 from torchferry.text import Text
@@ -25,7 +24,10 @@ Span = tuple[int, int]
 # Says what there is to say; answers with the spans of what it read.
 Look = Callable[["Draft"], Sequence[Span]]
 
-_PROSE = Text("a comment or a message: read by people, left as it is", "注释或提示文字：供人阅读，保持不变")
+_PROSE = Message(
+    Text("Comment or message that mentions CUDA", "提到 CUDA 的注释或提示文字"),
+    why=Text("People read it, no program does, so it stays.", "供人阅读而非程序读取，因此保留。"),
+)
 _IGNORE = re.compile(r"#\s*ferry: ignore(?:\[([^\]]*)\]|(?![\w\[-]))")
 # What stands before a word in a comment of any of these texts: a mark at the start of the line, or behind plain code.
 _COMMENT = re.compile(r"[ \t]*(?:#|//|;)|[^\"'#]*[ \t]#")
@@ -54,11 +56,11 @@ class Draft:
         """The text with one character per byte, so that positions in it are those of the bytes."""
         return self.source.data.decode("latin-1")
 
-    def say(self, rule: Rule, kind: Kind, start: int, end: int, message: Text) -> None:
+    def say(self, rule: Rule, kind: Kind, start: int, end: int, message: Wording) -> None:
         """Report a place."""
         self._add(rule, Proposal(kind, start, end, message))
 
-    def change(self, rule: Rule, start: int, end: int, message: Text, *edits: Edit) -> None:
+    def change(self, rule: Rule, start: int, end: int, message: Wording, *edits: Edit) -> None:
         """Edit a place; where an edit is already, nothing is said twice."""
         if not any(map(self._edits.conflicts, edits)):
             self._edits.add(edits)
@@ -135,8 +137,15 @@ class Draft:
             before = source.line_text(line).strip()
         after = edited(source.data, start, end, proposal.edits).decode("utf-8") if proposal.edits else ""
         place = (self.path, line, source.column_of(start))
-        return Finding(
-            rule.id, proposal.kind, *place, before[:_LONGEST], after, proposal.message, self.target.name
+        return finding_of(
+            rule.id,
+            proposal.kind,
+            place,
+            proposal.message,
+            self.target.name,
+            before=before[:_LONGEST],
+            after=after,
+            source="" if proposal.edits else shown_line(source, line),
         )
 
 
@@ -176,8 +185,3 @@ def _moved(spans: Sequence[Span], edits: list[Edit]) -> list[Span]:
             span.append(position + shift)
         moved.append((span[0], span[1]))
     return moved
-
-
-def undone(finding: Finding) -> Finding:
-    """A change that was thrown away is work for the user."""
-    return replace(finding, kind=Kind.TODO) if finding.kind is Kind.CHANGE else finding

@@ -9,7 +9,7 @@ from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rule import report_rule
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import look_at_cuda_source
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, finding_of
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
 
@@ -26,13 +26,22 @@ _CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".c++", ".h", ".hpp")
 NATIVE_SUFFIXES = (*CUDA_SUFFIXES, *_CPP_SUFFIXES)
 _MARKS = (b"PYBIND11_MODULE", b"TORCH_LIBRARY")
 
-_PORT = Text(
-    "`{name}` is registered here: provide it for {company}{how}, or call something else",
-    "此处注册了 `{name}`：请为 {company} 提供实现{how}，或改用其他算子",
+_PORT = Message(
+    Text("Custom operators with CUDA code", "含 CUDA 代码的自定义算子"),
+    why=Text(
+        "The extension registers it, and its CUDA code does not run on {company}.",
+        "扩展注册了它，而其 CUDA 代码不能在 {company} 上运行。",
+    ),
+    do=Text(
+        "Provide it for {company}{how}, or call another operator.",
+        "请为 {company} 提供实现{how}，或改用其他算子。",
+    ),
 )
-_CPU = Text(
-    "`{name}` is registered here from C++; nothing in this file names CUDA, it may work as it is",
-    "此处由 C++ 注册了 `{name}`；该文件未提到 CUDA，可能无需修改",
+_CPU = Message(
+    Text("Custom operators in C++", "C++ 自定义算子"),
+    why=Text(
+        "Nothing in this file names CUDA, so it may work as it is.", "该文件未提到 CUDA，可能无需修改。"
+    ),
 )
 _NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|(?P<text>"(?:\\.|[^"\\\n])*")', re.DOTALL)
 _BLOCK = re.compile(
@@ -95,5 +104,5 @@ def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
     for name, line in find_native_ops(text):
         message = (_PORT if is_cuda else _CPU).format(name=name, company=vendor.company_name, how=how)
         kind = Kind.TODO if is_cuda else Kind.INFO
-        findings.append(Finding(NATIVE_OP.id, kind, path, line, 1, name, "", message, target.name))
+        findings.append(finding_of(NATIVE_OP.id, kind, (path, line, 1), message, target.name, before=name))
     return findings

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 from torchferry.conversion.discover import PYTHON_SUFFIXES
 from torchferry.conversion.file import Conversion, FileJob, convert_text
 from torchferry.conversion.rule import RuleSet
-from torchferry.conversion.texts.draft import undone
 from torchferry.conversion.texts.magics import CellReading, Foreign, ShownLine, read_cell
 from torchferry.conversion.texts.native_ops import CUDA_SUFFIXES
 from torchferry.conversion.texts.notebook_file import NotebookCell, read_notebook
 from torchferry.conversion.texts.shell import convert_shell
 from torchferry.conversion.texts.text_rules import NOTEBOOK, SPEAKS_OF_CUDA, look_at_cuda_source, what_it_says
 from torchferry.conversion.verify import Row, VerificationError
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, Wording, finding_of, undone
 from torchferry.outcome import Hunk
 from torchferry.source.decode import DecodedText
 from torchferry.source.module import ParseError
@@ -142,14 +141,23 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-_UNPARSED = Text(
-    "Python can't parse this cell ({reason}); it alone was left as it is",
-    "Python 无法解析此单元（{reason}）；仅该单元保持原样",
+_UNPARSED = Message(
+    Text("Notebook cell that Python can't parse", "Python 无法解析的 notebook 单元"),
+    why=Text("{reason}. The cell was left as it is.", "{reason}。该单元保持原样。"),
+    do=Text("Fix the cell, then convert again.", "请修正该单元，然后重新转换。"),
 )
-_LEFT = Text("a line of IPython's or of another language: left as it is", "IPython 或其他语言的行：保持不变")
-_ACROSS = Text(
-    "not restructured: {reason}; the cells were converted without it",
-    "未做结构调整：{reason}；各单元仅做了普通转换",
+_LEFT = Message(
+    Text("IPython line, or a line in another language", "IPython 或其他语言的行"),
+    why=Text("It was left as it is.", "保持不变。"),
+    do=Text("Change it by hand if it concerns the device.", "若与设备有关，请手动修改。"),
+)
+_ACROSS = Message(
+    Text("Notebook not restructured", "未对 notebook 做结构调整"),
+    why=Text("{reason}. The cells were converted without it.", "{reason}。各单元仅做了普通转换。"),
+    do=Text(
+        "Restructure the cells by hand, or move the training into a script.",
+        "请手动调整各单元，或把训练移到脚本中。",
+    ),
 )
 _NEWLINE = re.compile("\r\n|\r|\n")
 
@@ -199,10 +207,11 @@ class _NotebookCells:
         lines = self.old[cell].split("\n")
         return sum(len(text) + 1 for text in lines[:line])
 
-    def _say(self, cell: int, offset: int, kind: Kind, message: Text, before: str = "") -> None:
+    def _say(self, cell: int, offset: int, kind: Kind, message: Wording, before: str = "") -> None:
         if NOTEBOOK in self.job.rules.rules:
-            finding = Finding(
-                NOTEBOOK.id, kind, self.path, 1, 1, before[:200], "", message, self.job.target.name
+            place, vendor = (self.path, 1, 1), self.job.target.name
+            finding = finding_of(
+                NOTEBOOK.id, kind, place, message, vendor, before=before[:200], source=before[:200]
             )
             self.remarks.append(Remark(cell, offset, finding))
 
@@ -266,9 +275,10 @@ class _NotebookCells:
             self.remarks.append(Remark(*joined.origin(finding.line, finding.col), clean))
 
 
-_IN_CELL = Text("cell {number}: {message}", "单元 {number}：{message}")
-_OTHER_LANGUAGE = Text(
-    "the kernel speaks {language}, not Python: left as it is", "内核语言为 {language}，不是 Python：保持不变"
+_IN_CELL = Text("The place is in cell {number}.", "位于第 {number} 个单元。")
+_OTHER_LANGUAGE = Message(
+    Text("Notebook in {language}", "{language} 的 notebook"),
+    why=Text("Only Python notebooks are converted.", "只转换 Python notebook。"),
 )
 _CONTEXT = 3  # lines around a change
 
@@ -282,7 +292,7 @@ def convert_notebook(decoded: DecodedText, path: str, job: FileJob) -> Conversio
         if NOTEBOOK not in job.rules.rules or not speaks_of_cuda:
             return Conversion(())
         message = _OTHER_LANGUAGE.format(language=notebook.language)
-        return Conversion((Finding(NOTEBOOK.id, Kind.INFO, path, 1, 1, "", "", message, job.target.name),))
+        return Conversion((finding_of(NOTEBOOK.id, Kind.INFO, (path, 1, 1), message, job.target.name),))
     sources = [cell.source for cell in notebook.cells]
     converted, remarks, failure = _NotebookCells(sources, path, job).convert()
     places = _FilePlaces(decoded.text, notebook.cells)
@@ -332,9 +342,9 @@ class _FilePlaces:
         cell = self._cells[remark.cell]
         position = cell.text.position(remark.offset)
         line = self.line(position)
-        message = _IN_CELL.format(number=cell.number, message=remark.finding.message)
         column = position - self._line_starts[line - 1] + 1
-        return replace(remark.finding, line=line, col=column, message=message)
+        why = remark.finding.parts.because(_IN_CELL.format(number=cell.number)).why
+        return replace(remark.finding, line=line, col=column, why=why)
 
 
 def _rewritten(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,45 +18,79 @@ from torchferry.conversion.texts.draft import Draft, Span, convert_with
 from torchferry.conversion.texts.shell_lexer import Word
 from torchferry.conversion.texts.text_rules import REQUIREMENTS
 from torchferry.conversion.texts.words import company
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message, Severity
 from torchferry.text import Text
 
-_TORCH = Text(
-    "beside {package} the program needs {plugin}; its version must fit that of torch, see {company}'s table of versions",
-    "除 {package} 外还需要 {plugin}；其版本须与 torch 匹配，请查阅 {company} 的版本配套表",
+_TORCH = Message(
+    Text("`{package}` needs the plugin `{plugin}`", "`{package}` 还需要插件 `{plugin}`"),
+    why=Text("The version of the plugin must match that of torch.", "插件版本须与 torch 匹配。"),
+    do=Text(
+        "Add `{plugin}` in the version that {company}'s table of versions gives; `ferry doctor` prints the "
+        "pip command for this machine.",
+        "请按 {company} 的版本配套表添加 `{plugin}`；`ferry doctor` 会打印适合本机的 pip 命令。",
+    ),
 )
-_TORCH_IN_TREE = Text(
-    "{package} must be a build of PyTorch with {device} in it",
-    "{package} 须为包含 {device} 支持的 PyTorch 构建",
+_TORCH_IN_TREE = Message(
+    Text("`{package}` must support {device}", "`{package}` 须支持 {device}"),
+    do=Text("Install a build of PyTorch with {device} support.", "请安装支持 {device} 的 PyTorch 构建。"),
 )
-_CUDA_BUILD = Text(
-    "a CUDA build of {package}; take the one that {plugin} was made for, see {company}'s table of versions",
-    "{package} 的 CUDA 构建；请改用与 {plugin} 配套的版本，参见 {company} 的版本配套表",
+_CUDA_BUILD = Message(
+    Text("CUDA build of `{package}`", "`{package}` 的 CUDA 构建"),
+    why=Text("It can't be used with `{plugin}`.", "它不能与 `{plugin}` 一起使用。"),
+    do=Text(
+        "Take the build that `{plugin}` was made for, see {company}'s table of versions; `ferry doctor` "
+        "prints the pip command for this machine.",
+        "请改用与 `{plugin}` 配套的构建，参见 {company} 的版本配套表；`ferry doctor` 会打印适合本机的 pip 命令。",
+    ),
 )
-_CUDA_BUILD_IN_TREE = Text(
-    "a CUDA build of {package}; take one with {device} in it",
-    "{package} 的 CUDA 构建；请改用支持 {device} 的构建",
+_CUDA_BUILD_IN_TREE = Message(
+    Text("CUDA build of `{package}`", "`{package}` 的 CUDA 构建"),
+    do=Text("Install a build with {device} support.", "请安装支持 {device} 的构建。"),
 )
-_CUDA_BUILD_PORTABLE = Text(
-    "a CUDA build of {package}; each vendor needs its own", "{package} 的 CUDA 构建；各厂商需要自己的构建"
+_CUDA_BUILD_PORTABLE = Message(
+    Text("CUDA build of `{package}`", "`{package}` 的 CUDA 构建"),
+    why=Text("Each vendor needs its own build.", "各厂商需要自己的构建。"),
+    do=Text(
+        "Leave the choice of the build to the machine where the program is installed.",
+        "请在安装程序的机器上选择构建。",
+    ),
 )
-_INDEX = Text(
-    "an index of CUDA builds of PyTorch; packages for {company} are not there",
-    "PyTorch CUDA 构建的下载源；没有 {company} 的包",
+_INDEX = Message(
+    Text("Package index of CUDA builds", "PyTorch CUDA 构建的下载源"),
+    why=Text("It has no packages for {company}.", "其中没有 {company} 的包。"),
+    do=Text(
+        "Remove the index, and install PyTorch from the vendor's source.",
+        "请去掉该下载源，并从厂商提供的来源安装 PyTorch。",
+    ),
 )
-_PART_OF_CUDA = Text(
-    "{package} is a part of CUDA, needed by CUDA builds only; leave it out",
-    "{package} 是 CUDA 的组成部分，只有 CUDA 构建需要；请去掉",
+_PART_OF_CUDA = Message(
+    Text("`{package}` is a part of CUDA", "`{package}` 是 CUDA 的组成部分"),
+    why=Text("Only CUDA builds need it.", "只有 CUDA 构建需要。"),
+    do=Text("Remove it.", "请去掉。"),
 )
-_LIBRARY = Text("{package} runs on CUDA only", "{package} 只能在 CUDA 上运行")
-_OWN = Text("{package} runs on CUDA only; {company}: {own}", "{package} 只能在 CUDA 上运行；{company}：{own}")
-_BUILT_FOR_CUDA = Text(
-    "{package} is built for CUDA; {plain} is the package without",
-    "{package} 为 CUDA 构建；{plain} 是不含 CUDA 的包",
+_LIBRARY = Message(
+    Text("`{package}` runs on CUDA only", "`{package}` 只能在 CUDA 上运行"),
+    why=Text("Installing it fails or is useless on the target.", "在目标上安装会失败或没有用处。"),
 )
-_HAS_KERNELS = Text(
-    "{package} has CUDA kernels; whether it runs on devices of {company} depends on its version and build",
-    "{package} 含有 CUDA 内核；能否在 {company} 设备上运行取决于版本和构建",
+_OWN = Message(
+    Text("`{package}` runs on CUDA only", "`{package}` 只能在 CUDA 上运行"),
+    why=Text("{company} has its own build.", "{company} 有自己的版本。"),
+    do=Text("Install {company}'s build: {own}", "请安装 {company} 的版本：{own}"),
+)
+_BUILT_FOR_CUDA = Message(
+    Text("`{package}` is built for CUDA", "`{package}` 为 CUDA 构建"),
+    do=Text("Install `{plain}`, the package without CUDA.", "请安装不含 CUDA 的 `{plain}`。"),
+)
+_HAS_KERNELS = Message(
+    Text("`{package}` has CUDA kernels", "`{package}` 含有 CUDA 内核"),
+    why=Text(
+        "Whether it runs on {company} depends on its version and build.",
+        "能否在 {company} 上运行取决于版本和构建。",
+    ),
+    do=Text(
+        "Look for a version that names {company}, and install it without the CUDA kernels otherwise.",
+        "请查找支持 {company} 的版本；否则请安装不含 CUDA 内核的版本。",
+    ),
 )
 
 _CUDA_VERSION = re.compile(r"\+cu[\d$]|pytorch-cuda|_cuda\d|cuda\d+\.\d")
@@ -148,7 +183,7 @@ def look_at_requirement(draft: Draft, start: int, end: int) -> None:
         draft.say(REQUIREMENTS, said[0], start, end, said[1])
 
 
-def _message(draft: Draft, text: str) -> tuple[Kind, Text] | None:
+def _message(draft: Draft, text: str) -> tuple[Kind, Message] | None:
     index = _CUDA_INDEX.search(text)
     if index or _PATH_OPTION.match(text):
         is_cuda = index is not None and _CUDA_WHEELS.search(index.group())
@@ -171,7 +206,7 @@ def _of_address(text: str) -> str:
     return {"flash-attention": "flash-attn", "nvidia-apex": "apex"}.get(name, name)
 
 
-def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Text] | None:
+def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Message] | None:
     vendor = draft.target.vendor
     values = {
         "package": name,
@@ -188,7 +223,7 @@ def _torch(draft: Draft, name: str, is_cuda_build: bool) -> tuple[Kind, Text] | 
     return Kind.INFO, (_TORCH if vendor.plugin else _TORCH_IN_TREE).format(**values)
 
 
-def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
+def _package(draft: Draft, name: str) -> tuple[Kind, Message] | None:
     vendor = draft.target.vendor
     library = next((known for names, known in _OTHER_NAMES if names.fullmatch(name)), "")
     if name in _LIBRARIES:
@@ -197,7 +232,8 @@ def _package(draft: Draft, name: str) -> tuple[Kind, Text] | None:
     if own:
         return Kind.TODO, _OWN.format(package=name, company=vendor.company_name, own=own)
     if library:
-        return Kind.TODO, with_advice(_LIBRARY.format(package=name), vendor, library)
+        said = with_advice(_LIBRARY.format(package=name), vendor, library)
+        return Kind.TODO, replace(said, severity=Severity.DECISION)  # the import of it is the blocker
     if name in _WITHOUT_CUDA:
         return Kind.TODO, _BUILT_FOR_CUDA.format(package=name, plain=_WITHOUT_CUDA[name])
     if name in _WITH_KERNELS:

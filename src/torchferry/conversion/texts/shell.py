@@ -23,29 +23,39 @@ from torchferry.conversion.texts.shell_lexer import (
 )
 from torchferry.conversion.texts.text_rules import SHELL
 from torchferry.conversion.texts.words import Decision, company, decide, decide_variable
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message
 from torchferry.source.edits import Edit
 from torchferry.text import Text
 
-_IN_STRING = Text(
-    "a command inside a string that sets {old}; read it, and write what the target wants",
-    "字符串中的命令设置了 {old}；请检查并按目标设备修改",
+_IN_STRING = Message(
+    Text("Command inside a string sets `{old}`", "字符串中的命令设置了 `{old}`"),
+    why=Text("Strings are not converted.", "字符串不会被转换。"),
+    do=Text("Change the variable by hand to that of the target.", "请手动改为目标的变量。"),
 )
-_PYTHON_INSIDE = Text(
-    "Python code inside a shell script is not converted; put it into a file of its own",
-    "Shell 脚本中的 Python 代码不会转换；请放入单独的文件",
+_PYTHON_INSIDE = Message(
+    Text("Python code inside a shell script", "Shell 脚本中的 Python 代码"),
+    why=Text("It is not converted.", "它不会被转换。"),
+    do=Text("Move it into its own file and convert again.", "请放入单独的文件，然后重新转换。"),
 )
-_SCHEDULER = Text(
-    "asks the scheduler for GPUs; what devices of {company} are called there, your cluster decides",
-    "向调度系统申请 GPU；{company} 设备在调度系统中的名称由您的集群决定",
+_SCHEDULER = Message(
+    Text("GPUs requested from the scheduler", "向调度系统申请 GPU"),
+    why=Text(
+        "The name of {company}'s devices depends on your cluster.", "{company} 设备的名称取决于您的集群。"
+    ),
+    do=Text("Write the resource name that your cluster uses.", "请写入集群使用的资源名称。"),
 )
-_TOOLKIT_PATH = Text(
-    "leads to the CUDA toolkit; the target has a toolkit of its own",
-    "指向 CUDA 工具包；目标设备有自己的工具包",
+_TOOLKIT_PATH = Message(
+    Text("Path of the CUDA toolkit", "CUDA 工具包的路径"),
+    why=Text("The target has its own toolkit.", "目标设备有自己的工具包。"),
+    do=Text(
+        "Replace it by the path of the target's toolkit, or remove the line.",
+        "请改为目标工具包的路径，或删除该行。",
+    ),
 )
-_VETOED = Text(
-    "{old} is set elsewhere in this file in a way that has no counterpart; left as it is",
-    "{old} 在本文件别处的设置没有对应写法；保持不变",
+_VETOED = Message(
+    Text("`{old}` is set in a way that has no equivalent", "`{old}` 的设置没有对应写法"),
+    why=Text("Another line of this file sets it, so it stays.", "本文件另有一行设置它，因此保留。"),
+    do=Text("Change all lines that set it by hand.", "请手动修改所有设置它的行。"),
 )
 
 _PROSE_COMMANDS = frozenset({"echo", "printf", "log", "logger", "die", "info", "warn", "error", "usage"})
@@ -282,44 +292,69 @@ class _ScriptReader:
 # Commands that start training or that belong to NVIDIA: launchers, nvidia-smi, containers.
 
 _TORCHRUN = Text(
-    "torch.distributed.launch is deprecated; torchrun does the same and hands LOCAL_RANK over",
-    "torch.distributed.launch 已弃用；torchrun 作用相同，并传递 LOCAL_RANK",
+    "`torch.distributed.launch` replaced by `torchrun`", "`torch.distributed.launch` 改为 `torchrun`"
 )
-_LOCAL_RANK = Text(
-    "stays valid, though deprecated: without --use_env the script gets its rank as --local-rank, "
-    "which torchrun does not pass",
-    "仍然有效，但已弃用：没有 --use_env 时脚本通过 --local-rank 得到编号，torchrun 不会传递",
+_LOCAL_RANK = Message(
+    Text("`torch.distributed.launch` without `--use_env`", "没有 `--use_env` 的 `torch.distributed.launch`"),
+    why=Text(
+        "It is deprecated but works. The script gets its rank as `--local-rank`, which torchrun does not "
+        "pass.",
+        "已弃用但仍可用。脚本通过 `--local-rank` 得到编号，而 torchrun 不会传递。",
+    ),
 )
-_UNCLEAR_LAUNCH = Text(
-    "stays valid, though deprecated: not all of its options can be read here",
-    "仍然有效，但已弃用：此处无法读出它的全部选项",
+_UNCLEAR_LAUNCH = Message(
+    Text(
+        "`torch.distributed.launch` with options that can't be read",
+        "含无法读出选项的 `torch.distributed.launch`",
+    ),
+    why=Text("It is deprecated but works.", "已弃用但仍可用。"),
 )
-_COUNTED = Text(
-    "`gpu` counts CUDA devices; write their number, or `auto`, which counts the devices that are there "
-    "if the plugin loads by itself (PyTorch 2.5 or newer)",
-    "`gpu` 统计的是 CUDA 设备；请写明数量，或用 `auto` 按实际设备统计（要求插件能自动加载，PyTorch 2.5 及以上）",
+_COUNTED = Message(
+    Text("`--nproc_per_node=gpu` counts CUDA devices", "`--nproc_per_node=gpu` 统计的是 CUDA 设备"),
+    do=Text(
+        "Write the number of devices, or `auto`, which counts the devices of the target if the plugin loads "
+        "itself (PyTorch 2.5 or newer).",
+        "请写明设备数量，或用 `auto` 按实际设备统计（要求插件能自动加载，PyTorch 2.5 及以上）。",
+    ),
 )
-_SMI = Text("{company}'s tool is `{smi}`", "{company} 的工具是 `{smi}`")
-_SMI_OPTIONS = Text(
-    "calls nvidia-smi, which is not there; {company} has `{smi}`, whose options and output look different",
-    "调用了 nvidia-smi，目标环境没有；{company} 提供 `{smi}`，选项和输出不同",
+_SMI = Text("`nvidia-smi` replaced by {company}'s `{smi}`", "`nvidia-smi` 改为 {company} 的 `{smi}`")
+_SMI_OPTIONS = Message(
+    Text("Call of `nvidia-smi`", "调用 `nvidia-smi`"),
+    why=Text(
+        "It does not exist on the target, and {company}'s `{smi}` has other options and output.",
+        "目标环境没有它，{company} 的 `{smi}` 选项和输出不同。",
+    ),
+    do=Text("Call `{smi}` and adapt what reads the output.", "请改为调用 `{smi}`，并调整读取输出的代码。"),
 )
-_NVIDIAS = Text("{tool} is NVIDIA's, and knows no other devices", "{tool} 是 NVIDIA 的工具，不认识其他设备")
-_CONTAINER = Text(
-    "{option} is NVIDIA's container runtime; that of {company} reads {variable}",
-    "{option} 是 NVIDIA 的容器运行时；{company} 的容器运行时读取 {variable}",
+_NVIDIAS = Message(
+    Text("NVIDIA's tool `{tool}`", "NVIDIA 的工具 `{tool}`"),
+    why=Text("It does not know other devices.", "它不认识其他设备。"),
+    do=Text("Remove the call or use the vendor's tool.", "请删除该调用，或改用厂商的工具。"),
 )
-_CONTAINER_UNKNOWN = Text(
-    "{option} is NVIDIA's container runtime; how a container gets the devices of {company}, its tables don't say",
-    "{option} 是 NVIDIA 的容器运行时；数据表中没有 {company} 的容器如何获得设备的说明",
+_CONTAINER = Message(
+    Text("`{option}` of NVIDIA's container runtime", "NVIDIA 容器运行时的 `{option}`"),
+    why=Text(
+        "The container runtime of {company} reads `{variable}`.", "{company} 的容器运行时读取 `{variable}`。"
+    ),
+    do=Text("Set `{variable}` instead.", "请改为设置 `{variable}`。"),
 )
-_CONTAINER_PORTABLE = Text(
-    "{option} is NVIDIA's container runtime; every vendor has its own",
-    "{option} 是 NVIDIA 的容器运行时；各厂商有自己的运行时",
+_CONTAINER_UNKNOWN = Message(
+    Text("`{option}` of NVIDIA's container runtime", "NVIDIA 容器运行时的 `{option}`"),
+    why=Text(
+        "No public source says how a container gets the devices of {company}.",
+        "没有公开资料说明容器如何获得 {company} 的设备。",
+    ),
+    do=Text("Follow {company}'s installation guide for containers.", "请参考 {company} 的容器安装指南。"),
 )
-_PYTHON_STRING = Text(
-    "Python code inside a command is not converted; put it into a file of its own",
-    "命令中的 Python 代码不会转换；请放入单独的文件",
+_CONTAINER_PORTABLE = Message(
+    Text("`{option}` of NVIDIA's container runtime", "NVIDIA 容器运行时的 `{option}`"),
+    why=Text("Each vendor has its own container runtime.", "各厂商有自己的容器运行时。"),
+    do=Text("Use the option of the vendor where the container runs.", "请在运行环境中使用该厂商的选项。"),
+)
+_PYTHON_STRING = Message(
+    Text("Python code inside a command", "命令中的 Python 代码"),
+    why=Text("It is not converted.", "它不会被转换。"),
+    do=Text("Move it into its own file and convert again.", "请放入单独的文件，然后重新转换。"),
 )
 
 _RUN_AS_MODULE = "torch.distributed.launch"
@@ -438,14 +473,14 @@ def _smi(draft: Draft, rule: Rule, command: ShellCommand, words: list[Word], at:
     is_asked_for = os.path.basename(words[0].value) in ("command", "which", "type", "hash")
     is_bare = at == len(words) - 1 and word.text == "nvidia-smi" and not (is_asked_for or command.is_list)
     if is_bare and command.operator not in ("|", "|&") and not command.is_nested:
-        message = _SMI.format(company=vendor.company_name, smi=vendor.smi)
-        draft.change(rule, word.start, word.end, message, Edit(word.start, word.end, vendor.smi))
+        changed = _SMI.format(company=vendor.company_name, smi=vendor.smi)
+        draft.change(rule, word.start, word.end, changed, Edit(word.start, word.end, vendor.smi))
     else:
         message = _SMI_OPTIONS.format(company=vendor.company_name, smi=vendor.smi)
         draft.say(rule, Kind.TODO, word.start, words[-1].end, message)
 
 
-def container_advice(draft: Draft, option: str) -> Text:
+def container_advice(draft: Draft, option: str) -> Message:
     """What to say of an option that hands GPUs to a container."""
     vendor = draft.target.vendor
     if draft.target.is_portable:

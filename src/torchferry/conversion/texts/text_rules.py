@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Rule, report_rule
 from torchferry.conversion.target import Target
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Message, Severity, Wording, finding_of
 from torchferry.text import Text
 
 CUDA_SOURCE = report_rule(
@@ -68,9 +68,28 @@ NOTEBOOK = report_rule(
     ),
 )
 
-_KERNEL = Text("CUDA kernels must be written anew for {company}{how}", "CUDA 内核需要为 {company} 重写{how}")
-_SPEAKS = Text("speaks of {what}; the target's word is {new}", "提到 {what}；目标设备对应 {new}")
-_SPEAKS_ONLY = Text("speaks of {what}; decide what it should be", "提到 {what}；请决定如何修改")
+_KERNEL = Message(
+    Text("Custom CUDA kernels", "自定义 CUDA 内核"),
+    why=Text("CUDA kernels do not run on {company}.", "CUDA 内核不能在 {company} 上运行。"),
+    do=Text(
+        "Replace the operator by PyTorch operators or by one of the vendor's, or rewrite the kernel{how}.",
+        "请用 PyTorch 算子或厂商算子替换，或重写内核{how}。",
+    ),
+    severity=Severity.BLOCKER,
+)
+_SPEAKS = Message(
+    Text("Line mentions `{what}`", "该行提到 `{what}`"),
+    why=Text("On the target this is `{new}`.", "在目标上对应 `{new}`。"),
+    do=Text("Change the line if it is read by a program.", "若该行由程序读取，请修改。"),
+)
+_SPEAKS_ONLY = Message(
+    Text("Line mentions `{what}`", "该行提到 `{what}`"),
+    why=Text(
+        "The target has no equivalent name, and no rule understands the line.",
+        "目标没有对应名称，且没有规则能判断该行。",
+    ),
+    do=Text("Change the line if it is read by a program.", "若该行由程序读取，请修改。"),
+)
 SPEAKS_OF_CUDA = re.compile(
     r"CUDA_VISIBLE_DEVICES|NCCL_[A-Z0-9_]+|(?<![\w.-])cuda(?=[:\s\"',\]}]|$)(?![ ]?\w*[.]so)|(?<![\w.-])nccl(?![\w.-])"
     r"|torch\.cuda|nvidia-smi|\.cuda\(|(?<!\w)(?:flash[-_]attn|xformers|bitsandbytes|pynvml)(?!\w)|\+cu\d{2,3}|nvidia/cuda|(?<![\w-])apex(?![\w-])"
@@ -82,7 +101,7 @@ def look_at_cuda_source(path: str, target: Target) -> Finding:
     """The one thing to say about a .cu file."""
     how = f" ({target.vendor.extension})" if target.vendor.extension else ""
     message = _KERNEL.format(company=target.vendor.company_name, how=how)
-    return Finding(CUDA_SOURCE.id, Kind.TODO, path, 1, 1, "", "", message, target.name)
+    return finding_of(CUDA_SOURCE.id, Kind.TODO, (path, 1, 1), message, target.name)
 
 
 def look_at_lines(path: str, text: str, target: Target, rule: Rule) -> Iterator[Finding]:
@@ -97,10 +116,11 @@ def look_at_lines(path: str, text: str, target: Target, rule: Rule) -> Iterator[
             return
         before = line.strip()[:200]
         message = what_it_says(match.group(), target)
-        yield Finding(rule.id, Kind.TODO, path, number, match.start() + 1, before, "", message, target.name)
+        place = (path, number, match.start() + 1)
+        yield finding_of(rule.id, Kind.TODO, place, message, target.name, before=before, source=before)
 
 
-def what_it_says(word: str, target: Target) -> Text:
+def what_it_says(word: str, target: Target) -> Wording:
     """What to say of a line that holds this word of CUDA's."""
     vendor = target.vendor
     known = {

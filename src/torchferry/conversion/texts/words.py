@@ -10,30 +10,42 @@ from torchferry.conversion.rules.backend_string import BACKEND_CHANGED, BACKENDS
 from torchferry.conversion.rules.device_string import DEVICE_CHANGED, DEVICES
 from torchferry.conversion.rules.environment import RENAMED, mapped_variable, why_not_renamed
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind
+from torchferry.finding import Kind, Message, Wording
 from torchferry.text import Text
 from torchferry.vendors.model import SAME_VALUES_IN_SCRIPTS
 
-_UNCLEAR = Text(
-    "is this a {noun}? its name, {name}, does not say so; if it is, write {new}",
-    "这是{noun}吗？从名称 {name} 看不出；若是，请改为 {new}",
+_UNCLEAR = Message(
+    Text("Value that may name a {noun}", "可能是{noun}的值"),
+    why=Text("The name `{name}` does not say what it is for.", "名称 `{name}` 没有说明其用途。"),
+    do=Text("If it is a {noun}, write `{new}`.", "若是{noun}，请改为 `{new}`。"),
 )
-_PORTABLE = Text(
-    "no word names the {noun} of every machine: leave the setting out if the program chooses by itself "
-    "(torch.accelerator), or set it where it runs",
-    "没有一个词能代表所有机器的{noun}：若程序会自行选择（torch.accelerator），请去掉该设置，或在运行时再指定",
+_PORTABLE = Message(
+    Text("Setting that names one {noun}", "固定了{noun}的设置"),
+    why=Text("No name fits every machine.", "没有一个名称适合所有机器。"),
+    do=Text(
+        "Leave the setting out if the program chooses by itself (`torch.accelerator`), or set it where the "
+        "program runs.",
+        "若程序会自行选择（`torch.accelerator`），请去掉该设置；或在运行时指定。",
+    ),
 )
-_TEMPLATE = Text(
-    "filled in when the program runs ({what}); see that {new} arrives here",
-    "运行时才填入（{what}）；请确保这里得到 {new}",
+_TEMPLATE = Message(
+    Text("Value filled in at run time", "运行时填入的值"),
+    why=Text("`{what}` is filled in when the program runs.", "`{what}` 在程序运行时填入。"),
+    do=Text("Check that `{new}` arrives here.", "请确认这里得到 `{new}`。"),
 )
-_NO_DEVICE = Text(
-    "hides all GPUs by an empty list or -1; how {new} hides all devices, nothing public says",
-    "用空列表或 -1 隐藏所有 GPU；没有公开资料说明 {new} 如何隐藏所有设备",
+_NO_DEVICE = Message(
+    Text("All GPUs hidden by an empty list or -1", "用空列表或 -1 隐藏所有 GPU"),
+    why=Text(
+        "No public source says how `{new}` hides all devices.", "没有公开资料说明 `{new}` 如何隐藏所有设备。"
+    ),
+    do=Text(
+        "Try an empty `{new}` on the device, or choose the CPU in the program.",
+        "请在设备上验证空的 `{new}`，或在程序中选择 CPU。",
+    ),
 )
-_CARD = Text(
-    "names cards of NVIDIA's; write the numbers of the devices into {new}",
-    "指定的是 NVIDIA 的卡；请在 {new} 中写设备编号",
+_CARD = Message(
+    Text("NVIDIA cards chosen by their names", "按名称选择 NVIDIA 的卡"),
+    do=Text("Write the numbers of the devices into `{new}`.", "请在 `{new}` 中写设备编号。"),
 )
 
 _SOME_VENDOR = Text("another vendor", "其他厂商")
@@ -52,7 +64,7 @@ class Decision:
     """What to do with a value: for a change the whole new value."""
 
     kind: Kind
-    message: Text
+    message: Wording
     new: str = ""
 
 

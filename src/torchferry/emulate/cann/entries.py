@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchferry.errors import BuildError
+from torchferry.text import Text
 
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER / "csrc" / "operators"
@@ -164,7 +165,9 @@ def write_entries(folder: Path) -> list[Path]:
     names = _names_in_cpp()
     lacking = [name for name in names if name not in interfaces]
     if lacking:
-        raise BuildError(f"interfaces.tsv lacks {', '.join(lacking)}")
+        raise BuildError(
+            Text(f"interfaces.tsv lacks {', '.join(lacking)}", f"interfaces.tsv 缺少 {', '.join(lacking)}")
+        )
     declared = [f"void compute_{name}(Arguments& a);\n" for name in names]
     entries = [_entry(name, interfaces[name], limits.get(name, ()), f"compute_{name}") for name in names]
     native.write_text("".join([_HEAD, *declared, *entries]), "utf-8")
@@ -193,7 +196,9 @@ def _parsed(table: Path) -> ast.Module:
     try:
         return ast.parse(table.read_text("utf-8"), str(table))
     except SyntaxError as error:
-        raise BuildError(f"{table.name}:{error.lineno}: {error.msg}") from None
+        raise BuildError(
+            Text(f"{table.name}:{error.lineno}: {error.msg}", f"{table.name}:{error.lineno}: {error.msg}")
+        ) from None
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
@@ -271,7 +276,9 @@ class _TableWriter:
         return "".join(parts)
 
     def _wrong(self, node: ast.stmt | ast.expr, what: str) -> BuildError:
-        return BuildError(f"{self._table.name}:{node.lineno}: {what}")
+        return BuildError(
+            Text(f"{self._table.name}:{node.lineno}: {what}", f"{self._table.name}:{node.lineno}: {what}")
+        )
 
     def _interface(self, definition: ast.FunctionDef) -> Interface:
         given = definition.args.args

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torchferry import variables
-from torchferry.errors import OutputError
+from torchferry.errors import OutputError, RunError, no_place
 from torchferry.files import written
 from torchferry.files.aside import PREFIX, folder_aside, remove_leftovers
 from torchferry.launch.environment import environment_at
@@ -20,8 +20,12 @@ from torchferry.launch.program import Program
 from torchferry.launch.supervise import Ending, run_supervised
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, read_outcomes
 from torchferry.perf.model import PROFILE_FILE, PROFILE_FORMAT, PROFILE_VERSION
+from torchferry.text import Text
 
-TRACE_LOST = "the profiler ended, but its trace is not there or empty; look at the disk's free space and at its output above"
+TRACE_LOST = Text(
+    "the profiler ended, but its trace is missing or empty; check the free disk space and the profiler's output above",
+    "profiler 已结束，但没有 trace 或 trace 为空；请检查磁盘剩余空间和上文中 profiler 的输出",
+)
 _MOST_READ = 1 << 20
 _RANK_FACTS = (
     "rank", "world", "trace", "first_mark", "seconds", "unprofiled_step", "memory_limit", "memory_peak",
@@ -53,13 +57,21 @@ def check_output(output: Path) -> None:
     """Complains of a folder that can't or must not be replaced."""
     parent = output.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{output}: can't be written there; name a folder below one that exists")
+        raise no_place(output, Text("name a folder inside one that exists", "请给出已有文件夹下的文件夹名"))
     remove_leftovers(parent)
     if output.is_symlink() or (output.exists() and not output.is_dir()):
-        raise OutputError(f"{output}: is there already, and no folder; choose another name")
+        raise OutputError(
+            Text(
+                f"{output}: already exists and is not a folder; choose another name",
+                f"{output}：已存在且不是文件夹；请另选名称",
+            )
+        )
     if output.is_dir() and any(output.iterdir()) and not _is_profile(output):
         raise OutputError(
-            f"{output}: is not empty, and no profile of ferry's that could be replaced; choose another name"
+            Text(
+                f"{output}: not empty, and not a profile of TorchFerry that could be replaced; choose another name",
+                f"{output}：文件夹非空，且不是可以替换的 TorchFerry profile；请另选名称",
+            )
         )
 
 
@@ -113,39 +125,53 @@ def run_profiled(
         return Profiled(ending, outcomes, is_written, kept)
 
 
-def nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> str:
+_TOO_SLOW = Text(
+    "{program}: exceeded --timeout after {made} steps; nothing was written",
+    "{program}：在 {made} 步之后超过了 --timeout；未写入任何内容",
+)
+_KILLED = Text(
+    "{program}: ended with exit code {code} before its first step; its output is above",
+    "{program}：在第一步之前就以退出码 {code} 结束；其输出见上文",
+)
+_FAILED = Text(
+    "{program}: ended with exit code {code} after {made} steps, before step {first} was complete; its output is above",
+    "{program}：在 {made} 步之后、第 {first} 步完成之前以退出码 {code} 结束；其输出见上文",
+)
+_TOO_SHORT = Text(
+    "{program}: ended after {made} steps, before step {first} was complete; profile earlier steps: --steps {steps}",
+    "{program}：共 {made} 步，在第 {first} 步完成之前就已结束；请采集更早的步：--steps {steps}",
+)
+_NO_STEP = Text(
+    "{program}: no optimizer made a step, so there is nothing to profile",
+    "{program}：没有优化器执行过 step，没有可采集的内容",
+)
+
+
+def nothing_profiled(program: Program, settings: ProfileSettings, profiled: Profiled) -> Text:
     """Why a run has left no profile."""
-    made = max((each.made for each in profiled.outcomes), default=0)
     problem = next((each.problem for each in profiled.outcomes if each.problem), "")
-    if problem == TRACE_LOST:
-        return f"{program.target}: {problem}"
     if problem:
-        return f"{program.target}: {problem}; switch its own off, or let `ferry analyze` read the trace that it writes"
+        why = RunError.from_json(problem).text
+        return Text("{program}: {why}", "{program}：{why}").format(program=program.target, why=why)
+    code, made = profiled.ending.exit_code, max((each.made for each in profiled.outcomes), default=0)
+    why = _TOO_SHORT if made else _NO_STEP
     if profiled.ending.out_of_time:
-        return f"{program.target}: took longer than --timeout allows, after {made} steps; nothing was written"
-    if profiled.ending.exit_code and not profiled.outcomes:  # it was killed, or never came to import torch
-        return (
-            f"{program.target}: ended with exit code {profiled.ending.exit_code} before its steps were made, and "
-            "could not tell how many there were; its output is above"
-        )
-    if profiled.ending.exit_code:
-        return (
-            f"{program.target}: ended with exit code {profiled.ending.exit_code} after {made} steps, before step "
-            f"{settings.first_step} was over; its output is above"
-        )
-    if made:
-        return (
-            f"{program.target}: made {made} steps and ended before step {settings.first_step} was over; profile "
-            f"earlier ones, as --steps {max(1, made - 2)}:{made}"
-        )
-    return f"{program.target}: no optimizer stepped, so there is no step to profile"
+        why = _TOO_SLOW
+    elif code:  # without an outcome it was killed, or never imported torch
+        why = _FAILED if profiled.outcomes else _KILLED
+    steps = f"{max(1, made - 2)}:{made}"
+    return why.format(program=program.target, code=code, made=made, first=settings.first_step, steps=steps)
 
 
 def _as_found(staged: Path, outcome: CollectOutcome) -> CollectOutcome:
     """What a process says it has written counts only if something is there: a full disk leaves an empty file."""
     path = staged / outcome.trace
     is_there = _holds_trace(path) if path.is_dir() else path.is_file() and path.stat().st_size
-    return outcome if is_there or not outcome.trace else replace(outcome, trace="", problem=TRACE_LOST)
+    return (
+        outcome
+        if is_there or not outcome.trace
+        else replace(outcome, trace="", problem=RunError(TRACE_LOST).to_json())
+    )
 
 
 def _holds_trace(folder: Path) -> bool:

@@ -21,6 +21,7 @@ import torch
 from torch.autograd.profiler import record_function
 
 from torchferry.accuracy.record.program import device_in_use, rank_and_world
+from torchferry.errors import RunError
 from torchferry.observe.modes import has_compiled
 from torchferry.observe.patching import Patches
 from torchferry.observe.program import EarlyEnd, Entrance, before_every_end, seed_all
@@ -28,6 +29,7 @@ from torchferry.observe.steps import StepCounter
 from torchferry.perf.collect.settings import CollectOutcome, ProfileSettings, write_outcome
 from torchferry.perf.collect.tracing import OtherProfilers, Tracer, make_tracer
 from torchferry.sim import fallback_calls
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 _Step = TypeVar("_Step", bound=Callable[..., Any])
@@ -190,7 +192,11 @@ def _samples(batch: Any) -> int | None:
 
 
 _MOST_UNPROFILED, _FEWEST_UNPROFILED = 16, 3  # steps whose time is compared with that of profiled ones
-_OTHER = "the program profiles itself ({place}), and PyTorch has room for one profiler at a time"
+_OTHER = Text(
+    "the program profiles itself ({place}), and PyTorch runs one profiler at a time; switch that one off, or let "
+    "`ferry analyze` read its trace",
+    "程序自己在做 profiling（{place}），而 PyTorch 同一时间只能运行一个 profiler；请将其关闭，或用 `ferry analyze` 读取它的 trace",
+)
 
 
 def start(settings: ProfileSettings) -> None:
@@ -302,7 +308,7 @@ class ProfiledProgram:
         if self._tracer is not None and self._is_ours():
             self._give_up(_OTHER.format(place=place))
 
-    def _give_up(self, problem: str) -> None:
+    def _give_up(self, problem: Text) -> None:
         """End without a trace; the program's own profiler works as it would."""
         tracer, self._tracer = self._tracer, None
         self._is_over = True
@@ -311,7 +317,7 @@ class ProfiledProgram:
         if tracer is not None:
             with self._others.ours():
                 tracer.abandon()
-        self._say(CollectOutcome(*rank_and_world(), problem=problem))
+        self._say(CollectOutcome(*rank_and_world(), problem=RunError(problem).to_json()))
 
     def _finish(self, step: int, is_whole: bool) -> None:
         """This step was the last one, or it is broken off as the process ends."""

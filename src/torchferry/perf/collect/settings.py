@@ -75,7 +75,7 @@ class CollectOutcome:
     unprofiled_step: float = (
         0.0  # seconds of a step before the profiler was on, the median; 0: too few were made
     )
-    problem: str = ""  # why there is no trace
+    problem: str = ""  # why there is no trace, as an error's JSON
     device: str = ""
     device_name: str = ""
     torch: str = ""
@@ -112,11 +112,11 @@ _WRITTEN = Text(
 _ONE_STEP = Text("step {first}", "第 {first} 步")
 _STEPS = Text("steps {first} to {last}", "第 {first} 至 {last} 步")
 _FEWER = Text(
-    "the program ended after {made} of {wanted} steps: the profile holds those that were whole",
-    "程序执行了 {wanted} 步中的 {made} 步后结束：性能数据仅包含完整的步",
+    "the program ended after {made} of {wanted} steps; the profile holds the complete ones",
+    "程序在 {wanted} 步中的 {made} 步之后结束；profile 仅包含完整的步",
 )
 _FAILED = Text(
-    "the program ended with exit code {code} before its steps were made; its output is above",
+    "the program ended with exit code {code} before it completed the requested steps; its output is above",
     "程序在完成所需步数之前以退出码 {code} 结束；其输出见上文",
 )
 _NEXT = Text("next: ferry analyze {output}", "下一步：ferry analyze {output}")

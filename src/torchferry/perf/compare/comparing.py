@@ -212,20 +212,20 @@ def _likeness(mine: CallTimes, theirs: CallTimes) -> float:
 
 
 _NO_SHAPES = Text(
-    "{side} has no shapes (record_shapes=True): operators are compared by name alone.",
+    "{side} has no shapes (record_shapes=True), so operators are compared only by name.",
     "{side}没有形状（record_shapes=True）：仅按算子名比较。",
 )
-_BASELINE, _COMPARED = Text("The baseline", "基准"), Text("The run that is compared", "被比较的运行")
+_BASELINE, _COMPARED = Text("The baseline", "基线"), Text("The compared run", "被比较的运行")
 _MEASURES = Text(
-    "One run tells the time of the device, the other that of the host alone: their sums are not of the same kind.",
-    "一个运行有设备时间，另一个只有主机时间：两者的总和不是同一种量。",
+    "One run has device times, the other only host times: their totals are not comparable.",
+    "一个运行有设备时间，另一个只有主机时间：两者的总和不可比。",
 )
 _NO_STEPS = Text(
-    "{side} tells no steps apart: its figures are of all that was recorded.",
+    "{side} has no separate steps: its figures cover the whole recording.",
     "{side}未区分步：其数值为全部记录之和。",
 )
 _LEFT_OVER = Text(
-    "{side}: {time:.1f} ms of the device's work had been queued before the steps began; they are not counted.",
+    "{side}: {time:.1f} ms of device work was queued before the steps began and is not counted.",
     "{side}：有 {time:.1f} ms 的设备任务在这些步开始之前已下发，未计入。",
 )
 _MOST_NAMES = 3  # that are joined into one
@@ -236,7 +236,10 @@ def compare(compared: Run, baseline: Run) -> RunComparison:
     for run in (baseline, compared):
         if run.trace is None and run.kernels is None and run.operators is None:
             raise InputError(
-                f"{run.sources[0]!r} can't be compared: give a trace, a table of kernels or one of operators"
+                Text(
+                    f"{run.sources[0]!r} can't be compared; give a trace, a table of kernels or a table of operators",
+                    f"{run.sources[0]!r} 无法比较；请给出 trace、kernel 表或算子表",
+                )
             )
     with_shapes = has_shapes(baseline) and has_shapes(compared)
     works = work_of(baseline, with_shapes), work_of(compared, with_shapes)

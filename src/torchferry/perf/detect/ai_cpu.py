@@ -23,17 +23,18 @@ _NAME = re.compile(r"AiCpu|AICPU")
 _TITLE = Text("Operators run on the AI CPU", "算子运行在 AI CPU 上")
 _SUMMARY = Text(
     "{count} kernels run on the AI CPU of the device and take {share:.1%} of the time of a step.",
-    "{count} 个内核运行在设备的 AI CPU 上，占单步时间的 {share:.1%}。",
+    "{count} 个 kernel 运行在设备的 AI CPU 上，占单步时间的 {share:.1%}。",
 )
 _TYPES = Text(
-    "Most are there for their types: 64-bit integers, float64 and complex numbers. Cast such tensors to int32 or float32 "
-    "before the operator, for labels with `torchferry.perf.affinity` (cross entropy with int32 labels).",
-    "多因数据类型所致：int64、float64 和复数。在算子之前转换为 int32 或 float32；标签可用 `torchferry.perf.affinity`"
-    "（int32 标签的交叉熵）。",
+    "Most run there because of their dtype: 64-bit integers, float64 or complex. Cast such tensors "
+    "to int32 or float32 before the operator; for labels use `torchferry.perf.affinity` (cross "
+    "entropy with int32 labels).",
+    "多因数据类型所致：int64、float64 和复数。在算子之前转换为 int32 或 float32；标签可用 "
+    "`torchferry.perf.affinity`（int32 标签的交叉熵）。",
 )
 _OTHERS = Text(
-    "Else write them with other operators: `ferry ops` lists what the device has, `ferry case` makes a test of one "
-    "operator that can be given to the vendor.",
+    "Otherwise write them with other operators: `ferry ops` lists what the device supports, `ferry "
+    "case` creates a test of one operator that you can send to the vendor.",
     "否则改用其他算子：`ferry ops` 列出设备支持的算子，`ferry case` 为单个算子生成可提交给厂商的用例。",
 )
 

@@ -17,9 +17,10 @@ ID = "allocation"
 LEAST_SHARE = 0.01  # of the steps: an allocator that has settled makes no such calls at all
 LEAST_PER_STEP = 1.0
 
-_TITLE = Text("Memory is asked for and given back in every step", "每步都在申请和释放显存")
+_TITLE = Text("Memory is allocated and freed in every step", "每步都在申请和释放显存")
 _SUMMARY = Text(
-    "{count:.1f} times per step the device's library is asked for memory or given it back, {share:.1%} of the time.",
+    "{count:.1f} times per step memory is requested from the device's runtime or returned to it, "
+    "{share:.1%} of the time.",
     "每步向设备运行时申请或归还内存 {count:.1f} 次，占时间的 {share:.1%}。",
 )
 _REMEDIES = (
@@ -28,13 +29,15 @@ _REMEDIES = (
         "去掉训练循环中的 empty_cache()。",
     ),
     Text(
-        "If sizes change from step to step: pad to a few lengths, or expandable_segments:True in the allocator's "
-        "configuration. If memory is short: a smaller batch, mixed precision, checkpointing.",
-        "若形状逐步变化：填充到少数几种长度，或在分配器配置中设置 expandable_segments:True。若显存不足：减小批量、混合精度、重计算。",
+        "If sizes change from step to step, pad to a few lengths, or set expandable_segments:True in the "
+        "allocator's configuration. If memory is short, use a smaller batch, mixed precision or "
+        "checkpointing.",
+        "若形状逐步变化，请填充到少数几种长度，或在分配器配置中设置 expandable_segments:True。"
+        "若显存不足，请减小批量，或使用混合精度、重计算。",
     ),
 )
 _PINNED = Text(
-    "Host memory is pinned in the loop: pin it once (pin_memory=True of DataLoader) and use it again.",
+    "Host memory is pinned in the loop: pin it once (pin_memory=True of DataLoader) and reuse it.",
     "循环中锁定主机内存：一次锁定（DataLoader 的 pin_memory=True）并重复使用。",
 )
 _BASIS = Text("the time of these calls", "这些调用的时间")

@@ -19,17 +19,18 @@ LEAST_CHECKED = 0.5  # of the functions that autograd evaluates; all but those w
 
 _TITLE = Text("Anomaly detection is on", "异常检测（detect_anomaly）处于开启状态")
 _SUMMARY = Text(
-    "Autograd checks the result of {checked} functions for NaN; the checks take {share:.1%} of the time, and each waits "
-    "for the device.",
+    "Autograd checks the results of {checked} functions for NaN; the checks take {share:.1%} of the "
+    "time, and each waits for the device.",
     "autograd 对 {checked} 个函数的结果检查 NaN，占时间的 {share:.1%}，且每次都要等待设备。",
 )
 _REMEDY = Text(
-    "Remove torch.autograd.detect_anomaly and set_detect_anomaly; `ferry watch` looks for NaN at little cost.",
+    "Remove torch.autograd.detect_anomaly and set_detect_anomaly; `ferry watch` finds NaN with "
+    "little overhead.",
     "去掉 torch.autograd.detect_anomaly 与 set_detect_anomaly；`ferry watch` 以很小代价查找 NaN。",
 )
 _BASIS = Text(
-    "the checks in the backward pass; the traces of the forward pass are saved besides",
-    "反向过程中的检查；此外还可省去前向的堆栈记录",
+    "the checks in the backward pass; in addition, the forward pass no longer stores stack traces",
+    "反向过程中的检查；此外前向不再保存调用栈",
 )
 _EVALUATES = "autograd::engine::evaluate_function"
 _ACCUMULATES = "AccumulateGrad"

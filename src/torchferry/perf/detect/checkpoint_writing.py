@@ -16,21 +16,25 @@ from torchferry.traces.model import Trace
 ID = "checkpoint_writing"
 LEAST_SHARE = 0.03  # of the steps; one checkpoint in some hundred steps costs less
 
-_TITLE = Text("Checkpoints are written in the training loop", "训练循环中写检查点")
+_TITLE = Text("Checkpoints are written in the training loop", "训练循环中写 checkpoint")
 _SUMMARY = Text(
-    "{count:.1f} times per step a checkpoint is written, {share:.1%} of the time.",
-    "每步写检查点 {count:.1f} 次，占时间的 {share:.1%}。",
+    "{count:.1f} checkpoints are written per step, {share:.1%} of the time.",
+    "每步写 {count:.1f} 次 checkpoint，占时间的 {share:.1%}。",
 )
 _SELDOM = Text(
-    "Write one every so many steps or minutes, or after an epoch, and keep only the last ones.",
+    "Write one only every few steps, minutes or epochs, and keep only the latest.",
     "隔若干步、若干分钟或每个 epoch 再写，只保留最近的几个。",
 )
 _ASIDE = Text(
-    "Copy the state to the host and write it in a thread, or use torch.distributed.checkpoint.async_save: training goes on "
-    "meanwhile. With several processes rank 0 alone writes what all hold.",
-    "先把状态拷贝到主机，再由线程写盘，或使用 torch.distributed.checkpoint.async_save：训练可继续进行。多进程时相同内容只由 rank 0 写。",
+    "Copy the state to the host and write it in a thread, or use "
+    "torch.distributed.checkpoint.async_save, so that training continues. With several processes, "
+    "let only rank 0 write what all of them hold.",
+    "先把状态拷贝到主机，再由线程写盘，或使用 torch.distributed.checkpoint.async_save："
+    "训练可继续进行。多进程时相同内容只由 rank 0 写。",
 )
-_BASIS = Text("the time of writing, if it is done seldom or aside", "写盘所用的时间，若很少写或异步写")
+_BASIS = Text(
+    "the time spent writing, if it is done rarely or asynchronously", "写盘所用的时间，若很少写或异步写"
+)
 
 
 def saves(trace: Trace) -> Columns:

@@ -22,38 +22,40 @@ MANY_MESSAGES = 8  # per step; DistributedDataParallel makes one of 25 MiB of gr
 
 _TITLE = Text("The devices wait for each other", "设备之间互相等待")
 _SUMMARY = Text(
-    "Communication takes {total:.1%} of the time; computation covers {covered:.0%} of it, {share:.1%} of the time is "
-    "spent on nothing else.",
+    "Communication takes {total:.1%} of the time; {covered:.0%} of it overlaps with computation, so "
+    "{share:.1%} of the time is pure communication.",
     "通信占时间的 {total:.1%}，其中 {covered:.0%} 被计算掩盖，{share:.1%} 的时间只用于通信。",
 )
 _UNTIMED = Text(
-    "The program sends many small messages in every step. This trace has no times of a device, so it does not show what "
-    "they cost.",
-    "程序每步发送大量小消息。此跟踪没有设备时间，无法给出其代价。",
+    "The program sends many small messages in every step. This trace has no device times, so their "
+    "cost is unknown.",
+    "程序每步发送大量小消息。此 trace 没有设备时间，无法给出其代价。",
 )
 _OVERLAP = Text(
-    "Let gradients travel during the backward pass: DistributedDataParallel with find_unused_parameters=False and "
-    "gradient_as_bucket_view=True, and bucket_cap_mb tried at 10, 25, 50, 100.",
-    "让梯度在反向过程中传输：DistributedDataParallel 设置 find_unused_parameters=False、gradient_as_bucket_view=True，"
-    "并尝试 bucket_cap_mb 为 10、25、50、100。",
+    "Overlap gradients with the backward pass: DistributedDataParallel with "
+    "find_unused_parameters=False and gradient_as_bucket_view=True; try bucket_cap_mb of 10, 25, 50 "
+    "and 100.",
+    "让梯度在反向过程中传输：DistributedDataParallel 设置 find_unused_parameters=False、"
+    "gradient_as_bucket_view=True，并尝试 bucket_cap_mb 为 10、25、50、100。",
 )
 _LESS = Text(
-    "Send less: model.no_sync() while gradients are accumulated, half precision gradients (register_comm_hook with "
-    "fp16_compress_hook), a larger batch per device.",
-    "减少传输：梯度累积期间使用 model.no_sync()，半精度梯度（register_comm_hook 与 fp16_compress_hook），增大单卡批量。",
+    "Send less: model.no_sync() while gradients accumulate, gradients in half precision "
+    "(register_comm_hook with fp16_compress_hook), a larger batch per device.",
+    "减少传输：梯度累积期间使用 model.no_sync()，半精度梯度（register_comm_hook 与 "
+    "fp16_compress_hook），增大单卡批量。",
 )
 _MESSAGES = Text(
-    "{count:.0f} messages per step, half of them of {numbers:.0f} numbers or fewer: put them together (a larger "
-    "bucket_cap_mb, all_reduce_coalesced, one tensor for several figures).",
-    "每步 {count:.0f} 条消息，半数不超过 {numbers:.0f} 个数：合并传输（增大 bucket_cap_mb、all_reduce_coalesced、"
-    "把多个指标放入一个张量）。",
+    "{count:.0f} messages per step, half of them with {numbers:.0f} numbers or fewer: combine them "
+    "(a larger bucket_cap_mb, all_reduce_coalesced, one tensor for several metrics).",
+    "每步 {count:.0f} 条消息，半数不超过 {numbers:.0f} 个数：合并传输（增大 bucket_cap_mb、"
+    "all_reduce_coalesced、把多个指标放入一个张量）。",
 )
 _DATA_PARALLEL = Text(
     "nn.DataParallel copies the model in every step: `ferry convert --distributed` writes DistributedDataParallel.",
     "nn.DataParallel 每步都复制模型：`ferry convert --distributed` 可改写为 DistributedDataParallel。",
 )
 _BASIS = Text(
-    "the communication that nothing covers; if the backward pass covers it, all of it",
+    "communication that nothing overlaps; all of it, if the backward pass overlaps it",
     "未被掩盖的通信；若能被反向计算掩盖则可全部省去",
 )
 _REDUCES = re.compile(r"^c10d::(?:allreduce|reduce_scatter|_?allgather)")

@@ -27,40 +27,46 @@ _SLEEPING = (
 
 _TITLE = Text("The program waits for data", "程序在等待数据")
 _SUMMARY = Text(
-    "The data loader takes {share:.1%} of the time of a step; for {idle:.1%} the device has nothing else to do.",
+    "The data loader takes {share:.1%} of the time of a step; for {idle:.1%} the device is idle.",
     "数据加载占单步时间的 {share:.1%}，其中 {idle:.1%} 设备空闲。",
 )
 _NO_WORKERS = Text(
-    "The loader prepares batches in the training process: give DataLoader num_workers=4 or more, "
-    "persistent_workers=True, pin_memory=True.",
-    "数据在训练进程内准备：为 DataLoader 设置 num_workers=4 或更多、persistent_workers=True、pin_memory=True。",
+    "The loader prepares batches in the training process. Give DataLoader num_workers=4 or more, "
+    "persistent_workers=True and pin_memory=True.",
+    "数据在训练进程内准备：为 DataLoader 设置 num_workers=4 或更多、persistent_workers=True、"
+    "pin_memory=True。",
 )
 _MORE_WORKERS = Text(
-    "The workers are too slow: raise num_workers (up to the cores of this process) and prefetch_factor, move heavy "
-    "transforms to the device or do them once and for all, check the disk.",
-    "工作进程跟不上：提高 num_workers（不超过本进程可用核数）和 prefetch_factor，把耗时的变换移到设备上或预先做好，检查磁盘。",
+    "The workers are too slow. Raise num_workers (up to the cores of this process) and "
+    "prefetch_factor, move heavy transforms to the device or run them once in advance, and check the "
+    "disk.",
+    "工作进程跟不上：提高 num_workers（不超过本进程可用核数）和 prefetch_factor，"
+    "把耗时的变换移到设备上或预先做好，检查磁盘。",
 )
-_HAND_OVER_TITLE = Text("Taking batches over from the workers takes long", "从工作进程接收批次耗时过长")
+_HAND_OVER_TITLE = Text("Receiving batches from the workers takes long", "从工作进程接收批次耗时过长")
 _HAND_OVER = Text(
-    "The data loader takes {share:.1%} of the time of a step, but the workers keep up: for {waiting:.1%} the program "
-    "waits for them, the rest goes into taking finished batches over.",
-    "数据加载占单步时间的 {share:.1%}，但工作进程跟得上：等待它们只占 {waiting:.1%}，其余用于接收已备好的批次。",
+    "The data loader takes {share:.1%} of the time of a step, but the workers keep up: the program "
+    "waits for them for {waiting:.1%}; the rest goes into receiving finished batches.",
+    "数据加载占单步时间的 {share:.1%}，但工作进程跟得上：等待它们只占 {waiting:.1%}，"
+    "其余用于接收已备好的批次。",
 )
 _FEWER_BATCHES = Text(
-    "The cost is one of each tensor and each batch, not of their size: larger batches, fewer tensors in each (samples "
-    "joined into one), pin_memory=True, by which a thread takes them over ahead.",
-    "代价来自批次和张量的个数，与大小无关：增大批量，减少每批的张量个数（合并样本），"
-    "或设置 pin_memory=True，由线程提前接收。",
+    "The cost depends on the number of batches and tensors, not on their size: use larger batches, "
+    "fewer tensors per batch (join samples), or pin_memory=True, which receives them in a thread in "
+    "advance.",
+    "代价来自批次和张量的个数，与大小无关：增大批量，减少每批的张量个数（合并样本），或设置 "
+    "pin_memory=True，由线程提前接收。",
 )
 _IN_MEMORY = Text(
-    "Data that lie in memory need no workers: take whole batches by index, dataset[indices], with num_workers=0.",
+    "Data in memory needs no workers: fetch whole batches by index, dataset[indices], with num_workers=0.",
     "数据已在内存中时不需要工作进程：以 num_workers=0 按下标整批读取 dataset[indices]。",
 )
 _HOST = Text(
-    "`ferry doctor host` checks what else slows loading down.", "`ferry doctor host` 检查其他拖慢加载的因素。"
+    "`ferry doctor host` checks what else slows data loading down.",
+    "`ferry doctor host` 检查其他拖慢加载的因素。",
 )
 _BASIS = Text(
-    "the time in which the program waits and the device is idle; workers that keep up hide all of it",
+    "the time for which the program waits and the device is idle; fast enough workers hide all of it",
     "程序等待且设备空闲的时间；工作进程足够快时可全部隐藏",
 )
 

@@ -34,21 +34,21 @@ _NAME = re.compile(
 
 _TITLE = Text("The device copies its own tensors", "设备在拷贝自己的张量")
 _SUMMARY = Text(
-    "{count} copies from the device to the device take {share:.1%} of the time of a step.",
+    "{count} device-to-device copies take {share:.1%} of the time of a step.",
     "{count} 次设备到设备的拷贝占单步时间的 {share:.1%}。",
 )
 _AVOID = Text(
-    "Drop .clone(), torch.cat and copy_ where a view does; write results into place (out=, preallocated tensors); give "
-    "DistributedDataParallel gradient_as_bucket_view=True.",
-    "可用视图之处去掉 .clone()、torch.cat 与 copy_；把结果直接写入目标（out=、预分配张量）；"
-    "为 DistributedDataParallel 设置 gradient_as_bucket_view=True。",
+    "Remove .clone(), torch.cat and copy_ where a view is enough; write results in place (out=, "
+    "preallocated tensors); give DistributedDataParallel gradient_as_bucket_view=True.",
+    "可用视图之处去掉 .clone()、torch.cat 与 copy_；把结果直接写入目标（out=、预分配张量）；为 "
+    "DistributedDataParallel 设置 gradient_as_bucket_view=True。",
 )
 _ORDER = Text(
-    "Many come from views that operators cannot read: record with record_shapes=True, and `non_contiguous` names the "
-    "tensors.",
+    "Many come from views that operators can't read: record with record_shapes=True, and "
+    "`non_contiguous` names the tensors.",
     "多因算子不能读取视图：以 record_shapes=True 采集后，`non_contiguous` 会指出是哪些张量。",
 )
-_BASIS = Text("the time of the copies, if all can be left out", "拷贝所用的时间，若全部可省去")
+_BASIS = Text("the time of the copies, if all can be removed", "拷贝所用的时间，若全部可省去")
 
 
 def detect(run: Run) -> Iterator[Diagnosis]:

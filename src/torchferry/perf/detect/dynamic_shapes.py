@@ -29,8 +29,8 @@ _SHOWN = 3  # shapes of an operator
 
 _TITLE = Text("Shapes change from step to step", "形状逐步变化")
 _SUMMARY = Text(
-    "In {steps} of {all} steps operators meet shapes that no step before had; calls with such shapes take {share:.1%} "
-    "of the time.",
+    "In {steps} of {all} steps operators receive shapes that no earlier step had; calls with such "
+    "shapes take {share:.1%} of the time.",
     "{all} 步中有 {steps} 步出现之前没有过的形状；这类调用占时间的 {share:.1%}。",
 )
 _PAD = Text(
@@ -38,17 +38,20 @@ _PAD = Text(
     "把批次填充到少数固定尺寸（分桶），图像裁剪为同一尺寸，并为 DataLoader 设置 drop_last=True。",
 )
 _MASK = Text(
-    "Replace what depends on values (tensor[mask], nonzero, unique) by torch.where or a product with the mask.",
+    "Replace operations whose result size depends on values (tensor[mask], nonzero, unique) with "
+    "torch.where or a multiplication by the mask.",
     "把取决于数值的写法（tensor[mask]、nonzero、unique）换成 torch.where 或与掩码相乘。",
 )
-_SWITCH = Text("Where shapes must vary: {statement} ({what}).", "若形状必须变化：{statement}（{what}）。")
+_SWITCH = Text(
+    "Where shapes must vary, use {statement} ({what}).", "若形状必须变化，请使用 {statement}（{what}）。"
+)
 _EAGER = Text(
-    "nothing is known of this device that compiles operators for their shapes; new ones cost under torch.compile and "
-    "with cudnn.benchmark",
-    "未知该设备会按形状编译算子；新形状仅在 torch.compile 或 cudnn.benchmark 下有代价",
+    "whether this device compiles operators for each shape is unknown; new shapes are expensive "
+    "under torch.compile and with cudnn.benchmark",
+    "该设备是否按形状编译算子未知；使用 torch.compile 或 cudnn.benchmark 时新形状有代价",
 )
 _SHAPES = Text("shapes: {count}; {shown}{more}", "形状：{count} 种；{shown}{more}")
-_NO_STEPS = Text("three steps or more, with their marks", "三步或更多，且有步的标记")
+_NO_STEPS = Text("at least three steps with step marks", "至少三步，且有步的标记")
 
 
 class _ShapedCalls(NamedTuple):

@@ -19,16 +19,17 @@ LEAST_SHARE = 0.03  # of the steps, of the calls alone; the loop around them cos
 LEAST_PER_STEP = 100.0  # a loss, some metrics and the norms of gradients are fewer
 _READS = ("aten::item", "aten::_local_scalar_dense", "aten::unbind", "aten::select")
 
-_TITLE = Text("The program takes numbers out of tensors one by one", "程序逐个读取张量中的数值")
+_TITLE = Text("The program reads tensors number by number", "程序逐个读取张量中的数值")
 _SUMMARY = Text(
-    "{count:.0f} times per step a single number is read (.item(), float(), a loop over a tensor); the calls alone take "
+    "{count:.0f} times per step a single number is read (.item(), float(), a loop over a tensor); the calls themselves take "
     "{share:.1%} of the time.",
     "每步有 {count:.0f} 次读取单个数值（.item()、float()、遍历张量），仅调用就占时间的 {share:.1%}。",
 )
 _REMEDY = Text(
-    "Compute with the whole tensor (sum, mean, comparisons, torch.where); where numbers are needed, take all at once with "
-    "tensor.tolist(). On an accelerator each .item() also waits for the device.",
-    "对整个张量做运算（sum、mean、比较、torch.where）；需要数值时用 tensor.tolist() 一次取出。在加速器上每次 .item() 还要等待设备。",
+    "Compute with the whole tensor (sum, mean, comparisons, torch.where); where you need numbers, "
+    "read all at once with tensor.tolist(). On an accelerator each .item() also waits for the device.",
+    "对整个张量做运算（sum、mean、比较、torch.where）；需要数值时用 tensor.tolist() 一次取出。"
+    "在加速器上每次 .item() 还要等待设备。",
 )
 
 

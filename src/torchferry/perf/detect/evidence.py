@@ -170,8 +170,8 @@ def all_described(trace: Trace, signatures: Ints) -> list[str]:
 
 
 NO_DEVICE_WORK = Text(
-    "the device's work: a trace of a device, or a table of its kernels",
-    "设备上的任务：设备的跟踪文件，或其内核表（kernel_details.csv）",
+    "device activity: a trace of a device, or a table of its kernels",
+    "设备活动：设备的 trace，或其 kernel 表（kernel_details.csv）",
 )
 
 

@@ -23,26 +23,28 @@ LEAST_SHARE = (
 _TO_HOST = "aten::_to_cpu"  # PyTorch's own way to compute for a device that lacks an operator
 _ADVISED = 3  # operators that get a remedy of their own
 
-_TITLE = Text("Operators are computed on the host", "算子回退到 CPU")
+_TITLE = Text("Operators fall back to the CPU", "算子回退到 CPU")
 _SUMMARY = Text(
-    "{count} calls of {operators} operators that the device lacks are computed on the CPU; they take {share:.1%} of the "
-    "time of a step, and the device waits for each.",
-    "设备缺少的 {operators} 种算子有 {count} 次调用在 CPU 上计算，占单步时间的 {share:.1%}，每次设备都要等待。",
+    "{count} calls of {operators} operators missing on the device run on the CPU; they take "
+    "{share:.1%} of the time of a step, and the device waits for each.",
+    "设备缺少的 {operators} 种算子有 {count} 次调用在 CPU 上计算，占单步时间的 {share:.1%}，"
+    "每次设备都要等待。",
 )
 _COUNTED = Text(
-    "{count} calls of {operators} operators that the device lacks were computed on the CPU in this run.",
+    "In this run, {count} calls of {operators} operators missing on the device ran on the CPU.",
     "本次运行中，设备缺少的 {operators} 种算子有 {count} 次在 CPU 上计算。",
 )
 _OPS = Text(
-    "`ferry ops --to {vendor} train.py` lists all such operators with what can be written instead; `ferry case` makes a "
-    "test of one to give to the vendor.",
-    "`ferry ops --to {vendor} train.py` 列出所有这类算子及替代写法；`ferry case` 为单个算子生成可提交给厂商的用例。",
+    "`ferry ops --to {vendor} train.py` lists all such operators with replacements; `ferry case` "
+    "creates a test of one to send to the vendor.",
+    "`ferry ops --to {vendor} train.py` 列出所有这类算子及替代写法；`ferry case` "
+    "为单个算子生成可提交给厂商的用例。",
 )
 _MOVE = Text(
     "Where several of them follow each other, move the tensors to the CPU once, before the first.",
     "若多个这类算子相连，在第一个之前把张量一次移到 CPU。",
 )
-_NEITHER = Text("a trace, or run.json of `ferry profile`", "跟踪文件，或 `ferry profile` 的 run.json")
+_NEITHER = Text("a trace, or run.json of `ferry profile`", "trace，或 `ferry profile` 的 run.json")
 
 
 def lacks(run: Run) -> Text | None:

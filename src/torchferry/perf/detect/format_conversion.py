@@ -33,40 +33,44 @@ from torchferry.traces.model import Trace
 ID = "format_conversion"
 LEAST_SHARE = 0.05  # of the steps; mixed precision casts for one or two hundredths, and is worth it
 
-_TITLE = Text("Time goes into changing formats and types", "时间花在格式与类型转换上")
+_TITLE = Text("Formats and dtypes are converted", "格式与数据类型转换耗时")
 _SUMMARY = Text(
-    "{count} conversions take {share:.1%} of the time of a step: {format:.1%} change the format, {type:.1%} the type, "
-    "{order:.1%} the order of dimensions.",
-    "{count} 次转换占单步时间的 {share:.1%}：格式 {format:.1%}，类型 {type:.1%}，维度次序 {order:.1%}。",
+    "{count} conversions take {share:.1%} of the time of a step: {format:.1%} change the format, "
+    "{type:.1%} the dtype, {order:.1%} the order of dimensions.",
+    "{count} 次转换占单步时间的 {share:.1%}：格式 {format:.1%}，数据类型 {type:.1%}，维度次序 {order:.1%}。",
 )
 _REMEDIES = {
     Change.FORMAT: Text(
-        "Formats: let neighbouring operators use the same one. Give models and inputs one memory format "
-        "(model.to(memory_format=torch.channels_last), or none at all); take the operator between two conversions out "
-        "of the chain, or convert once before several of them.",
-        "格式：让相邻算子使用同一格式。模型与输入统一内存格式（model.to(memory_format=torch.channels_last)，或完全不用）；"
+        "Formats: use the same format in neighboring operators. Give models and inputs one memory format "
+        "(model.to(memory_format=torch.channels_last), or none at all); move the operator between two "
+        "conversions elsewhere, or convert once before several operators.",
+        "格式：让相邻算子使用同一格式。"
+        "模型与输入统一内存格式（model.to(memory_format=torch.channels_last)，或完全不用）；"
         "把夹在两次转换之间的算子移出，或在多个算子之前只转换一次。",
     ),
     Change.TYPE: Text(
-        "Types: cast once, not in every step: constants, masks and labels when they are made, inputs in the loader; keep "
-        "what stays in half precision inside one autocast region.",
-        "类型：只转换一次，不要每步都转：常量、掩码和标签在生成时转换，输入在加载时转换；半精度的部分放在同一个 autocast 区域内。",
+        "Dtypes: cast once, not in every step: constants, masks and labels when they are created, inputs "
+        "in the loader; keep half-precision code inside one autocast region.",
+        "数据类型：只转换一次，不要每步都转：常量、掩码和标签在生成时转换，输入在加载时转换；"
+        "半精度的部分放在同一个 autocast 区域内。",
     ),
     Change.ORDER: Text(
-        "Order: leave out permute and transpose before operators that take dimensions as arguments; prefer einsum or "
-        "matmul with a transposed argument.",
+        "Order: avoid permute and transpose before operators that take dimensions as arguments; prefer "
+        "einsum, or matmul with a transposed argument.",
         "次序：能以参数指定维度的算子之前不要 permute 或 transpose；优先用 einsum，或以转置参数调用 matmul。",
     ),
 }
 
 
 _WEIGHTS = Text(
-    "Weights (TransData): cast them once into the format of the device's kernels, after model.to(device): "
-    "`torchferry.perf.affinity.cast_weights(model)`; on Ascend Conv2d to FRACTAL_Z and Linear to NZ, through "
-    "torch_npu.npu_format_cast; today's plugin keeps such formats only with torch.npu.config.allow_internal_format = True.",
-    "权重（TransData）：在 model.to(device) 之后一次转换为设备 kernel 的格式：`torchferry.perf.affinity.cast_weights(model)`；"
-    "在 Ascend 上 Conv2d 转为 FRACTAL_Z、Linear 转为 NZ（torch_npu.npu_format_cast）；"
-    "如今的插件须设置 torch.npu.config.allow_internal_format = True 才保留这些格式。",
+    "Weights (TransData): after model.to(device), cast them once to the format of the device's "
+    "kernels: `torchferry.perf.affinity.cast_weights(model)`. On Ascend this casts Conv2d to "
+    "FRACTAL_Z and Linear to NZ through torch_npu.npu_format_cast; current plugins keep such formats "
+    "only with torch.npu.config.allow_internal_format = True.",
+    "权重（TransData）：在 model.to(device) 之后一次转换为设备 kernel 的格式："
+    "`torchferry.perf.affinity.cast_weights(model)`。在 Ascend 上会通过 torch_npu.npu_format_cast 将 "
+    "Conv2d 转为 FRACTAL_Z、Linear 转为 NZ；当前插件须设置 torch.npu.config.allow_internal_format = "
+    "True 才保留这些格式。",
 )
 
 

@@ -37,22 +37,25 @@ ID = "format_pairs"
 LEAST_SHARE = 0.01  # of the steps; none of it does anything
 _SHOWN = 4  # rows of evidence of each way to find them
 
-_TITLE = Text("Conversions undo each other", "转换相互抵消")
+_TITLE = Text("Conversions cancel each other", "转换相互抵消")
 _SUMMARY = Text(
-    "{count} conversions are undone by the next one (A → B → A); the pairs take {share:.1%} of the time of a step.",
+    "{count} conversions are reversed by the next one (A → B → A); the pairs take {share:.1%} of the "
+    "time of a step.",
     "{count} 次转换随即被下一次还原（A → B → A）；这些成对的转换占单步时间的 {share:.1%}。",
 )
 _FORMATS = Text(
-    "Keep the tensor in the format of the operators on both sides: set the format of weights when they are made, and "
-    "move operators that force another one (index_select, views, gathers) out from between them.",
-    "让张量保持两侧算子的格式：在初始化时设定权重格式，把强制其他格式的算子（index_select、视图、gather）移出两者之间。",
+    "Keep the tensor in the format of the operators on both sides: set the format of weights when "
+    "they are created, and move operators that force another format (index_select, views, gathers) "
+    "out from between them.",
+    "让张量保持两侧算子的格式：在初始化时设定权重格式，把强制其他格式的算子（index_select、视图、"
+    "gather）移出两者之间。",
 )
 _TYPES = Text(
-    "Do not cast back and forth: drop .float() and .half() between operators that take the same type, widen the autocast "
-    "region over both.",
+    "Do not cast back and forth: remove .float() and .half() between operators with the same dtype, "
+    "and extend the autocast region over both.",
     "不要来回转换：去掉类型相同的算子之间的 .float() 与 .half()，让 autocast 区域覆盖两者。",
 )
-_BASIS = Text("the time of both halves of each pair", "每对两次转换的时间之和")
+_BASIS = Text("the time of both conversions of each pair", "每对两次转换的时间之和")
 # Operators that give memory or another view of it, and those that only call a cast.
 _NO_WORK = tuple(
     f"aten::{name}"

@@ -16,7 +16,7 @@ ID = "garbage_collection"
 MARK = "torchferry::gc"  # made by `ferry profile`
 LEAST_SHARE = 0.01  # of the steps
 
-_TITLE = Text("Python's garbage collector stops the program", "Python 垃圾回收使程序停顿")
+_TITLE = Text("Python's garbage collector pauses the program", "Python 垃圾回收使程序停顿")
 _SUMMARY = Text(
     "The collector runs {count:.1f} times per step and takes {share:.1%} of the time; the longest pause is "
     "{longest:.1f} ms.",
@@ -24,27 +24,28 @@ _SUMMARY = Text(
 )
 _REMEDIES = (
     Text(
-        "Call gc.collect() and gc.freeze() before the training loop: what the imports, the model and the data set have "
-        "made is not looked at again.",
+        "Call gc.collect() and gc.freeze() before the training loop, so that objects of the imports, the "
+        "model and the data set are not scanned again.",
         "训练循环前调用 gc.collect() 与 gc.freeze()：导入、模型和数据集产生的对象不再被扫描。",
     ),
     Text(
-        "Or gc.disable(), and gc.collect() every so many steps, at the same step on all ranks.",
+        "Or call gc.disable(), and gc.collect() every few steps, at the same step on all ranks.",
         "或 gc.disable()，并每隔若干步 gc.collect()，各进程在同一步进行。",
     ),
 )
-_BASIS = Text("the pauses; with a frozen heap nearly all of them go", "停顿时间；冻结后几乎全部消失")
+_BASIS = Text("the pauses; with a frozen heap nearly all of them disappear", "停顿时间；冻结后几乎全部消失")
 _CALL = "gc.collect()"
 _ASKED = Text(
     "The program calls gc.collect() {count:.1f} times per step, {share:.1%} of the time.",
     "程序每步调用 gc.collect() {count:.1f} 次，占时间的 {share:.1%}。",
 )
 _LEAVE_OUT = Text(
-    "Take gc.collect() out of the step: tensors without references are freed at once, without it. If memory grows, look for "
-    "what still holds them (a list of losses with their graphs).",
-    "把 gc.collect() 移出单步：没有引用的张量会立即释放，并不需要它。若内存增长，请查找仍持有张量之处（如带计算图的损失列表）。",
+    "Move gc.collect() out of the step: tensors without references are freed immediately anyway. If "
+    "memory grows, find what still holds the tensors (such as a list of losses with their graphs).",
+    "把 gc.collect() 移出单步：没有引用的张量会立即释放，并不需要它。若内存增长，"
+    "请查找仍持有张量之处（如带计算图的损失列表）。",
 )
-_BASIS_ASKED = Text("the calls, if they are left out", "去掉这些调用所省的时间")
+_BASIS_ASKED = Text("the calls, if they are removed", "去掉这些调用所省的时间")
 NO_MARKS = Text(
     "pauses of Python's garbage collector (`ferry profile` records them)",
     "Python 垃圾回收的停顿（由 `ferry profile` 记录）",

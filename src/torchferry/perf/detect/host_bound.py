@@ -37,35 +37,39 @@ MOST = 8
 
 _TITLE = Text("The host is slower than the device", "主机下发慢于设备执行")
 _SUMMARY = Text(
-    "For {share:.1%} of the time the device waits while the host calls operators: {launches:.0f} pieces of work per "
-    "step, of which half take {kernel:.0f} µs or less; half of the calls take the host {host:.0f} µs or more.",
-    "设备有 {share:.1%} 的时间在等待主机调用算子：每步下发 {launches:.0f} 个任务，半数不超过 {kernel:.0f} µs，"
-    "而半数调用需要主机 {host:.0f} µs 以上。",
+    "For {share:.1%} of the time the device waits while the host calls operators: {launches:.0f} "
+    "tasks per step, half of which take {kernel:.0f} µs or less, while half of the calls take the "
+    "host {host:.0f} µs or more.",
+    "设备有 {share:.1%} 的时间在等待主机调用算子：每步下发 {launches:.0f} 个任务，半数不超过 "
+    "{kernel:.0f} µs，而半数调用需要主机 {host:.0f} µs 以上。",
 )
 _PYTHON_TITLE = Text("Python takes much of the time between operators", "算子之间的 Python 代码耗时过多")
 _PYTHON_SUMMARY = Text(
-    "{share:.1%} of the time of a step lies between operators, in Python of the program and of the libraries it uses.",
+    "{share:.1%} of the time of a step lies between operators, in Python code of the program and its "
+    "libraries.",
     "单步时间的 {share:.1%} 在算子之间，用于程序及其所用库的 Python 代码。",
 )
 _ALL_PYTHON_SUMMARY = Text(
-    "{share:.1%} of the time of a step lies between operators, in Python: the program's, its libraries' or PyTorch's "
-    "own, which a trace without Python's functions (with_stack=True, `ferry profile`) does not tell apart.",
-    "单步时间的 {share:.1%} 在算子之间，用于 Python：程序、所用库或 PyTorch 自身的代码；"
-    "没有 Python 函数的跟踪（with_stack=True，`ferry profile`）无法区分。",
+    "{share:.1%} of the time of a step lies between operators, in Python code of the program, its "
+    "libraries or PyTorch; a trace without Python functions (with_stack=True, `ferry profile`) can't "
+    "tell them apart.",
+    "单步时间的 {share:.1%} 在算子之间，用于 Python：程序、所用库或 PyTorch 自身的代码；没有 Python "
+    "函数的 trace（with_stack=True，`ferry profile`）无法区分。",
 )
 _LARGER = Text(
-    "If the model is small, PyTorch's own calls take as long as its operators: give each step more to do, by a larger "
-    "batch.",
+    "If the model is small, PyTorch's own calls take as long as its operators: use a larger batch, "
+    "so that each step does more.",
     "若模型很小，PyTorch 自身的调用与算子耗时相当：增大批量，使每步的计算更多。",
 )
 _FEWER = Text(
-    "Call fewer and larger operators: a larger batch, fused or foreach optimizers, modules in place of many elementwise "
-    "operators, torch.compile or captured graphs where the device has them.",
-    "减少算子个数、增大单个算子：增大批量，使用融合或 foreach 优化器，以模块代替零散的逐元素算子，设备支持时使用 torch.compile 或图捕获。",
+    "Call fewer and larger operators: a larger batch, fused or foreach optimizers, modules instead "
+    "of many elementwise operators, torch.compile or captured graphs where the device supports them.",
+    "减少算子个数、增大单个算子：增大批量，使用融合或 foreach 优化器，以模块代替零散的逐元素算子，"
+    "设备支持时使用 torch.compile 或图捕获。",
 )
 _HOST = Text(
-    "`ferry doctor host` checks what slows the host down: the CPU's governor, binding to cores, variables of the "
-    "device's runtime.",
+    "`ferry doctor host` checks what slows the host down: CPU governor, core binding, variables of "
+    "the device's runtime.",
     "`ferry doctor host` 检查拖慢主机的因素：CPU 调频策略、绑核、设备运行时的环境变量。",
 )
 _PYTHON_REMEDY = Text(
@@ -73,24 +77,25 @@ _PYTHON_REMEDY = Text(
     "把对元素、列表、字典的循环移出单步，或写成整张量运算。",
 )
 _BASIS = Text(
-    "the time in which the device waits for the host; a host that keeps ahead hides all of it",
+    "the time for which the device waits for the host; a host that stays ahead hides all of it",
     "设备等待主机的时间；主机能提前下发时可全部隐藏",
 )
 _OF_TORCH = re.compile(r"(?:^|/)torch(?:ferry|_\w+)?/")
 _BETWEEN = Text("Python between operators", "算子之间的 Python")
-_PREPARES = Text("data are prepared (NumPy, Pillow, ...)", "准备数据（NumPy、Pillow 等）")
+_PREPARES = Text("data preparation (NumPy, Pillow, ...)", "准备数据（NumPy、Pillow 等）")
 _SLEEPS = Text("the program sleeps", "程序休眠")
 _SLEEP_TITLE = Text("The program sleeps between operators", "程序在算子之间休眠")
 _SLEEP_REMEDY = Text(
-    "Take time.sleep() out of the step; to wait for something, use what wakes the program (a queue, an event).",
-    "把 time.sleep() 移出单步；若要等待，请使用会唤醒程序的方式（队列、事件）。",
+    "Move time.sleep() out of the step; to wait for something, use a queue or an event.",
+    "把 time.sleep() 移出单步；若要等待，请使用队列或事件。",
 )
-_PREPARE_TITLE = Text("Data are prepared within the step", "在训练步内准备数据")
+_PREPARE_TITLE = Text("Data is prepared within the step", "在训练步内准备数据")
 _PREPARE_REMEDY = Text(
-    "Prepare data outside of the step: in the Dataset, so that DataLoader's workers do it meanwhile (num_workers=4 or more); "
-    "once and for all before training; or with operators on whole batches of tensors (torchvision.transforms.v2).",
-    "在训练步之外准备数据：放入 Dataset，由 DataLoader 的工作进程并行完成（num_workers=4 或更多）；训练前一次做好；"
-    "或用张量算子对整批数据处理（torchvision.transforms.v2）。",
+    "Prepare data outside the step: in the Dataset, so that DataLoader's workers do it in parallel "
+    "(num_workers=4 or more); once before training; or with tensor operators on whole batches "
+    "(torchvision.transforms.v2).",
+    "在训练步之外准备数据：放入 Dataset，由 DataLoader 的工作进程并行完成（num_workers=4 或更多）；"
+    "训练前一次做好；或用张量算子对整批数据处理（torchvision.transforms.v2）。",
 )
 _MOSTLY = 0.5  # of the gaps
 

@@ -23,26 +23,26 @@ MOST_BUSY = 0.5  # of the steps
 LEAST_SHORT = 0.6  # of the kernels
 MOST_LOADER_SHARE = 0.10  # more: the data is the reason, not the batch
 
-_TITLE = Text("The work is too small for the device", "单次计算量对设备过小")
+_TITLE = Text("The device gets too little work at a time", "单次计算量对设备过小")
 _SUMMARY = Text(
     "The device computes for {busy:.1%} of the time, and {short:.0%} of its kernels take less than 10 µs.",
-    "设备仅 {busy:.1%} 的时间在计算，{short:.0%} 的内核不足 10 µs。",
+    "设备仅 {busy:.1%} 的时间在计算，{short:.0%} 的 kernel 不足 10 µs。",
 )
 _BATCH = Text(
-    "Raise the batch (it seems to be {batch} now); the learning rate goes with it.",
+    "Raise the batch size (apparently {batch} now), and adjust the learning rate.",
     "增大批量（当前约为 {batch}），并相应调整学习率。",
 )
 _LARGER = Text(
-    "Raise the batch; the learning rate goes with it.",
+    "Raise the batch size, and adjust the learning rate.",
     "增大批量，并相应调整学习率。",
 )
 _ROOM = Text(
-    "There is room for it: {used:.0%} of the device's memory is in use.",
+    "Memory allows it: {used:.0%} of the device's memory is in use.",
     "显存有余量：目前使用了 {used:.0%}。",
 )
 _BASIS = Text(
-    "an estimate: with twice the batch the same number of calls serves twice the samples, which halves the idle time "
-    "of each",
+    "an estimate: with twice the batch, the same number of calls processes twice the samples, which "
+    "halves the idle time per sample",
     "估计值：批量加倍时，同样次数的调用处理两倍样本，每个样本分摊的空闲时间减半",
 )
 _LAYERS = ("aten::conv2d", "aten::conv1d", "aten::conv3d", "aten::convolution", "aten::linear", "aten::addmm")

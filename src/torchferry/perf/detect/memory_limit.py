@@ -21,19 +21,21 @@ _PEAK = Text("the peak", "峰值")
 
 _TITLE = Text("The device's memory is nearly full", "设备显存接近上限")
 _SUMMARY = Text(
-    "Tensors take up to {peak} of {limit}, {used:.0%}: a somewhat larger batch ends in an error, and "
-    "before that the allocator frees and asks anew.",
+    "Tensors take up to {peak} of {limit} ({used:.0%}): a slightly larger batch fails, and even "
+    "before that the allocator frees and reallocates.",
     "张量最多占用 {limit} 中的 {peak}（{used:.0%}）：批量稍大即会报错，在此之前分配器会反复释放与申请。",
 )
 _REMEDIES = (
     Text(
-        "Mixed precision, torch.utils.checkpoint for the largest blocks, a smaller batch with accumulated gradients.",
+        "Use mixed precision, torch.utils.checkpoint for the largest blocks, or a smaller batch with "
+        "gradient accumulation.",
         "使用混合精度，对最大的模块使用 torch.utils.checkpoint，或减小批量并累积梯度。",
     ),
     Text(
-        "zero_grad(set_to_none=True), no list of losses that still hold their graphs (loss.detach()), "
-        "torch.no_grad() in the evaluation.",
-        "zero_grad(set_to_none=True)；不要保存仍带计算图的损失（用 loss.detach()）；评估时使用 torch.no_grad()。",
+        "Use zero_grad(set_to_none=True), store no losses with their graphs (loss.detach()), and "
+        "evaluate under torch.no_grad().",
+        "zero_grad(set_to_none=True)；不要保存仍带计算图的损失（用 loss.detach()）；评估时使用 "
+        "torch.no_grad()。",
     ),
 )
 NO_MEMORY = Text(

@@ -25,22 +25,24 @@ FIRST_WITH_MATRIX_UNITS = 7  # the compute capability of CUDA devices
 
 _TITLE = Text("Mixed precision is not used", "未使用混合精度")
 _SUMMARY = Text(
-    "Matrix products and convolutions in float32 take {share:.1%} of the time; the device has {dtypes} for them.",
+    "float32 matrix products and convolutions take {share:.1%} of the time; the device supports "
+    "{dtypes} for them.",
     "float32 的矩阵乘与卷积占时间的 {share:.1%}；设备可用 {dtypes} 计算。",
 )
 _UNTIMED = Text(
-    "{calls} matrix products and convolutions are in float32; the device has {dtypes} for them. This trace "
-    "has no times of a device, so it does not show what that costs.",
-    "有 {calls} 次矩阵乘与卷积为 float32；设备可用 {dtypes} 计算。此跟踪没有设备时间，无法给出代价。",
+    "{calls} matrix products and convolutions are in float32; the device supports {dtypes} for them. "
+    "This trace has no device times, so the cost is unknown.",
+    "有 {calls} 次矩阵乘与卷积为 float32；设备可用 {dtypes} 计算。此 trace 没有设备时间，无法给出代价。",
 )
 _REMEDY = Text(
-    'Put forward pass and loss into `torch.autocast("{device}", torch.{dtype})`, and scale the loss with GradScaler for '
-    "float16; `ferry convert --amp` writes both. `ferry watch` shows whether the training stays healthy.",
-    '把前向与损失放入 `torch.autocast("{device}", torch.{dtype})`，float16 时用 GradScaler 缩放损失；`ferry convert --amp` 可自动改写。'
-    "`ferry watch` 可检查训练是否正常。",
+    'Run forward pass and loss under `torch.autocast("{device}", torch.{dtype})`, and with float16 '
+    "scale the loss with GradScaler; `ferry convert --amp` writes both. `ferry watch` shows whether "
+    "training stays healthy.",
+    '把前向与损失放入 `torch.autocast("{device}", torch.{dtype})`，float16 时用 GradScaler '
+    "缩放损失；`ferry convert --amp` 可自动改写。`ferry watch` 可检查训练是否正常。",
 )
 _BASIS = Text(
-    "an estimate: half of the time of these operators, since half precision moves half of the bytes",
+    "an estimate: half of the time of these operators, because half precision moves half the bytes",
     "估计值：这些算子时间的一半，因为半精度只需搬运一半的字节",
 )
 _MATRIX_OPERATOR = re.compile(

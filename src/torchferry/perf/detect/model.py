@@ -22,9 +22,9 @@ class Detector(NamedTuple):
     detect: Callable[[Run], Iterable[Diagnosis]]
 
 
-NO_TRACE = Text("a trace", "跟踪文件（trace）")
-NO_FRAMES = Text("Python's frames (with_stack=True)", "Python 调用栈（with_stack=True）")
-NO_DEVICE = Text("times of a device: the trace shows the host only", "设备的时间：此跟踪只有主机")
+NO_TRACE = Text("a trace", "trace（trace）")
+NO_FRAMES = Text("Python stacks (with_stack=True)", "Python 调用栈（with_stack=True）")
+NO_DEVICE = Text("device times: the trace shows only the host", "设备的时间：此 trace 只有主机")
 NO_SHAPES = Text("shapes of operators (record_shapes=True)", "算子的形状（record_shapes=True）")
 NO_STRIDES = Text(
     "strides of inputs (record_shapes=True on torch 2.2 or later)",

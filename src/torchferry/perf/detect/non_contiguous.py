@@ -28,22 +28,24 @@ LEAST_SHARE = 0.03  # of the steps; a few transposed tensors are copied in most 
 
 _TITLE = Text("Non-contiguous tensors are copied", "非连续张量被转为连续")
 _SUMMARY = Text(
-    "{count} copies make tensors contiguous and take {share:.1%} of the time of a step; {repeated} of them write out "
-    "an expanded tensor. The strides of their inputs prove it.",
-    "{count} 次拷贝把张量转为连续，占单步时间的 {share:.1%}；其中 {repeated} 次把 expand 的张量展开写出。其输入的步长可证明。",
+    "{count} copies make tensors contiguous and take {share:.1%} of the time of a step; {repeated} "
+    "of them materialize an expanded tensor, as the strides of their inputs show.",
+    "{count} 次拷贝把张量转为连续，占单步时间的 {share:.1%}；其中 {repeated} 次把 expand "
+    "的张量展开写出，其输入的步长可以证明。",
 )
 _ORDER = Text(
-    "At the places below leave out the permute, transpose or slice that comes before, or make the tensor in the order "
-    "in which it is used: once, outside of the loop, for what does not change.",
-    "在下列位置去掉之前的 permute、transpose 或切片，或者一开始就按使用的次序生成张量；不变的张量只在循环外转换一次。",
+    "At the places below, remove the preceding permute, transpose or slice, or create the tensor in "
+    "the order in which it is used; if it does not change, once outside the loop.",
+    "在下列位置去掉之前的 permute、transpose 或切片，或者一开始就按使用的次序生成张量；"
+    "不变的张量只在循环外转换一次。",
 )
 _SHUFFLE = Text(
-    "Where it is a shuffle of channels or a split that is put together again, `torchferry.perf.affinity` has forms "
+    "For channel shuffles, or splits that are joined again, `torchferry.perf.affinity` has variants "
     "without such copies (ChannelShuffle).",
     "若是通道混洗或切分后再拼接，`torchferry.perf.affinity` 有不产生此类拷贝的写法（ChannelShuffle）。",
 )
 _REPEATED = Text(
-    "Leave expanded tensors expanded: operators broadcast them by themselves; drop .contiguous(), .repeat() and "
+    "Keep expanded tensors expanded: operators broadcast them; remove .contiguous(), .repeat() and "
     ".reshape() after .expand().",
     "保留 expand 的结果：算子会自行广播；去掉 .expand() 之后的 .contiguous()、.repeat() 和 .reshape()。",
 )
@@ -52,7 +54,7 @@ _EXPANDED = Text(
     "{shape} {dtype}, strides ({strides}), expanded", "{shape} {dtype}，步长 ({strides})，由 expand 得到"
 )
 _BASIS = Text(
-    "the time of the copies; what reads the tensors may take longer without them",
+    "the time of the copies; operators that read the tensors may take longer without them",
     "拷贝所用的时间；去掉后，读取这些张量的算子可能变慢",
 )
 

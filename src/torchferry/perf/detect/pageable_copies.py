@@ -22,8 +22,8 @@ _BLOCKING = re.compile(r"Memcpy(?:WithStream)?$")  # in every vendor's library: 
 
 _TITLE = Text("Copies to the device block", "到设备的拷贝会阻塞")
 _PAGEABLE_SUMMARY = Text(
-    "{count} copies to the device come from pageable memory; for {share:.1%} of the time of a step the device does "
-    "nothing else.",
+    "{count} copies to the device come from pageable memory; for {share:.1%} of the time of a step "
+    "the device only waits for them.",
     "{count} 次到设备的拷贝来自可换页内存；单步时间的 {share:.1%} 内设备只在等待它们。",
 )
 _BLOCKING_SUMMARY = Text(
@@ -35,11 +35,12 @@ _PIN = Text(
     "为 DataLoader 设置 pin_memory=True，并用 tensor.to(device, non_blocking=True) 拷贝。",
 )
 _PRELOAD = Text(
-    "`torchferry.perf.affinity.PreLoader` copies the next batch on a stream of its own while this one is computed.",
+    "`torchferry.perf.affinity.PreLoader` copies the next batch on a separate stream while the "
+    "current one is computed.",
     "`torchferry.perf.affinity.PreLoader` 在计算当前批次时用独立的流拷贝下一批。",
 )
 _BASIS = Text(
-    "the time in which nothing but these copies goes on; pinned and prefetched ones hide behind computation",
+    "the time of copies that nothing overlaps; pinned and prefetched copies hide behind computation",
     "只有这些拷贝在进行的时间；锁页并预取后可被计算掩盖",
 )
 

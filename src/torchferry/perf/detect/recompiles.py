@@ -36,23 +36,24 @@ _SUMMARY = Text(
     "预热之后的步中有 {count} 次编译，占单步时间的 {share:.1%}。",
 )
 _LOG_SUMMARY = Text(
-    "The host log has {count} compiles after the warm-up, {seconds:.1f} s of compiling as far as it says.",
+    "The host log shows {count} compiles after the warm-up, at least {seconds:.1f} s of compile time.",
     "主机日志中预热之后有 {count} 次编译，已知耗时 {seconds:.1f} 秒。",
 )
 _SHAPES = Text(
-    "New shapes and new values of arguments are what compiles: pad to fixed sizes, drop the last, smaller batch, pass "
-    "numbers that change as tensors.",
+    "New shapes and new argument values cause compiles: pad to fixed sizes, drop the last, smaller "
+    "batch, and pass changing numbers as tensors.",
     "引发编译的是新的形状和新的参数值：填充到固定尺寸，丢弃最后较小的批次，把变化的数值以张量传入。",
 )
 _MODES = Text(
-    "torch.compile: dynamic=True, and TORCH_LOGS=recompiles says why. A vendor's runtime: `ferry doctor host` shows its "
-    "compile mode, `ferry oplog` what was compiled how often.",
-    "torch.compile：设 dynamic=True，TORCH_LOGS=recompiles 会说明原因。厂商运行时：`ferry doctor host` 给出编译模式，"
-    "`ferry oplog` 给出各算子的编译次数。",
+    "With torch.compile, set dynamic=True; TORCH_LOGS=recompiles shows the reasons. For a vendor's "
+    "runtime, `ferry doctor host` shows the compile mode, and `ferry oplog` how often each operator "
+    "was compiled.",
+    "使用 torch.compile 时可设 dynamic=True，TORCH_LOGS=recompiles 会说明原因。对于厂商运行时，"
+    "`ferry doctor host` 给出编译模式，`ferry oplog` 给出各算子的编译次数。",
 )
 _BASIS = Text("the time of the compiles", "编译所用的时间")
 _NUMBER = Text("shapes: {count}", "形状：{count} 种")
-_NEITHER = Text("a trace or logs of the host", "跟踪文件或主机日志")
+_NEITHER = Text("a trace or host logs", "trace 或主机日志")
 
 
 def lacks(run: Run) -> Text | None:

@@ -24,32 +24,34 @@ SLOW_BESIDE_OTHERS = 0.25  # of the speed of the fastest call of the same operat
 
 _TITLE = Text("Operators are slow for their shapes", "算子对其形状而言过慢")
 _KNOWN = Text(
-    "Slow calls (by operator and shapes: {count}) take {share:.1%} of the time of a step, and reach {reached} "
-    "of what the device ({device}) can do: operations and bytes follow from the shapes. Below: time taken / possible.",
-    "{count} 种算子（含形状）占单步时间的 {share:.1%}，只达到设备（{device}）能力的 {reached}：运算量与字节数由形状推算。"
-    "下列为实际时间 / 可能的时间。",
+    "Slow calls ({count} combinations of operator and shapes) take {share:.1%} of the time of a step "
+    "and reach {reached} of what the device ({device}) can do; operations and bytes are computed "
+    "from the shapes. Below: actual time / possible time.",
+    "{count} 种算子（含形状）占单步时间的 {share:.1%}，只达到设备（{device}）能力的 {reached}："
+    "运算量与字节数由形状推算。下列为实际时间 / 可能的时间。",
 )
 _UNKNOWN = Text(
-    "Slow calls (by operator and shapes: {count}) take {share:.1%} of the time of a step, and reach {reached} of "
-    "the speed of the same operator with similar shapes in this run. What this device can do is not known, so nothing "
-    "else was compared.",
-    "{count} 种算子（含形状）占单步时间的 {share:.1%}，速度只有本次运行中同一算子相近形状的 {reached}。"
-    "该设备的能力未知，因此没有与其他比较。",
+    "Slow calls ({count} combinations of operator and shapes) take {share:.1%} of the time of a step "
+    "and reach {reached} of the speed of the same operator with similar shapes in this run. The peak "
+    "performance of this device is unknown, so nothing else was compared.",
+    "{count} 种算子（含形状）占单步时间的 {share:.1%}，速度只有本次运行中同一算子相近形状的 "
+    "{reached}。该设备的能力未知，因此没有与其他比较。",
 )
 _SHAPES = Text(
-    "Give them better shapes: sizes of channels, vocabularies and batches that are multiples of 16 (64 on large devices), "
+    "Use better shapes: channels, vocabularies and batches in multiples of 16 (64 on large devices), "
     "one large product instead of many small ones.",
     "改用更合适的形状：通道数、词表和批量取 16 的倍数（大型设备取 64 的倍数），用一次大的乘法代替许多小的。",
 )
 _LAYOUT = Text(
-    "Give them contiguous inputs in the memory format that the device prefers, and in half precision where the model "
-    "allows it.",
+    "Use contiguous inputs in the memory format that the device prefers, and half precision where "
+    "the model allows it.",
     "给它们连续的、设备偏好内存格式的输入，模型允许时用半精度。",
 )
 _FORMS = Text(
-    "`torchferry.perf.affinity` has faster forms of some; `ferry case` makes a test of one operator with these shapes, to "
-    "measure it alone and to give to the vendor.",
-    "`torchferry.perf.affinity` 有部分算子的更快写法；`ferry case` 用这些形状为单个算子生成用例，可单独测量并提交给厂商。",
+    "`torchferry.perf.affinity` has faster variants of some; `ferry case` creates a test of one "
+    "operator with these shapes, to measure it separately or send it to the vendor.",
+    "`torchferry.perf.affinity` 有部分算子的更快写法；`ferry case` 用这些形状为单个算子生成用例，"
+    "可单独测量并提交给厂商。",
 )
 _BASIS = Text(
     "if each reaches {reachable:.0%} of what the device can do", "若每个算子都达到设备能力的 {reachable:.0%}"

@@ -23,21 +23,21 @@ LEAST_SHARE = 0.01  # of the steps, of the host's time in them
 
 _TITLE = Text("Many small copies to the device", "大量向设备的小拷贝")
 _SUMMARY = Text(
-    "{count:.0f} copies per step bring {size} each to the device; the calls take {share:.1%} of the time.",
+    "{count:.0f} copies per step move {size} each to the device; the calls take {share:.1%} of the time.",
     "每步有 {count:.0f} 次拷贝，平均每次 {size}；这些调用占时间的 {share:.1%}。",
 )
 _REMEDIES = (
     Text(
-        "Make tensors on the device (device=...) where they are needed, once, before the loop if they do not change.",
+        "Create tensors directly on the device (device=...), and once before the loop if they do not change.",
         "在使用处直接在设备上创建张量（device=...）；若不变化，在循环外创建一次。",
     ),
     Text(
-        "Put the fields of a sample into one tensor in the collate function, and copy that.",
+        "Combine the fields of a sample into one tensor in the collate function, and copy that one.",
         "在 collate 函数中把一个样本的各字段合成一个张量，只拷贝一次。",
     ),
 )
 _BASIS = Text(
-    "the host's time in these calls; one copy for all of them takes a part of it",
+    "the host's time in these calls; a single combined copy takes a fraction of it",
     "主机在这些调用中的时间；合并后只需其中一部分",
 )
 

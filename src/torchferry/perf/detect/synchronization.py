@@ -12,7 +12,7 @@ from torchferry.perf.detect.events import is_on_host, per_step
 from torchferry.perf.detect.evidence import added_up
 from torchferry.perf.detect.model import trace_detector
 from torchferry.perf.detect.waits import Waits, waits_for_device
-from torchferry.perf.model import Diagnosis, Severity
+from torchferry.perf.model import Diagnosis, Impact
 from torchferry.perf.run import Run
 from torchferry.text import Text
 from torchferry.traces.intervals import Intervals
@@ -29,23 +29,23 @@ MANY_PER_STEP = 10.0
 
 _TITLE = Text("The program waits for the device", "程序等待设备完成")
 _SUMMARY = Text(
-    "{count:.1f} times per step the program waits until the device is done, {waiting:.1%} of the time; afterwards the "
-    "device has nothing to do for {idle:.1%}.",
+    "{count:.1f} times per step the program waits for the device, {waiting:.1%} of the time; "
+    "afterwards the device is idle for {idle:.1%}.",
     "程序每步等待设备 {count:.1f} 次，占时间的 {waiting:.1%}；随后设备空闲，占 {idle:.1%}。",
 )
 _UNTIMED = Text(
-    "{count:.1f} times per step the program asks for a result and has to wait until the device is done. This trace has "
-    "no times of a device, so it does not show how long.",
-    "程序每步 {count:.1f} 次读取结果，必须等待设备完成。此跟踪没有设备时间，无法给出等待时长。",
+    "{count:.1f} times per step the program reads a result and has to wait for the device. This "
+    "trace has no device times, so the wait is unknown.",
+    "程序每步 {count:.1f} 次读取结果，必须等待设备完成。此 trace 没有设备时间，无法给出等待时长。",
 )
 _READ = Text(
-    "Keep numbers on the device: add them up as tensors (`total += loss.detach()`), and read them with .item() every "
-    "so many steps.",
+    "Keep numbers on the device: accumulate them as tensors (`total += loss.detach()`), and read "
+    "them with .item() only every few steps.",
     "数值留在设备上：以张量累加（`total += loss.detach()`），隔若干步再用 .item() 读取。",
 )
 _SIZED = Text(
-    "Results whose size depends on values (nonzero, masks as indices, unique) make the host wait: use torch.where or a "
-    "multiplication with the mask.",
+    "Results whose size depends on values (nonzero, boolean indexing, unique) make the host wait: "
+    "use torch.where or a multiplication by the mask.",
     "大小取决于数值的结果（nonzero、布尔索引、unique）会使主机等待：改用 torch.where 或与掩码相乘。",
 )
 _COPIED = Text(
@@ -57,7 +57,7 @@ _ASKED = Text(
     "去掉训练循环中的 synchronize()；计时请用 Event。",
 )
 _BASIS = Text(
-    "the time in which the device is idle right after a wait, up to the length of the wait",
+    "the time for which the device is idle right after a wait, up to the length of the wait",
     "等待结束后设备随即空闲的时间，不超过等待本身的时长",
 )
 _REMEDIES = (
@@ -76,7 +76,7 @@ def detect(run: Run, trace: Trace) -> Iterator[Diagnosis]:
     count = per_step(trace, len(waits))
     if trace.is_host_only:
         if count >= LEAST_PER_STEP:
-            severity = Severity.HIGH if count >= MANY_PER_STEP else Severity.MEDIUM
+            severity = Impact.HIGH if count >= MANY_PER_STEP else Impact.MEDIUM
             yield replace(_diagnosis(trace, waits, _UNTIMED.format(count=count)), at_least=severity)
         return
     gain = trace.share(waits.idle_after.total)

@@ -25,12 +25,12 @@ _SUMMARY = Text(
     "每步 {count:.1f} 次把张量转换为文本，占时间的 {share:.1%}。",
 )
 _REMEDY = Text(
-    "Print every so many steps, and `tensor.tolist()` or .item() rather than the tensor: one copy instead of one for "
-    "every number.",
+    "Print only every few steps, and print `tensor.tolist()` or .item() instead of the tensor: one "
+    "copy instead of one per number.",
     "隔若干步再打印，并打印 `tensor.tolist()` 或 .item() 而非张量本身：只拷贝一次，而不是每个数一次。",
 )
 _PRINT = Text("print(tensor)", "打印张量")
-_BASIS = Text("the time that the printing takes", "打印所用的时间")
+_BASIS = Text("the time spent printing", "打印所用的时间")
 
 
 def lacks(run: Run) -> Text | None:

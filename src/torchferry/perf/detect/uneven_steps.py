@@ -24,14 +24,17 @@ _MUCH = 0.5  # of what slow steps take more, to be named
 
 _TITLE = Text("Some steps take far longer than the others", "部分步明显更慢")
 _SUMMARY = Text(
-    "{slow} of {count} steps take {least:.0f} to {most:.0f} ms, the usual one {usual:.0f} ms: {share:.1%} of the time goes into "
-    "what only those steps do.",
-    "{count} 步中有 {slow} 步用时 {least:.0f} 至 {most:.0f} 毫秒，通常为 {usual:.0f} 毫秒：{share:.1%} 的时间用于只在这些步中做的事。",
+    "{slow} of {count} steps take {least:.0f} to {most:.0f} ms, the typical step {usual:.0f} ms: "
+    "{share:.1%} of the time is spent on work that only those steps do.",
+    "{count} 步中有 {slow} 步用时 {least:.0f} 至 {most:.0f} ms，通常为 {usual:.0f} ms：{share:.1%} "
+    "的时间用于只在这些步中做的事。",
 )
 _SELDOM = Text(
-    "Validation, logging and checkpoints within the loop: do them less often, or on fewer samples. Other findings are shares "
-    "of all these steps together: profile a stretch without them to judge the training step itself.",
-    "循环中的验证、日志与检查点：降低频率，或减少样本。其他发现的占比按全部这些步计算：若要评判训练步本身，请采集不含它们的一段。",
+    "Run validation, logging and checkpoints in the loop less often, or on fewer samples. Other "
+    "findings are shares of all these steps together: to judge the training step itself, profile a "
+    "stretch without them.",
+    "循环中的验证、日志与 checkpoint：降低频率，或减少样本。其他发现的占比按全部这些步计算："
+    "若要评判训练步本身，请采集不含它们的一段。",
 )
 
 

@@ -26,28 +26,31 @@ SINGLE_OVER_WHOLE = 3  # calls for one parameter, for each call for many: some o
 LEAST_GAIN = 0.01  # of the steps, on a device
 LEAST_SHARE = 0.03  # of the steps, on the host
 
-_TITLE = Text("The optimizer works on one parameter after the other", "优化器逐个参数更新")
+_TITLE = Text("The optimizer updates parameters one by one", "优化器逐个参数更新")
 _SUMMARY = Text(
     "{optimizer} calls {calls:.0f} operators per step for about {parameters:.0f} parameters; its steps take {share:.1%} "
     "of the time.",
     "{optimizer} 每步为约 {parameters:.0f} 个参数调用 {calls:.0f} 个算子，占时间的 {share:.1%}。",
 )
 _FUSED = Text(
-    "Give {optimizer} fused=True, or foreach=True where it has no fused form: a few operators for all parameters.",
+    "Set fused=True for {optimizer}, or foreach=True if it has no fused variant: a few operators "
+    "update all parameters.",
     "为 {optimizer} 设置 fused=True，没有融合实现时设置 foreach=True：少数几个算子更新全部参数。",
 )
 _FUSED_ON_HOST = Text(
-    "Give {optimizer} fused=True (torch 2.4 or later on the CPU): one pass over all parameters.",
+    "Set fused=True for {optimizer} (torch 2.4 or later on the CPU): one pass over all parameters.",
     "为 {optimizer} 设置 fused=True（CPU 需 torch 2.4 及以上）：一次遍历全部参数。",
 )
-_VENDORS = Text("The vendor's own form is {module}.{name}.", "厂商自带的融合实现为 {module}.{name}。")
+_VENDORS = Text(
+    "The vendor's own fused variant is {module}.{name}.", "厂商自带的融合实现为 {module}.{name}。"
+)
 _AFFINITY = Text(
-    'torchferry.perf.affinity.fused_optimizer("{optimizer}", ...) takes the fastest form that the device has.',
+    'torchferry.perf.affinity.fused_optimizer("{optimizer}", ...) picks the fastest variant on the device.',
     'torchferry.perf.affinity.fused_optimizer("{optimizer}", ...) 自动选用设备上最快的实现。',
 )
 _BASIS = Text(
-    "an estimate: the time in which the device waits for the optimizer's calls, and what its {passes:.0f} passes over "
-    "the parameters take beyond one",
+    "an estimate: the time for which the device waits for the optimizer's calls, plus all but one of "
+    "its {passes:.0f} passes over the parameters",
     "估计值：设备等待优化器下发的时间，加上对参数的 {passes:.0f} 次遍历中多于一次的部分",
 )
 _SINGLE = re.compile(

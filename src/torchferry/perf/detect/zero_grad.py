@@ -25,10 +25,11 @@ _SUMMARY = Text(
     "zero_grad() 每步以 {calls:.0f} 次调用把梯度清零，占时间的 {share:.1%}，反向时还要再累加一次。",
 )
 _REMEDY = Text(
-    "zero_grad(set_to_none=True), the default from torch 2.0 on: the backward pass then writes the gradients.",
+    "Use zero_grad(set_to_none=True), the default since torch 2.0: the backward pass then writes the "
+    "gradients directly.",
     "使用 zero_grad(set_to_none=True)（torch 2.0 起为默认）：反向过程直接写入梯度。",
 )
-_BASIS = Text("the time of filling", "清零所用的时间")
+_BASIS = Text("the time spent filling", "清零所用的时间")
 _FILLS = ("aten::zero_", "aten::_foreach_zero_", "aten::fill_")
 
 

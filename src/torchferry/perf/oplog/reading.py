@@ -190,16 +190,18 @@ _TEXTS = {
         "compiles more than {value} s after a process's first operator", "进程第一个算子 {value} 秒之后的编译"
     ),
     Basis.SHAPES: Text(
-        "compiles of an operator from shape number {value} on (types, formats and attributes being equal)",
+        "compiles of an operator from its shape number {value} on (for equal types, formats and attributes)",
         "算子从第 {value} 种形状起的编译（类型、格式与属性相同）",
     ),
     Basis.HALF: Text(
-        "compiles in the second half of the operators that a process called: an estimate, --after or --warmup is exact",
+        "compiles in the second half of the operators that a process called: an estimate; --after or "
+        "--warmup is exact",
         "进程所调用算子后一半中的编译：仅为估计，--after 或 --warmup 更准确",
     ),
     Basis.UNKNOWN: Text(
-        "the log has no calls of operators, so nothing tells the first step from the others: give --after or --warmup",
-        "日志中没有算子调用，无法区分第一个 step 与其余 step：请给出 --after 或 --warmup",
+        "the log has no operator calls, so the first step can't be told from the others; give --after or "
+        "--warmup",
+        "日志中没有算子调用，无法区分第一步与其余步；请给出 --after 或 --warmup",
     ),
 }
 
@@ -252,7 +254,12 @@ def _moment(text: str, processes: tuple[LoggedProcess, ...]) -> float:
         given = f"{day:%Y-%m-%d}-{text}"
     moment = seconds_of(given.encode())
     if moment is None:
-        raise InputError(f"--after {text}: no time; write it as 10:11:12 or as 2024-05-06-10:11:12")
+        raise InputError(
+            Text(
+                f"--after {text}: not a time; write it as 10:11:12 or 2024-05-06-10:11:12",
+                f"--after {text}：不是时间；请写成 10:11:12 或 2024-05-06-10:11:12",
+            )
+        )
     return moment
 
 
@@ -260,7 +267,10 @@ def _check_times(processes: tuple[LoggedProcess, ...]) -> list[float]:
     firsts = [process.first for process in processes if process.first is not None]
     if not firsts:
         raise InputError(
-            "the lines of this log have no times, so --after and --warmup can't be used; try --shapes 2"
+            Text(
+                "the lines of this log have no times, so --after and --warmup can't be used; try --shapes 2",
+                "该日志的行没有时间，因此不能使用 --after 和 --warmup；可以尝试 --shapes 2",
+            )
         )
     return firsts
 
@@ -469,16 +479,16 @@ class OperatorCounts:
 
 
 _CUT = Text(
-    "{count} signatures were longer than a line of the log ({limit} characters): calls that differ only behind that "
-    "are counted as the same",
+    "{count} signatures were longer than a log line ({limit} characters): calls that differ only "
+    "after that are counted as equal",
     "{count} 种签名超过日志行长（{limit} 个字符）：之后部分才有差别的调用被视为相同",
 )
 _NO_SECONDS = Text(
-    "no line says how long a compile took; newer releases of the runtime log that with {setting}",
+    "the log has no compile times; newer runtimes log them with {setting}",
     "日志没有编译用时；较新的运行时在 {setting} 下记录",
 )
 _MANY = Text(
-    "there were too many different signatures; {count} calls were counted without looking at theirs",
+    "too many different signatures; {count} calls were counted without their signatures",
     "签名种类过多；{count} 次调用只计数而未区分签名",
 )
 Show = Callable[[int, int], None]  # is told how many bytes of how many were read
@@ -492,8 +502,18 @@ def host_log_of(name: str | None, vendor_path: Sequence[Path] = ()) -> tuple[str
     if len(known) == 1:
         return next(iter(known.items()))
     if known:
-        raise InputError(f"several vendors' logs can be read: say whose with --to, one of {', '.join(known)}")
-    raise InputError(f"what the host logs of {', '.join(names)} look like is not known; see `ferry vendors`")
+        raise InputError(
+            Text(
+                f"the logs could be from several vendors; choose one with --to: {', '.join(known)}",
+                f"日志可能来自多个厂商；请用 --to 指定：{', '.join(known)}",
+            )
+        )
+    raise InputError(
+        Text(
+            f"the format of the host logs of {', '.join(names)} is unknown; see `ferry vendors`",
+            f"{', '.join(names)} 的主机日志格式未知；见 `ferry vendors`",
+        )
+    )
 
 
 def read_oplog(
@@ -558,12 +578,21 @@ def _nothing_found(
 ) -> InputError:
     if not read:
         name, reason = next(iter(unread.items()))
-        return InputError(f"{name}: can't be read ({reason}); {len(unread)} in all, check their permissions")
+        return InputError(
+            Text(
+                f"{name}: can't be read: {reason}; {len(unread)} unreadable in total, check their permissions",
+                f"{name}：无法读取：{reason}；共有 {len(unread)} 个文件无法读取，请检查权限",
+            )
+        )
     settings = " ".join(log.settings)
     where = ", ".join(map(str, paths))
     return InputError(
-        f"{where}: no line about operators in {len(read)} files; the runtime logs them only if asked: "
-        f"export {settings}, run a few steps of the program, and unset them again, as logging costs speed"
+        Text(
+            f"{where}: no line about operators in {len(read)} files; the runtime logs them only on request: "
+            f"export {settings}, run a few steps of the program, then unset them because logging is slow",
+            f"{where}：{len(read)} 个文件中没有关于算子的行；运行时默认不记录：请 export {settings}，"
+            "运行若干步，之后取消设置，因为写日志会变慢",
+        )
     )
 
 

@@ -18,27 +18,28 @@ _TENSORS = 4
 TITLE = Text("Operators in the host log", "主机日志中的算子")
 _NO_RECOMPILES = Text("no operator was compiled after the warm-up", "预热之后没有算子被编译")
 _UNKNOWN = Text(
-    "whether operators were compiled after the warm-up can't be told", "无法判断预热之后是否有算子被编译"
+    "whether operators were compiled after the warm-up is unknown", "无法判断预热之后是否有算子被编译"
 )
 _RECOMPILES = Text(
     "{count} compiles after the warm-up{time}: {operators}", "预热之后有 {count} 次编译{time}：{operators}"
 )
 _TOOK = Text(", {time}", "，共 {time}")
-_BASIS = Text("counted: {basis}", "统计口径：{basis}")
+_BASIS = Text("counting rule: {basis}", "统计口径：{basis}")
 _TOTALS = Text(
-    "{calls} calls of {operators} operators with {signatures} signatures (processes: {processes}); {compiles} "
-    "compiles{time}; {misses} look-ups without a compiled operator",
-    "{processes} 个进程中 {operators} 种算子共调用 {calls} 次，签名 {signatures} 种；编译 {compiles} 次{time}；"
-    "{misses} 次查找没有匹配到已编译的算子",
+    "{calls} calls of {operators} operators with {signatures} signatures (processes: {processes}); "
+    "{compiles} compiles{time}; {misses} lookups without a compiled operator",
+    "{processes} 个进程中 {operators} 种算子共调用 {calls} 次，签名 {signatures} 种；编译 {compiles} "
+    "次{time}；{misses} 次查找没有匹配到已编译的算子",
 )
 _CONVERSIONS = Text(
-    "{share} of the calls change a type, a format or a layout: {operators}",
+    "{share} of the calls convert a type, a format or a layout: {operators}",
     "{share} 的调用在转换类型、格式或布局：{operators}",
 )
 _REMEDY = Text(
-    "shapes or attributes change from step to step: keep them the same (drop_last=True, padding, buckets of lengths), or "
-    "let operators that fit any shape be used; `ferry doctor host --to {vendor}` lists the options of compiling",
-    "形状或属性随 step 变化：请保持不变（drop_last=True、填充、按长度分桶），或使用适用于任意形状的算子；"
+    "shapes or attributes change from step to step: keep them constant (drop_last=True, padding, "
+    "length buckets), or allow operators for any shape; `ferry doctor host --to {vendor}` lists the "
+    "compile options",
+    "形状或属性逐步变化：请保持不变（drop_last=True、填充、按长度分桶），或使用适用于任意形状的算子；"
     "`ferry doctor host --to {vendor}` 列出编译选项",
 )
 _UNREAD = Text("{file} can't be read: {reason}", "{file} 无法读取：{reason}")

@@ -8,6 +8,7 @@ REPORTS: Reports[RunsReport] = Reports(
         "text": f"{__name__}.text:to_text",
         "json": f"{__name__}.json:to_json",
         "md": f"{__name__}.text:to_markdown",
-        "html": f"{__name__}.html:to_html",
     },
+    body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.sentences:grade_of_all",
 )

@@ -12,6 +12,7 @@ from torchferry.perf.compare.model import RunComparison
 from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, in_words
 from torchferry.perf.report import sentences, tables, words
 from torchferry.perf.report.sentences import RunsReport
+from torchferry.report.bodies import PageBody
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     CONTROLS,
@@ -28,9 +29,9 @@ from torchferry.report.html import (
     row,
     section,
     table,
-    whole_page,
 )
 from torchferry.report.page import AND_MORE, Cell, Table, html_cell, html_table
+from torchferry.report.provenance import without_folders
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 from torchferry.traces.columns import Interned
@@ -196,8 +197,8 @@ _BUTTONS = (
     ("out", Text("Zoom out", "缩小"), "−"),
     ("earlier", Text("Earlier", "向前"), "←"),
     ("later", Text("Later", "向后"), "→"),
-    ("step", Text("The step", "整步"), ""),
-    ("all", Text("Everything", "全部"), ""),
+    ("step", Text("Whole step", "整步"), ""),
+    ("all", Text("All", "全部"), ""),
 )
 
 
@@ -253,7 +254,7 @@ def _data(analysis: Analysis) -> dict[str, Any]:
         "words": {
             "step": words.STEP,
             "steps": words.STEPS,
-            "short": Text("{count} short ones", "{count} 个短条"),
+            "short": Text("{count} short events", "{count} 个短事件"),
         },
     }
 
@@ -330,25 +331,25 @@ def _drawn(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
     )
 
 
-def to_html(report: RunsReport, options: Options) -> str:
+def to_body(report: RunsReport, options: Options) -> PageBody:
     """The page; of several ranks it shows the slowest in full."""
     shown = report.analyses[sentences.slowest(report.analyses)]
     file = PurePath(shown.sources[0]).name if shown.sources else "TorchFerry"
-    name = one_line(" ".join(shown.command) or file)
+    name = one_line(" ".join(map(without_folders, shown.command)) or file)
     heading = escaped(name)
     if report.comparisons:
         baseline = report.comparisons[0].baseline.sources
         other = PurePath(baseline[0]).name if baseline else ""
         heading += f' <span class="arrow">↔</span> {escaped(one_line(other))}'
-    return whole_page(
+    return PageBody(
+        "analyze",
         name,
-        _sections(report, shown),
-        language=options.language,
         heading=heading,
         overview=overview(report.analyses, shown),
+        sections=tuple(_sections(report, shown)),
         package=str(__package__),
-        styles=["analyze.css"],
-        scripts=[ELEMENTS, CONTROLS, TABLES, "timeline.js", "jumps.js"],
+        styles=("analyze.css",),
+        scripts=(ELEMENTS, CONTROLS, TABLES, "timeline.js", "jumps.js"),
     )
 
 
@@ -381,7 +382,7 @@ def _about(analysis: Analysis) -> str:
         *((words.NOTE, note) for note in analysis.notes),
     ]
     return section(
-        Text("The run", "本次运行"),
+        Text("Run", "本次运行"),
         facts(
             [both(name), both(Text(one_line(value.en), one_line(value.zh)))]
             for name, value in rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torchferry import units
 from torchferry.perf.compare.model import Measure, RunComparison
-from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Severity, TimePart
+from torchferry.perf.model import MEDIUM_SHARE, Analysis, Diagnosis, Impact, TimePart
 from torchferry.perf.report import words
 from torchferry.report.records import Grade
 from torchferry.text import Text
@@ -19,7 +19,7 @@ _FOLDERS = 3  # of a path that are shown
 SLOWER = 1.05  # a rank that works this much longer than the median one holds up the others
 
 _BOTTLENECK = Text("Bottleneck: {title}.", "瓶颈：{title}。")
-_GREATEST = Text("The greatest finding: {title}{worth}.", "最大的发现：{title}{worth}。")
+_GREATEST = Text("Largest finding: {title}{worth}.", "最大的发现：{title}{worth}。")
 _WORTH = Text(", {weight:.1%} of the time", "，占时间的 {weight:.1%}")
 _MOST = Text("The largest part of a step: {part} ({share:.1%}).", "单步中最大的部分：{part}（{share:.1%}）。")
 _NONE = Text(
@@ -36,20 +36,20 @@ _IDLE = Text(
 )
 _MOSTLY = 0.5
 _UNNAMED = ("", "cpu", "privateuse1")  # what a trace says where it does not know the device's name
-_NOTHING = Text("No bottleneck was found in what was given.", "在所给材料中未发现瓶颈。")
-_SMALL = Text("{count} small findings below.", "下文有 {count} 项小发现。")
-_ONE_SMALL = Text("A small finding below.", "下文有 1 项小发现。")
+_NOTHING = Text("No bottleneck was found in the given files.", "在所给材料中未发现瓶颈。")
+_SMALL = Text("{count} minor findings below.", "下文有 {count} 项小发现。")
+_ONE_SMALL = Text("1 minor finding below.", "下文有 1 项小发现。")
 _GAIN = Text("up to {gain:.1%} of the time: {basis}", "最多为 {gain:.1%} 的时间：{basis}")
 _BARE_GAIN = Text("up to {gain:.1%} of the time", "最多为 {gain:.1%} 的时间")
 _STEPS = Text("{count} steps of {each}, from {least} to {most}", "{count} 步，平均 {each}，{least} 至 {most}")
 _ONE_STEP = Text("1 step of {each}", "1 步，{each}")
-_WHOLE = Text("{each} in all", "共 {each}")
+_WHOLE = Text("{each} in total", "共 {each}")
 _SLOW_RANK = Text(
-    "Rank {rank} holds up the others: it works {own} of a step by itself, the median rank {median}.",
+    "Rank {rank} holds up the others: its own work takes {own} per step, the median rank {median}.",
     "rank {rank} 拖慢其他 rank：每步自身工作 {own}，各 rank 的中位数为 {median}。",
 )
 _EVEN_RANKS = Text(
-    "{count} ranks, evenly loaded: {least} to {most} of own work a step.",
+    "{count} ranks, evenly loaded: {least} to {most} of own work per step.",
     "{count} 个 rank，负载均匀：每步自身工作 {least} 至 {most}。",
 )
 _SLOWER = Text(
@@ -57,23 +57,25 @@ _SLOWER = Text(
     "单步用时 {mine}，为基线 {other} 的 {ratio:.2f} 倍。",
 )
 _WORK = Text(
-    "The work alone takes {mine} a step, {ratio:.2f} times the baseline's {other}.",
+    "The device work takes {mine} per step, {ratio:.2f} times the baseline's {other}.",
     "仅计算任务每步 {mine}，为基线 {other} 的 {ratio:.2f} 倍。",
 )
 _MATCHED = Text(
     "{mine:.1%} of this run's work and {other:.1%} of the baseline's were matched operator by operator.",
     "本次运行 {mine:.1%}、基线 {other:.1%} 的工作量按算子一一匹配。",
 )
-_GREW = Text("The greatest part of it: {part}, {more} a step.", "其中最多的是：{part}，每步 {more}。")
+_GREW = Text(
+    "Largest part of the difference: {part}, {more} per step.", "其中最多的是：{part}，每步 {more}。"
+)
 _COSTLIEST = Text(
-    "What costs most more: {operator} {shapes}, {more} a step.",
+    "Largest extra cost: {operator} {shapes}, {more} per step.",
     "多耗时最多的：{operator} {shapes}，每步 {more}。",
 )
 
 
 def verdict(analysis: Analysis) -> list[Text]:
     """The greatest bottleneck in one line or two; that there is none, otherwise."""
-    if analysis.diagnoses and analysis.diagnoses[0].severity is not Severity.LOW:
+    if analysis.diagnoses and analysis.diagnoses[0].severity is not Impact.LOW:
         first = analysis.diagnoses[0]
         if first.is_bottleneck:
             return [_BOTTLENECK.format(title=_lowered(first.title)), first.summary]
@@ -144,7 +146,7 @@ def steps(analysis: Analysis) -> Text | None:
 def device(analysis: Analysis) -> Text:
     """npu Ascend910B; and whether it is a simulated one."""
     if analysis.simulated and analysis.device in _UNNAMED:
-        return Text("a simulated device: times are this machine's", "模拟设备：时间为本机的时间")
+        return Text("simulated device: times are those of this machine", "模拟设备：时间为本机的时间")
     named = " ".join(filter(None, [analysis.device, analysis.device_name]))
     return words.SIMULATED.format(device=named) if analysis.simulated else Text(named, named)
 
@@ -157,9 +159,15 @@ def about(analysis: Analysis) -> list[Text]:
 def grade(analysis: Analysis) -> Grade:
     """How bad the greatest finding is; good if it is a small one."""
     first = analysis.diagnoses[0] if analysis.diagnoses else None
-    if first is None or first.severity is Severity.LOW:
+    if first is None or first.severity is Impact.LOW:
         return words.NOTHING_STANDS_OUT
-    return words.SEVERITY[Severity.HIGH if first.is_bottleneck else Severity.MEDIUM]
+    return words.SEVERITY[Impact.HIGH if first.is_bottleneck else Impact.MEDIUM]
+
+
+def grade_of_all(report: RunsReport) -> Grade:
+    """The verdict on the slowest process in one line."""
+    shown = report.analyses[slowest(report.analyses)]
+    return Grade(verdict(shown)[0], grade(shown).tone)
 
 
 def parts(analysis: Analysis) -> list[tuple[TimePart, Text, float, float]]:
@@ -180,7 +188,7 @@ def unchecked(analysis: Analysis) -> list[tuple[str, Text]]:
         for name, what in analysis.unchecked.items()
     ]
     return lacking + [
-        (name, Text("broke down: {error}", "出错：{error}").format(error=error))
+        (name, Text("failed: {error}", "出错：{error}").format(error=error))
         for name, error in analysis.failed.items()
     ]
 

@@ -29,7 +29,7 @@ def ranks(analyses: Sequence[Analysis]) -> Table:
     columns = (
         Column(Text("Rank", "rank")),
         Column(words.STEP, kind="time"),
-        Column(Text("Works", "自身工作"), kind="time"),
+        Column(Text("Own work", "自身工作"), kind="time"),
         *(Column(names[part], kind="share") for part in present),
         Column(Text("Main finding", "主要发现")),
     )
@@ -97,7 +97,7 @@ def operators(analysis: Analysis, *, rooflines: bool = False) -> Table:
         )
         for each in analysis.operators
     ]
-    columns += [_SHARE, *[Column(Text("Of roofline", "屋顶线占比"), kind="share")] * has_roofline]
+    columns += [_SHARE, *[Column(Text("Of roofline", "roofline 占比"), kind="share")] * has_roofline]
     return Table(Text("Operators", "算子"), tuple(columns), rows)
 
 
@@ -114,7 +114,7 @@ def kernels(analysis: Analysis) -> Table:
         (each.name, words.SPAN_KIND[each.kind], each.operator, each.calls, each.seconds)
         for each in analysis.kernels
     ]
-    return Table(Text("Work of the device", "设备任务"), columns, rows)
+    return Table(Text("Device activity", "设备任务"), columns, rows)
 
 
 # Two runs side by side.
@@ -138,9 +138,7 @@ def pairs_of(comparison: RunComparison) -> list[tuple[str, Text, Sequence[Operat
     found = [
         (
             "pairs",
-            Text(
-                "Operators in both runs, what costs most more first", "两次运行都有的算子，多耗时最多的在前"
-            ),
+            Text("Operators in both runs, largest extra cost first", "两次运行都有的算子，多耗时最多的在前"),
             comparison.pairs,
         ),
         ("only-compared", Text("In this run only", "仅在本次运行中"), comparison.only_compared),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchferry import units
@@ -20,7 +19,6 @@ from torchferry.text import Text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-PLAIN_WIDTH = 120
 LEAST_WIDTH = 60  # tables in less than that show nothing: long lines are better
 _BAR = 40
 
@@ -29,8 +27,7 @@ def to_text(report: RunsReport, options: Options) -> str:
     """The report for a terminal, or without colours."""
     from rich.table import Table as Drawn
 
-    wide = replace(options, width=max(options.width or PLAIN_WIDTH, LEAST_WIDTH))
-    screen = Screen(wide, PLAIN_WIDTH)
+    screen = Screen(options, LEAST_WIDTH)
     for each in _all(report, Words(options, report.top)):
         if isinstance(each, Drawn):
             screen.part(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchferry.perf.compare.model import MatchKind
-from torchferry.perf.model import Severity, TimePart
+from torchferry.perf.model import Impact, TimePart
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade, Tone
 from torchferry.text import Text
 
@@ -14,17 +14,17 @@ PART = {
     TimePart.MOVE: Text("copies and fills within the device", "设备内的拷贝与填充"),
     TimePart.LOADER: Text("waiting for data", "等待数据"),
     TimePart.HOST: Text("waiting for the host", "等待主机下发"),
-    TimePart.OTHER: Text("idle, cause not in the trace", "空闲，跟踪中看不出原因"),
+    TimePart.OTHER: Text("idle, cause not in the trace", "空闲，trace 中看不出原因"),
 }
 PART_OF_HOST = {
     **PART,
     TimePart.COMPUTE: Text("operators", "算子"),
-    TimePart.OTHER: Text("outside of operators (Python)", "算子之外（Python）"),
+    TimePart.OTHER: Text("outside operators (Python)", "算子之外（Python）"),
 }  # where the operators are the work
 SEVERITY = {
-    Severity.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),
-    Severity.MEDIUM: Grade(Text("medium", "中"), DOUBT, own_style="bold yellow"),
-    Severity.LOW: Grade(Text("low", "低"), RISK, own_style="bold blue"),
+    Impact.HIGH: Grade(Text("high", "高"), BAD, own_style="bold red"),
+    Impact.MEDIUM: Grade(Text("medium", "中"), DOUBT, own_style="bold yellow"),
+    Impact.LOW: Grade(Text("low", "低"), RISK, own_style="bold blue"),
 }
 NOTHING_STANDS_OUT = Grade(Text("", ""), GOOD, own_style="bold green")
 MATCH = {
@@ -49,14 +49,14 @@ SPAN_KIND = {
     "operator": Text("operator", "算子"),
     "annotation": Text("annotation", "标注"),
     "python": Text("Python", "Python"),
-    "runtime": Text("call of the runtime", "运行时调用"),
+    "runtime": Text("runtime call", "运行时调用"),
     "compute": Text("compute", "计算"),
     "communication": Text("communication", "通信"),
     "copy": Text("copy", "拷贝"),
     "move": Text("copy within the device", "设备内拷贝"),
     "fill": Text("fill, event", "填充、事件"),
     "gc": Text("garbage collection", "垃圾回收"),
-    "merged": Text("short ones, merged", "合并的短条"),
+    "merged": Text("short events, merged", "合并的短条"),
 }
 
 WHERE_TIME_GOES = Text("Where the time of a step goes", "单步时间的去向")
@@ -83,17 +83,19 @@ HOW = Text("Matched by", "匹配方式")
 SEARCH = Text("Search operators, shapes, lines", "搜索算子、形状、代码行")
 SHOW_IN_TIMELINE = Text("show in the timeline", "在时间线中查看")
 TIMELINE_HELP = Text(
-    "Step {step} in full, and what surrounds each finding. Wheel or + and −: zoom; drag or ← and →: move; 0: all; a "
-    "bar: its name, shapes and time.",
-    "完整的第 {step} 步，以及各项发现前后的事件。滚轮或 + −：缩放；拖动或 ← →：移动；0：全部；指向一条：名称、形状与时间。",
+    "All of step {step}, and the surroundings of each finding. Wheel or + and −: zoom; drag or ← and "
+    "→: move; 0: all; bar: name, shapes and time.",
+    "完整的第 {step} 步，以及各项发现前后的事件。滚轮或 + −：缩放；拖动或 ← →：移动；0：全部；"
+    "指向一条：名称、形状与时间。",
 )
 TIMELINE_HELP_WHOLE = Text(
-    "The whole trace, and what surrounds each finding. Wheel or + and −: zoom; drag or ← and →: move; 0: all; a bar: "
-    "its name, shapes and time.",
-    "整个跟踪，以及各项发现前后的事件。滚轮或 + −：缩放；拖动或 ← →：移动；0：全部；指向一条：名称、形状与时间。",
+    "The whole trace, and the surroundings of each finding. Wheel or + and −: zoom; drag or ← and →: "
+    "move; 0: all; bar: name, shapes and time.",
+    "整个 trace，以及各项发现前后的事件。滚轮或 + −：缩放；拖动或 ← →：移动；0：全部；指向一条：名称、"
+    "形状与时间。",
 )
 TIMELINE_LEFT_OUT = Text(
-    "{count} short events of it have no bar of their own; neighbours among them are drawn as one.",
+    "{count} short events are not drawn separately; neighboring ones are merged into one bar.",
     "其中 {count} 个短事件没有单独成条；相邻者合并为一条。",
 )
-TIMELINE_NEEDS_SCRIPT = Text("The timeline is drawn by a script.", "时间线由脚本绘制。")
+TIMELINE_NEEDS_SCRIPT = Text("The timeline needs JavaScript.", "时间线需要 JavaScript。")

@@ -13,13 +13,13 @@ from typing import IO
 
 import numpy as np
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.text import Text
 from torchferry.traces.chunks import GZIP
 from torchferry.traces.columns import INVALID, LARGEST_EXACT, Ints, nanoseconds
 
 ABSENT = -1
-DAMAGED = Text("{file}: {count} damaged rows were left out.", "{file}：略去了 {count} 个损坏的行。")
+DAMAGED = Text("{file}: {count} damaged rows were skipped.", "{file}：略去了 {count} 个损坏的行。")
 _ROWS = 1 << 9  # that are held as text at a time: few, as Python walks over all that it holds again and again
 _UNIT = re.compile(r"\s*\((\w+)\)\s*$")
 _WHOLE = re.compile(r"\s*(-?[0-9]{1,18})(?:\.[0-9]*)?\s*$")
@@ -56,12 +56,15 @@ class CsvFile:
         """Whether all of some columns are there."""
         return all(self.column(names)[0] != ABSENT for names in columns)
 
-    def require(self, what: str, columns: Mapping[str, Names]) -> None:
+    def require(self, what: Text, columns: Mapping[str, Names]) -> None:
         """InputError unless each of some columns is there under one of its names."""
         lacking = [shown for shown, names in columns.items() if not self.has(names)]
         if lacking:
             raise InputError(
-                f"{str(self.path)!r} is no {what}: it has no column {' and no column '.join(map(repr, lacking))}"
+                Text(
+                    "{path} is not a {what}: columns missing: {lacking}",
+                    "{path} 不是{what}：缺少列 {lacking}",
+                ).format(path=repr(str(self.path)), what=what, lacking=", ".join(map(repr, lacking)))
             )
 
     def __iter__(self) -> Iterator[Batch]:
@@ -80,9 +83,14 @@ class CsvFile:
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self.is_cut_short = True
         except csv.Error as error:
-            raise InputError(f"{str(self.path)!r} is no table of a profiler: {error}") from None
+            raise InputError(
+                Text(
+                    f"{str(self.path)!r} is not a profiler's table: {error}",
+                    f"{str(self.path)!r} 不是 profiler 的表格：{error}",
+                )
+            ) from None
         except OSError as error:
-            raise InputError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from None
+            raise not_readable(repr(str(self.path)), error) from None
 
     def _open(self) -> IO[str]:
         with self.path.open("rb") as file:

@@ -34,8 +34,8 @@ _SHAPES = (
 )
 _NOT_KNOWN = ("N/A", "NA", "nan", "")
 _CUT_SHORT = Text(
-    "{file} ends in the middle: it was read up to its last whole row.",
-    "{file} 在中途结束：已读到最后一个完整的行。",
+    "{file} is truncated: it was read up to its last complete row.",
+    "{file} 被截断：已读到最后一个完整的行。",
 )
 
 
@@ -169,11 +169,19 @@ def read_kernels(path: Path) -> KernelTable:
     """InputError if it is no such table, or an empty one. A table of statistics has one row for each type of kernel."""
     file = CsvFile(path)
     if not is_kernel_statistic(file):
-        file.require("table of kernels (kernel_details.csv)", {"Name": NAME, "Duration(us)": DURATION})
+        file.require(
+            Text("table of kernels (kernel_details.csv)", "kernel 表（kernel_details.csv）"),
+            {"Name": NAME, "Duration(us)": DURATION},
+        )
     reader = _ColumnReader(file)
     columns = [reader.columns(batch) for batch in file]
     if not columns:
-        raise InputError(f"{str(path)!r} holds no kernels: profile the device's activity too")
+        raise InputError(
+            Text(
+                f"{str(path)!r} holds no kernels; profile the device's activity too",
+                f"{str(path)!r} 没有 kernel；采集时请包含设备活动",
+            )
+        )
     joined = {key: np.concatenate([part[key] for part in columns]) for key in columns[0]}
     valid = joined["duration"] >= 0
     damaged = file.damaged + int((~valid).sum())
@@ -182,7 +190,12 @@ def read_kernels(path: Path) -> KernelTable:
         notes.append(DAMAGED.format(file=path.name, count=damaged))
     kept = {key: column[valid] for key, column in joined.items()}
     if not valid.any():
-        raise InputError(f"{str(path)!r} holds no kernel with a duration")
+        raise InputError(
+            Text(
+                f"{str(path)!r} holds no kernel with a duration; profile again",
+                f"{str(path)!r} 没有带耗时的 kernel；请重新采集",
+            )
+        )
     return KernelTable(
         path=str(path),
         texts=list(reader.texts),

@@ -124,7 +124,10 @@ def read_memory(operator_memory: Path | None = None, memory_record: Path | None 
             table.notes.append(DAMAGED.format(file=memory_record.name, count=damaged))
     if not len(table.start) and not table.curves:
         raise InputError(
-            f"{', '.join(map(repr, table.paths))}: no memory was recorded; profile with profile_memory=True"
+            Text(
+                f"{', '.join(map(repr, table.paths))}: memory was not recorded; profile with profile_memory=True",
+                f"{', '.join(map(repr, table.paths))}：没有记录内存；采集时请设置 profile_memory=True",
+            )
         )
     return table
 
@@ -132,7 +135,7 @@ def read_memory(operator_memory: Path | None = None, memory_record: Path | None 
 def _read_operators(path: Path) -> MemoryTable:
     file = CsvFile(path)
     file.require(
-        "table of memory (operator_memory.csv)",
+        Text("table of memory (operator_memory.csv)", "内存表（operator_memory.csv）"),
         {"Name": _NAME, "Size(KB)": _SIZE, "Allocation Time(us)": _TIME},
     )
     operators, devices = Interned(), Interned()
@@ -195,7 +198,8 @@ def _curves_of_operators(
 def _read_record(path: Path) -> tuple[dict[str, DeviceMemoryEvents], int]:
     file = CsvFile(path)
     file.require(
-        "record of memory (memory_record.csv)", {"Timestamp(us)": _STAMP, "Total Allocated(MB)": _ALLOCATED}
+        Text("record of memory (memory_record.csv)", "内存记录（memory_record.csv）"),
+        {"Timestamp(us)": _STAMP, "Total Allocated(MB)": _ALLOCATED},
     )
     parts: dict[tuple[str, str], list[Ints]] = {}
     damaged = 0

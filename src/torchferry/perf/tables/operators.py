@@ -14,6 +14,7 @@ from torchferry.errors import InputError
 from torchferry.perf.model import OperatorRow
 from torchferry.perf.tables.columns import CsvFile
 from torchferry.perf.tables.kernels import COUNT, TOTAL, TYPE, is_kernel_statistic
+from torchferry.text import Text
 from torchferry.traces.columns import Ints
 from torchferry.traces.printed import printed_nanoseconds, table_device, table_lines, table_rows, text_pieces
 
@@ -46,12 +47,20 @@ def read_operators(path: Path) -> OperatorTable:
             return _added_up(path, _details(file), has_host_time=True)
         if is_kernel_statistic(file):
             return _added_up(path, _statistic(file), has_host_time=False)
-        raise InputError(f"{str(path)!r} is no table of operators (operator_details.csv, op_statistic.csv)")
+        raise InputError(
+            Text(
+                f"{str(path)!r} is not a table of operators (operator_details.csv, op_statistic.csv)",
+                f"{str(path)!r} 不是算子表（operator_details.csv、op_statistic.csv）",
+            )
+        )
     # What key_averages().table() printed; other lines are passed over.
     rows = list(table_rows(table_lines(text_pieces(path))))
     if not rows:
         raise InputError(
-            f"{str(path)!r} is no table of operators: give the text that key_averages().table() prints"
+            Text(
+                f"{str(path)!r} is not a table of operators; give the text that key_averages().table() prints",
+                f"{str(path)!r} 不是算子表；请给出 key_averages().table() 打印的文本",
+            )
         )
     device = next((device for row in rows if (device := table_device(row))), "cpu")
     entries = (
@@ -92,7 +101,9 @@ def _added_up(
     for entry in entries:
         groups[entry.operator, entry.shapes, entry.dtypes].append(entry)
     if not groups:
-        raise InputError(f"{str(path)!r} holds no operators")
+        raise InputError(
+            Text(f"{str(path)!r} holds no operators; profile again", f"{str(path)!r} 没有算子；请重新采集")
+        )
     rows = [
         OperatorRow(
             *key,
@@ -137,10 +148,15 @@ def is_step_table(file: CsvFile) -> bool:
 def read_steps(path: Path) -> StepTable:
     """InputError if it is none. The table's times are microseconds."""
     file = CsvFile(path)
-    file.require("table of steps (step_trace_time.csv)", {"Computing": _COMPUTING, "Free": _FREE})
+    file.require(
+        Text("table of steps (step_trace_time.csv)", "步骤表（step_trace_time.csv）"),
+        {"Computing": _COMPUTING, "Free": _FREE},
+    )
     batches = list(file)
     if not batches:
-        raise InputError(f"{str(path)!r} holds no steps")
+        raise InputError(
+            Text(f"{str(path)!r} holds no steps; profile again", f"{str(path)!r} 没有步；请重新采集")
+        )
     columns = [[batch.numbers(_STEP) for batch in batches]]
     columns += [
         [batch.times(names).clip(min=0) for batch in batches] for names in (_COMPUTING, _COMMUNICATION, _FREE)

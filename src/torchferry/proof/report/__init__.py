@@ -7,6 +7,7 @@ REPORTS: Reports[Proof] = Reports(
     {
         "text": f"{__name__}.text:to_text",
         "json": f"{__name__}.json:to_json",
-        "html": f"{__name__}.html:to_html",
     },
+    body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.sentences:grade",
 )

@@ -25,6 +25,7 @@ from torchferry.proof.report.text import (
     step_heads,
     step_text,
 )
+from torchferry.report.bodies import PageBody
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
@@ -37,7 +38,6 @@ from torchferry.report.html import (
     scrolled,
     section,
     table,
-    whole_page,
 )
 from torchferry.report.svg import Chart, Points, chart_of, figure
 from torchferry.text import Text
@@ -45,23 +45,23 @@ from torchferry.text import Text
 ENDS = 50  # rows of a table's beginning and end
 
 
-def to_html(proof: Proof, options: Options) -> str:
+def to_body(proof: Proof, options: Options) -> PageBody:
     """The page; the logs are those of runs that failed."""
     vendors = ", ".join(proof.request.vendors)
-    return whole_page(
+    return PageBody(
+        "proof",
         _program(proof),
-        [
+        heading=escaped(_program(proof)) + ARROW + escaped(vendors),
+        overview=_overview(proof),
+        sections=(
             "".join(map(figure, charts(proof))) or f'<p class="empty">{both(words.NO_STEPS)}</p>',
             "".join(_result(proof, result) for result in proof.results),
             _logs(proof, options.logs),
             _settings(proof),
-        ],
-        language=options.language,
-        heading=escaped(_program(proof)) + ARROW + escaped(vendors),
-        overview=_overview(proof),
+        ),
         package=str(__package__),
-        styles=[CHARTS_STYLE, "proof.css"],
-        scripts=[CHARTS],
+        styles=(CHARTS_STYLE, "proof.css"),
+        scripts=(CHARTS,),
     )
 
 

@@ -21,6 +21,7 @@ from torchferry.proof.model import (
 from torchferry.proof.recordings import last_words
 from torchferry.proof.report import words
 from torchferry.proof.report.comparison import all_runs
+from torchferry.report.records import BAD, GOOD, Grade
 from torchferry.report.safe import both_on_one_line, one_line, shortened
 from torchferry.text import Text
 
@@ -34,6 +35,30 @@ def verdict(result: VendorResult) -> Text:
         compared = words.COMPARED.format(count=result.compared_steps)
         said = Text(f"{said.en}, {compared.en}", f"{said.zh}，{compared.zh}")
     return said
+
+
+def grade(proof: Proof) -> Grade:
+    """Each vendor's verdict with what it rests on and what it does not cover, in one line."""
+    said = [_of_vendor(proof, result) for result in proof.results] or [words.NOTHING]
+    line = Text("; ".join(each.en for each in said), "；".join(each.zh for each in said))
+    return Grade(line, GOOD if proof.holds else BAD)
+
+
+def _of_vendor(proof: Proof, result: VendorResult) -> Text:
+    vendor, name = shown(result.vendor), words.VERDICT[result.verdict].name
+    if result.verdict not in (ProofVerdict.EQUAL, ProofVerdict.CLOSE):
+        said = [verdict(result), *explanations(result)[:1]]
+        joined = Text(": ".join(each.en for each in said), "：".join(each.zh for each in said))
+        return words.FAILED_FOR.format(vendor=vendor, verdict=joined)
+    processes = len(proof.reference.processes)
+    form = words.SCOPE_RANKS if processes > 1 else words.SCOPE_STEPS
+    return words.IN_ONE_LINE.format(
+        vendor=vendor,
+        verdict=name,
+        steps=form.format(count=result.compared_steps, processes=processes),
+        seed=proof.request.seed,
+        device=words.AN_EMULATED if proof.request.emulated else words.A_SIMULATED,
+    )
 
 
 def scope(proof: Proof) -> Text | None:

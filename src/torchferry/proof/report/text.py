@@ -45,13 +45,12 @@ def next_commands(request: ProofRequest, result: VendorResult) -> list[str]:
     return [one_line(shlex.join(["ferry", *words])) for words in commands]
 
 
-PLAIN_WIDTH = 100
 ENDS = 6  # rows of a table's beginning and end
 
 
 def to_text(proof: Proof, options: Options) -> str:
     """For a terminal, or without colours; the logs are those of runs that failed."""
-    screen = Screen(options, PLAIN_WIDTH)
+    screen = Screen(options)
     for part in _ProofText(proof, options).parts():
         screen.part(part)
     return screen.text()

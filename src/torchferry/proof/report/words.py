@@ -7,14 +7,12 @@ from torchferry.report.records import BAD, DOUBT, GOOD, UNCLEAR, Grade
 from torchferry.text import Text
 
 VERDICT = {
-    ProofVerdict.EQUAL: Grade(Text("equal bit for bit", "逐位相等"), GOOD),
+    ProofVerdict.EQUAL: Grade(Text("equal bit for bit", "逐位一致"), GOOD),
     ProofVerdict.CLOSE: Grade(Text("equal within the tolerance", "在容差范围内相等"), GOOD),
     ProofVerdict.PARTED: Grade(Text("different", "不同"), BAD),
     ProofVerdict.INCOMPARABLE: Grade(Text("can't be compared", "无法比较"), UNCLEAR),
     ProofVerdict.CRASHED: Grade(Text("failed", "运行失败"), BAD),
-    ProofVerdict.UNREPEATABLE: Grade(
-        Text("the original gives another result each time", "原程序每次运行的结果都不同"), DOUBT
-    ),
+    ProofVerdict.UNREPEATABLE: Grade(Text("the original is not reproducible", "原程序的结果不可复现"), DOUBT),
 }
 WHAT = {
     What.LOSS: Text("the loss", "损失"),
@@ -24,15 +22,15 @@ WHAT = {
 }
 CAUSE = {
     Cause.RESULT: Text(
-        "The first operator that gives another result for the same inputs is {migrated}.",
+        "{migrated} is the first operator that gives another result for the same inputs.",
         "在输入相同的情况下，第一个结果不同的算子是 {migrated}。",
     ),
     Cause.RANDOM: Text(
-        "The first operator that differs draws random numbers, and drew others: {migrated}.",
+        "The first operator that differs draws random numbers, and they differ: {migrated}.",
         "第一个不同的算子会生成随机数，而两次运行的随机数不同：{migrated}。",
     ),
     Cause.ARGUMENTS: Text(
-        "The same tensors go into {migrated}, but with other arguments: ({ours}) instead of ({theirs}).",
+        "{migrated} has the same input tensors but other arguments: ({ours}) instead of ({theirs}).",
         "{migrated} 的输入张量相同，但其他参数不同：({ours})，而原程序为 ({theirs})。",
     ),
     Cause.CALLS: Text(
@@ -40,38 +38,39 @@ CAUSE = {
         "两次运行执行的算子不同：原程序为 {reference}，迁移后为 {migrated}。",
     ),
     Cause.DATA: Text(
-        "The data of this step are not the same: an input of {migrated} came from outside of PyTorch's operators.",
+        "The data of this step differ: an input of {migrated} comes from outside PyTorch's operators.",
         "这一步的数据不相同：{migrated} 的一个输入来自 PyTorch 算子之外。",
     ),
     Cause.STATE: Text(
-        "A parameter, a buffer or the optimizer's state was different before this step; it goes into {migrated}.",
+        "A parameter, a buffer or the optimizer's state already differed before this step; it is an "
+        "input of {migrated}.",
         "在这一步之前，参数、缓冲区或优化器状态就已不同；它是 {migrated} 的输入。",
     ),
     Cause.COMMUNICATION: Text(
-        "What other processes contributed to {migrated} is not the same; look at the other ranks.",
+        "The contribution of other processes to {migrated} differs; check the other ranks.",
         "其他进程提供给 {migrated} 的内容不相同；请查看其他 rank。",
     ),
     Cause.NONE: Text(
-        "All operators of this step give the same results in both runs: the difference comes from an earlier step,"
-        " or from code that is not made of PyTorch's operators.",
-        "这一步的所有算子在两次运行中结果相同：差异来自更早的步骤，或来自非 PyTorch 算子的代码。",
+        "All operators of this step give the same results in both runs: the difference comes from an "
+        "earlier step, or from code outside PyTorch's operators.",
+        "这一步的所有算子在两次运行中结果相同：差异来自更早的步，或来自非 PyTorch 算子的代码。",
     ),
 }
 JUDGED_NORMAL = Text(
-    "In double precision its result is right from the inputs that it got: it differs as rounding does.",
-    "以双精度对照，从它得到的输入来看结果正确：差异属于舍入。",
+    "Double precision confirms its result for the inputs it got: the difference is rounding.",
+    "以双精度对照，就其输入而言结果正确：差异属于舍入。",
 )
 JUDGED_WRONG = Text(
-    "In double precision its result is wrong from the inputs that it got: {why}.",
-    "以双精度对照，从它得到的输入来看结果错误：{why}。",
+    "Double precision shows that its result is wrong for the inputs it got: {why}.",
+    "以双精度对照，就其输入而言结果错误：{why}。",
 )
 JUDGED_ERRORS = Text(
-    "Its own error is {own}; up to {limit} would be normal.", "其自身误差为 {own}；不超过 {limit} 属正常。"
+    "Its own error is {own}; up to {limit} is normal.", "其自身误差为 {own}；不超过 {limit} 属正常。"
 )
-NEXT = Text("To go on from there:", "下一步：")
+NEXT = Text("Next steps:", "下一步：")
 COMPILED = Text(
-    "Operators inside code that torch.compile made can't be seen.",
-    "torch.compile 生成的代码内部的算子无法查看。",
+    "Operators inside code compiled by torch.compile are not visible.",
+    "torch.compile 编译的代码内部的算子无法查看。",
 )
 MIGRATED = Text("migrated", "迁移后")
 NO_CALL = Text("none", "无")
@@ -86,27 +85,36 @@ PHASE = {
 HOLDS = Text("Equal in everything that was compared", "所比较的内容全部相等")
 FAILS = Text("Not equal, or not compared", "不相等，或未能比较")
 SCOPE = Text(
-    "Compared: losses, gradients, parameters and small buffers of {steps}, seed {seed}, {arguments}, on a simulated "
-    "{device} that computes with the CPU's kernels. Not shown: how the vendor's own kernels round and which bugs they "
-    "have, speed, memory, later steps, other arguments.",
-    "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，在用 CPU 算子计算的模拟 {device} 设备上。"
-    "未涉及：厂商自身算子的舍入与缺陷、速度、显存、之后的步骤、其他参数。",
+    "Compared: losses, gradients, parameters and small buffers of {steps}, seed {seed}, {arguments}, "
+    "on a simulated {device} that uses the CPU's kernels. Not covered: rounding and bugs of the "
+    "vendor's own kernels, speed, memory, later steps, other arguments.",
+    "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，在使用 CPU "
+    "kernel 计算的模拟 {device} 设备上。未涉及：厂商自身 kernel 的舍入与缺陷、速度、显存、之后的步、"
+    "其他参数。",
 )
 SCOPE_EMULATED = Text(
-    "Compared: losses, gradients, parameters and small buffers of {steps}, seed {seed}, {arguments}, with the vendor's "
-    "own plugin on an emulated {device} whose kernels are the CPU's. Not shown: how the vendor's own kernels round and "
-    "which bugs they have, speed, memory, later steps, other arguments.",
-    "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，使用厂商官方插件，运行于以 CPU 算子计算的仿真 "
-    "{device}。未涉及：厂商自身算子的舍入与缺陷、速度、显存、之后的步骤、其他参数。",
+    "Compared: losses, gradients, parameters and small buffers of {steps}, seed {seed}, {arguments}, "
+    "with the vendor's own plugin on an emulated {device} that uses the CPU's kernels. Not covered: "
+    "rounding and bugs of the vendor's own kernels, speed, memory, later steps, other arguments.",
+    "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，"
+    "使用厂商官方插件，运行于使用 CPU kernel 计算的仿真 {device}。未涉及：厂商自身 kernel "
+    "的舍入与缺陷、速度、显存、之后的步、其他参数。",
 )
 SCOPE_STEPS = Text("{count} steps", " {count} 步")
-SCOPE_RANKS = Text("{count} steps of {processes} processes together", "{processes} 个进程共 {count} 步")
+SCOPE_RANKS = Text("{count} steps of {processes} processes in total", "{processes} 个进程共 {count} 步")
 SCOPE_ARGUMENTS = Text("these arguments", "这些命令行参数")
 SCOPE_NO_ARGUMENTS = Text("no arguments", "无命令行参数")
+IN_ONE_LINE = Text(
+    "{vendor}: {verdict} for {steps}, seed {seed}, on {device}; not covered: the vendor's own kernels, speed, memory, "
+    "later steps, other arguments",
+    "{vendor}：{steps}{verdict}，随机种子 {seed}，在{device}上运行；未涵盖：厂商自身的算子、速度、显存、之后的步骤、其他参数",
+)
+A_SIMULATED, AN_EMULATED = Text("a simulated device", "模拟设备"), Text("an emulated device", "仿真设备")
+FAILED_FOR = Text("{vendor}: {verdict}", "{vendor}：{verdict}")
 NOTHING = Text("Nothing was compared.", "没有进行任何比较。")
 COMPARED = Text("{count} steps compared", "比较了 {count} 步")
 PARTED_AT = Text(
-    "step {step}: {what} differs by {distance} ({relative} of its norm; {tolerance} would be within the tolerance)",
+    "step {step}: {what} differs by {distance} ({relative} of its norm; the tolerance is {tolerance})",
     "第 {step} 步：{what} 相差 {distance}（为其范数的 {relative}；容差为 {tolerance}）",
 )
 LARGEST = Text(
@@ -115,7 +123,7 @@ LARGEST = Text(
 )
 IN_RANK = Text("rank {rank}, {sentence}", "rank {rank}，{sentence}")
 NO_GRADIENT = Text(
-    "step {step}: {what} exists in one run only", "第 {step} 步：{what} 只存在于其中一次运行中"
+    "step {step}: {what} exists in only one run", "第 {step} 步：{what} 只存在于其中一次运行中"
 )
 EXIT_CODE = Text("exit code {code}", "退出码 {code}")
 REFERENCE = Text("original on the CPU", "CPU 上的原程序")
@@ -139,10 +147,10 @@ ARGUMENTS = Text("Arguments", "参数")
 INPUTS = Text("Inputs", "输入")
 OUTPUTS = Text("Outputs", "输出")
 
-STEPS = Text("Steps", "步骤")
-STEP = Text("Step", "步骤")
+STEPS = Text("Steps", "步")
+STEP = Text("Step", "步")
 OPTIMIZER = Text("Optimizer", "优化器")
-BITS_DIFFER = Text("the first bits differ in step {step}", "第 {step} 步首次出现不同的比特")
+BITS_DIFFER = Text("first different bits in step {step}", "第 {step} 步首次出现不同的比特")
 LOSS_REFERENCE = Text("Loss, original", "损失（原程序）")
 LOSS = Text("Loss, {vendor}", "损失（{vendor}）")
 DIFFERENCE = Text("Difference", "差异")
@@ -151,22 +159,22 @@ PARAMETERS = Text("Parameters", "参数")
 EQUAL = Text("equal", "相等")
 DIFFERENT = Text("differ", "不同")
 MISSING = Text("–", "–")
-LEFT_OUT = Text("{count} steps left out", "省略 {count} 步")
+LEFT_OUT = Text("{count} steps not shown", "省略 {count} 步")
 SKIPPED = Text("{step} (after {count} skipped)", "{step}（之前跳过 {count} 步）")
 RANK = Text("rank {rank}", "rank {rank}")
 PROCESS = Text("process {number}", "进程 {number}")
 
 LOSSES = Text("Loss", "损失")
 NORMS = Text("Gradient norm", "梯度范数")
-NO_STEPS = Text("No process took a step.", "没有进程执行过优化步骤。")
-LOGS = Text("What the failed runs said last", "失败运行的最后输出")
+NO_STEPS = Text("No process made an optimizer step.", "没有进程执行过优化步。")
+LOGS = Text("Last output of failed runs", "失败运行的最后输出")
 LOG_FILES = Text("full logs: {stdout}, {stderr}", "完整日志：{stdout}、{stderr}")
 SETTINGS = Text("Settings", "设置")
 PROGRAM = Text("Program", "程序")
 CONVERTED = Text("Converted program", "转换后的程序")
-UNCHANGED = Text("the original, unchanged, through the runtime layer", "未修改的原程序，通过运行时层运行")
+UNCHANGED = Text("the unchanged original, through the runtime layer", "未修改的原程序，通过运行时层运行")
 STEPS_ASKED = Text("Steps", "步数")
-TO_THE_END = Text("to the program's end", "直到程序结束")
+TO_THE_END = Text("until the program ends", "直到程序结束")
 SEED = Text("Seed", "随机种子")
 PROCESSES = Text("Processes", "进程数")
 SAME_WEIGHTS = Text("Same initial weights", "相同的初始权重")

@@ -181,11 +181,11 @@ _DEVICE = Text("{vendor}'s device", "{vendor} 设备")
 _SIMULATED = Text("{vendor}'s simulated device", "模拟的 {vendor} 设备")
 _SAID = {
     CaseVerdict.EQUAL: Text(
-        "equal: {device} computes what the CPU computes", "一致：{device}与 CPU 的结果相同"
+        "equal: {device} computes the same as the CPU", "一致：{device}与 CPU 的结果相同"
     ),
     CaseVerdict.FALLS_BACK: Text(
         "falls back to the CPU: {device} has no kernel for {operators}; results are equal",
-        "回退到 CPU：{device}没有 {operators} 的内核；结果一致",
+        "回退到 CPU：{device}没有 {operators} 的 kernel；结果一致",
     ),
     CaseVerdict.DIFFERS: Text(
         "differs on {device}, {check}: {message}", "不一致（{device}，{check}）：{message}"
@@ -198,25 +198,25 @@ _SAID = {
     ),
     CaseVerdict.HANGS: Text("hangs on {device}: {message}", "无响应（{device}）：{message}"),
     CaseVerdict.NO_DEVICE: Text("not run: {message}", "未运行：{message}"),
-    CaseVerdict.INVALID: Text("the CPU refuses these inputs: {message}", "CPU 拒绝这些输入：{message}"),
+    CaseVerdict.INVALID: Text("the CPU rejects these inputs: {message}", "CPU 拒绝这些输入：{message}"),
 }
 WROTE = Text("wrote {file}", "已写入 {file}")
 WROTE_WITH_DATA = Text(
-    "wrote {file}, and its recorded tensors to {data}", "已写入 {file}，录制的张量写入 {data}"
+    "wrote {file}, and its recorded tensors to {data}", "已写入 {file}，记录的张量写入 {data}"
 )
 SHRUNK = Text(
-    "the smallest that fails alike ({trials} tried): {call}",
-    "以同样方式失败的最小用例（尝试 {trials} 次）：{call}",
+    "the smallest case with the same failure ({trials} tried): {call}",
+    "失败方式相同的最小用例（尝试 {trials} 次）：{call}",
 )
 NOT_FINISHED = Text(
-    "; there may be a smaller one: {trials} are the most that are tried",
+    "; a smaller one may exist: at most {trials} are tried",
     "；可能还有更小的：最多尝试 {trials} 次",
 )
 NOT_STEADY = Text(
-    "it does not fail every time: run it several times, and do not take it for the smallest",
+    "it fails only sometimes: run it several times; a smaller case may exist",
     "该用例并非每次都失败：请多次运行，它未必是最小用例",
 )
-NOTHING_TO_SHRINK = Text("it does not fail: there is nothing to shrink", "用例未失败：无需缩小")
+NOTHING_TO_SHRINK = Text("it does not fail, so there is nothing to shrink", "用例未失败：无需缩小")
 
 
 def outcome_sentence(outcome: CaseOutcome, vendor: str) -> Text:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.observe.operators import find_overload
 from torchferry.readiness.capture_json import load
 from torchferry.readiness.cases.contents import check_fits, filled
@@ -25,6 +25,7 @@ from torchferry.readiness.cases.model import (
 from torchferry.readiness.cases.notation import described, parse_init, parse_inputs
 from torchferry.readiness.cases.resolving import arranged, resolve
 from torchferry.readiness.model import TensorSpec, Use, Value
+from torchferry.text import NOTHING, Text, then
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -34,7 +35,7 @@ def uses(path: Path, operator: str = "", site: str = "") -> list[Use]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't be read: {error}") from None
+        raise not_readable(path, str(error)) from None
     wanted = operator.removeprefix("torch.ops.").replace("aten.", "aten::", 1) if operator else ""
     wanted = wanted if not wanted or "::" in wanted else f"aten::{wanted}"
     return [
@@ -54,7 +55,12 @@ def _value(value: Value) -> CaseValue:
     if not isinstance(value, TensorSpec):
         return tuple(map(_value, value)) if isinstance(value, tuple) else value
     if value.layout != "strided":
-        raise InputError(f"a tensor of layout {value.layout} can't be made for a case; choose another call")
+        raise InputError(
+            Text(
+                f"a tensor with layout {value.layout} can't be created for a case; choose another call",
+                f"无法为用例创建布局为 {value.layout} 的张量；请选择其他调用",
+            )
+        )
     stride = None if value.stride == contiguous(value.shape) or not value.elements else value.stride
     return TensorInput(value.dtype, value.shape, TensorContents(Draw.DEFAULT), stride)
 
@@ -111,7 +117,12 @@ def build(request: CaseRequest, records: RecordReader | None = None) -> Case:
     callee = resolve(request.operator, args, kwargs, request.modules)
     init = tuple(parse_init(request.init))
     if init and callee.kind is not CalleeKind.MODULE:
-        raise InputError(f"{request.operator}: is no module; --init is for the arguments of a module's class")
+        raise InputError(
+            Text(
+                f"{request.operator}: not a module; --init is for the arguments of a module's class",
+                f"{request.operator}：不是模块；--init 用于模块类的参数",
+            )
+        )
     return _whole(Case(callee, args, kwargs, init, request.seed))
 
 
@@ -143,9 +154,19 @@ def _from_source(
     request: CaseRequest, given: list[tuple[str, CaseValue]], records: RecordReader | None
 ) -> Case:
     if any(not name for name, _ in given):
-        raise InputError("with --from, --input changes arguments by name: --input dim=1")
+        raise InputError(
+            Text(
+                "with --from, --input changes arguments by name, as in --input dim=1",
+                "与 --from 一起使用时，--input 按名称修改参数，例如 --input dim=1",
+            )
+        )
     if request.init:
-        raise InputError("--init is for the arguments of a module's class; --from names an operator's call")
+        raise InputError(
+            Text(
+                "--init is for the arguments of a module's class, but --from names an operator's call",
+                "--init 用于模块类的参数，而 --from 指定的是算子调用",
+            )
+        )
     assert request.source is not None
     stored: dict[str, torch.Tensor] = {}
     if records is not None and _is_record(request.source):
@@ -170,15 +191,23 @@ def _from_source(
 
 def _chosen(calls: dict[int, Any], request: CaseRequest, known: list[str]) -> Any:
     if not calls:
-        where = f" at {request.site}" if request.site else ""
-        some = f"; it has {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}" if known else ""
-        raise InputError(f"{request.source}: has no call of {request.operator}{where}{some}")
+        where = f" ({request.site})" if request.site else ""
+        some = f"{', '.join(known[:8])}{' ...' if len(known) > 8 else ''}"
+        none = Text(
+            f"{request.source}: no call of {request.operator}{where}",
+            f"{request.source}：没有 {request.operator} 的调用{where}",
+        )
+        raise InputError(then(none, Text(f"it has {some}", f"其中有 {some}") if known else NOTHING))
     if request.call is None:
         return calls[min(calls)]
     if request.call not in calls:
         raise InputError(
-            f"{request.source}: has {len(calls)} calls of {request.operator}, none with the number {request.call}; "
-            "--list shows them"
+            Text(
+                f"{request.source}: has {len(calls)} calls of {request.operator}, none with the number "
+                f"{request.call}; --list shows them",
+                f"{request.source}：有 {len(calls)} 次 {request.operator} 调用，没有编号 {request.call}；--list "
+                "可列出",
+            )
         )
     return calls[request.call]
 
@@ -188,7 +217,7 @@ def _is_record(source: Path) -> bool:
         with source.open("rb") as file:
             return file.read(len(_HDF5)) == _HDF5 or source.suffix in (".h5", ".hdf5")
     except OSError as error:
-        raise InputError(f"{source}: can't be read: {error.strerror}") from None
+        raise not_readable(source, error) from None
 
 
 def _described(values: dict[str, CaseValue]) -> str:

@@ -14,6 +14,7 @@ from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.model import Case, CaseValue, Draw, TensorContents, TensorInput
 from torchferry.readiness.cases.notation import described
 from torchferry.readiness.model import TensorSpec
+from torchferry.text import Text
 
 _NORMAL = TensorContents(Draw.NORMAL)
 _POSITIVE = TensorContents(Draw.UNIFORM, 0.5, 2.0)
@@ -99,8 +100,12 @@ def check_fits(tensors: Sequence[TensorInput], memory: int | None = None) -> Non
     if memory and needed > memory:
         size, largest = max(sizes)
         raise InputError(
-            f"{largest}: takes {units.size(size)}; with the copies that are compared the case needs at least "
-            f"{units.size(needed)}, and this machine has {units.size(memory)}; write smaller sizes"
+            Text(
+                f"{largest}: takes {units.size(size)}; with the copies for comparison the case needs at least "
+                f"{units.size(needed)}, and this machine has {units.size(memory)}; give smaller sizes",
+                f"{largest}：占用 {units.size(size)}；加上用于比较的副本，该用例至少需要 {units.size(needed)}，"
+                f"而本机只有 {units.size(memory)}；请减小尺寸",
+            )
         )
 
 

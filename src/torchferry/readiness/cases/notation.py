@@ -23,6 +23,7 @@ from torchferry.readiness.cases.model import (
     tensors_in,
 )
 from torchferry.readiness.model import Special
+from torchferry.text import Text, did_you_mean, then
 
 # PyTorch's dtypes by name: which sort each is, and its other names.
 
@@ -84,21 +85,39 @@ def laid_out(tensor: TensorInput, layout: str, text: str) -> TensorInput:
     name, _, inner = layout.partition("(")
     words = [word.strip() for word in inner.rstrip(")").split(",") if word.strip()]
     if not all(re.fullmatch(r"\d+", word) for word in words):
-        raise InputError(f"--input {text}: ({inner} are no numbers of elements; write strides(1,20)")
+        raise InputError(
+            Text(
+                f"--input {text}: ({inner} are not numbers of elements; write for example strides(1,20)",
+                f"--input {text}：({inner} 不是元素个数；请写成例如 strides(1,20)",
+            )
+        )
     numbers = list(map(int, words))
     if name == "offset":
         if len(numbers) != 1:
-            raise InputError(f"--input {text}: offset takes one number, as in offset(3)")
+            raise InputError(
+                Text(
+                    f"--input {text}: offset takes one number, as in offset(3)",
+                    f"--input {text}：offset 只接受一个数，例如 offset(3)",
+                )
+            )
         return replace(tensor, offset=numbers[0])
     if name == "strides":
         if len(numbers) != len(tensor.shape):
             raise InputError(
-                f"--input {text}: strides needs a number for each of {len(tensor.shape)} dimensions"
+                Text(
+                    f"--input {text}: strides needs a number for each of the {len(tensor.shape)} dimensions",
+                    f"--input {text}：strides 需要为 {len(tensor.shape)} 个维度各给出一个数",
+                )
             )
         return replace(tensor, stride=tuple(numbers))
     how, fewest, most = _BY_NAME[name]
     if not fewest <= len(tensor.shape) <= most:
-        raise InputError(f"--input {text}: a tensor of {len(tensor.shape)} dimensions can't be {name}")
+        raise InputError(
+            Text(
+                f"--input {text}: a tensor of {len(tensor.shape)} dimensions can't be {name}",
+                f"--input {text}：{len(tensor.shape)} 维张量不能为 {name}",
+            )
+        )
     return replace(tensor, stride=None if name == "contiguous" else how(tensor.shape))
 
 
@@ -131,8 +150,9 @@ _DRAWS = {
     "full": TensorContents(Draw.FULL, 1),
     "arange": TensorContents(Draw.ARANGE),
 }
-_HOW = (
-    "write SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT] as 10x20:float16:uniform(0,1):transposed, or a Python value"
+_HOW = Text(
+    "write SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT], such as 10x20:float16:uniform(0,1):transposed, or a Python value",
+    "请写成 SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT]（如 10x20:float16:uniform(0,1):transposed）或 Python 值",
 )
 
 
@@ -156,16 +176,26 @@ def parse_init(text: str) -> list[tuple[str, CaseValue]]:
     try:
         pairs = [parse_input(part) for part in split(text, ",") if part.strip()]
     except InputError as error:
-        raise InputError(str(error).replace("--input", "--init", 1)) from None
+        raise InputError(
+            *(Text(*(said.replace("--input", "--init", 1) for said in text)) for text in error.texts)
+        ) from None
     _check_names(pairs, "--init")
     first_named = next((position for position, (name, _) in enumerate(pairs) if name), len(pairs))
     if any(not name for name, _ in pairs[first_named:]):
-        raise InputError(f"--init {text}: what has no name comes before what has one")
+        raise InputError(
+            Text(
+                f"--init {text}: a positional value comes before the first name=value; give names to all",
+                f"--init {text}：name=value 之前有位置参数；请为所有值写明名称",
+            )
+        )
     pairs = [(name or str(position), value) for position, (name, value) in enumerate(pairs)]
     for name, value in pairs:
         if any(tensors_in(value)):
             raise InputError(
-                f"--init {text}: `{name}` is a tensor; the arguments of a class are plain values"
+                Text(
+                    f"--init {text}: `{name}` is a tensor; the arguments of a class must be plain values",
+                    f"--init {text}：`{name}` 是张量；类的参数只能是普通值",
+                )
             )
     return pairs
 
@@ -174,7 +204,12 @@ def _check_names(pairs: list[tuple[str, CaseValue]], option: str) -> None:
     names = [name for name, _ in pairs if name]
     twice = next((name for position, name in enumerate(names) if name in names[:position]), "")
     if twice:
-        raise InputError(f"{option}: `{twice}` is given twice")
+        raise InputError(
+            Text(
+                f"{option}: `{twice}` is given twice; leave one out",
+                f"{option}：`{twice}` 给出了两次；请去掉一个",
+            )
+        )
 
 
 def parse_value(text: str) -> CaseValue:
@@ -218,14 +253,25 @@ def _tensor(text: str, parts: list[str]) -> TensorInput:
         elif part.partition("(")[0] in LAYOUTS:
             layouts.append(part)
         elif dtype_name(part) or (draw and draw[1] in _DRAWS):
-            sort = "dtype" if dtype_name(part) else "distribution"
-            raise InputError(f"--input {text}: `{part}` is a second {sort}; a tensor has one")
+            sort = Text("dtype", "数据类型") if dtype_name(part) else Text("distribution", "分布")
+            raise InputError(
+                Text(
+                    "--input {text}: `{part}` is a second {sort}; a tensor has one",
+                    "--input {text}：`{part}` 是第二个{sort}；张量只有一个",
+                ).format(text=text, part=part, sort=sort)
+            )
         else:
-            raise InputError(f"--input {text}: what is `{part}`?{_near(part)} {_HOW}")
+            unknown = Text(f"--input {text}: `{part}` is unknown", f"--input {text}：无法识别 `{part}`")
+            raise InputError(then(unknown, _near(part)))
     tensor = TensorInput(dtype or "float32", shape, contents or TensorContents(Draw.DEFAULT))
     is_finite = tensor.contents.draw is not Draw.FULL or math.isfinite(tensor.contents.low)
     if not is_floating(tensor.dtype) and (tensor.contents.special or not is_finite):
-        raise InputError(f"--input {text}: {tensor.dtype} has no infinities and nothing that is no number")
+        raise InputError(
+            Text(
+                f"--input {text}: {tensor.dtype} has no infinities and no NaN",
+                f"--input {text}：{tensor.dtype} 没有无穷大和 NaN",
+            )
+        )
     for layout in layouts:
         tensor = laid_out(tensor, layout, text)
     return tensor
@@ -237,22 +283,52 @@ def _contents(text: str, draw: re.Match[str]) -> TensorContents:
     try:
         numbers = [float(part) for part in inner.split(",") if part.strip()]
     except ValueError:
-        raise InputError(f"--input {text}: ({inner}) are no numbers; {_HOW}") from None
+        raise InputError(
+            then(
+                Text(f"--input {text}: ({inner}) are not numbers", f"--input {text}：({inner}) 不是数字"),
+                _HOW,
+            )
+        ) from None
     wanted = {"uniform": (0, 2), "ints": (0, 2), "full": (1,)}.get(draw[1], (0,))
     if len(numbers) not in wanted:
-        raise InputError(f"--input {text}: {draw[1]} takes {' or '.join(map(str, wanted))} numbers")
+        raise InputError(
+            Text(
+                f"--input {text}: {draw[1]} takes {' or '.join(map(str, wanted))} numbers",
+                f"--input {text}：{draw[1]} 需要 {' 或 '.join(map(str, wanted))} 个数",
+            )
+        )
     low, high = [*numbers, *(base.low, base.high)[len(numbers) :]]
     if base.draw in (Draw.UNIFORM, Draw.INTS) and not low < high:
-        raise InputError(f"--input {text}: the first number of {draw[1]} must be below the second")
+        raise InputError(
+            Text(
+                f"--input {text}: the first number of {draw[1]} must be less than the second",
+                f"--input {text}：{draw[1]} 的第一个数必须小于第二个数",
+            )
+        )
     if not (math.isfinite(low) and math.isfinite(high)) and base.draw is not Draw.FULL:
-        raise InputError(f"--input {text}: the numbers of {draw[1]} must be finite")
+        raise InputError(
+            Text(
+                f"--input {text}: the numbers of {draw[1]} must be finite",
+                f"--input {text}：{draw[1]} 的数必须有限",
+            )
+        )
     are_whole = all(float(each).is_integer() and abs(each) < 1 << 63 for each in (low, high))
     if base.draw is Draw.INTS and not are_whole:
-        raise InputError(f"--input {text}: the numbers of ints are whole, and below 2**63")
+        raise InputError(
+            Text(
+                f"--input {text}: the numbers of ints must be integers below 2**63",
+                f"--input {text}：ints 的数必须是小于 2**63 的整数",
+            )
+        )
     special = tuple(draw[3].split("+")[1:])
     for value in special:
         if value not in _SPECIAL_VALUES:
-            raise InputError(f"--input {text}: +{value} is none of +nan, +inf, +-inf")
+            raise InputError(
+                Text(
+                    f"--input {text}: +{value} is unknown; write +nan, +inf or +-inf",
+                    f"--input {text}：+{value} 未知；请写 +nan、+inf 或 +-inf",
+                )
+            )
     return TensorContents(base.draw, low, high, special)
 
 
@@ -271,7 +347,12 @@ def _plain(text: str) -> CaseValue:
         return Special("device", "")
     if re.fullmatch(r"[A-Za-z_]\w*", text):
         return text
-    raise InputError(f"--input {text}: is neither a tensor nor a value;{_near(text)} {_HOW}")
+    raise InputError(
+        then(
+            Text(f"--input {text}: neither a tensor nor a value", f"--input {text}：既不是张量也不是值"),
+            _near(text),
+        )
+    )
 
 
 def _frozen(value: object) -> CaseValue:
@@ -282,9 +363,9 @@ def _frozen(value: object) -> CaseValue:
     raise ValueError(value)
 
 
-def _near(word: str) -> str:
+def _near(word: str) -> Text:
     near = difflib.get_close_matches(word.partition("(")[0], [*ALL, *_DRAWS, *LAYOUTS], 1)
-    return f" did you mean `{near[0]}`?" if near else ""
+    return then(did_you_mean([f"`{near[0]}`"]), _HOW) if near else _HOW
 
 
 def described_call(case: Case) -> str:

@@ -18,6 +18,7 @@ import torch
 from torchferry.errors import InputError
 from torchferry.readiness.cases.model import Callee, CalleeKind, CaseValue, Draw, TensorContents, TensorInput
 from torchferry.readiness.model import Special
+from torchferry.text import Text, did_you_mean, then
 
 # a value's type -> the schema types that take it, and how well: the lower, the better
 _FITS: dict[str, dict[str, int]] = {
@@ -48,13 +49,23 @@ def choose_overload(
     costs = {overload: _cost(getattr(packet, overload)._schema, args, given) for overload in overloads}
     fitting = {overload: cost for overload, cost in costs.items() if cost is not None}
     if not fitting:
-        raise InputError(f"{name}: no overload takes these arguments; it has {', '.join(overloads)}")
+        raise InputError(
+            Text(
+                f"{name}: no overload accepts these arguments; the overloads are {', '.join(overloads)}",
+                f"{name}：没有重载接受这些参数；现有重载为 {', '.join(overloads)}",
+            )
+        )
     best = [overload for overload, cost in fitting.items() if cost == min(fitting.values())]
     if "default" in best:
         return "default"
     if len(best) > 1:
         shown = " or ".join(f"{name}.{overload}" for overload in best)
-        raise InputError(f"{name}: these arguments fit several overloads; name one: {shown}")
+        raise InputError(
+            Text(
+                f"{name}: these arguments match several overloads; name one of {shown}",
+                f"{name}：这些参数与多个重载相符；请指定其中一个：{shown}",
+            )
+        )
     return best[0]
 
 
@@ -142,7 +153,12 @@ def resolve(
             _import(module, name)
         found = _find(name, args, kwargs)
     if found is None:
-        raise InputError(f"{name}: no such operator, function or module{_near(name)}")
+        raise InputError(
+            then(
+                Text(f"{name}: no such operator, function or module", f"{name}：没有该算子、函数或模块"),
+                _near(name),
+            )
+        )
     return found
 
 
@@ -173,7 +189,12 @@ def _operator(
         return None
     if overload and overload not in packet.overloads():
         known = ", ".join(packet.overloads())
-        raise InputError(f"{name}: {namespace}::{base} has no overload `{overload}`; it has {known}")
+        raise InputError(
+            Text(
+                f"{name}: {namespace}::{base} has no overload `{overload}`; choose one of {known}",
+                f"{name}：{namespace}::{base} 没有重载 `{overload}`；请从 {known} 中选择",
+            )
+        )
     overload = overload or choose_overload(f"{namespace}::{base}", packet, args, kwargs)
     chosen = getattr(packet, overload)
     shown = f"{namespace}::{base}" + ("" if overload == "default" else f".{overload}")
@@ -201,9 +222,16 @@ def _users_own(name: str) -> Callee | None:
     if module_name.endswith(".py"):
         path = Path(module_name).resolve()
         if not path.is_file():
-            raise InputError(f"{name}: there is no file {module_name}")
+            raise InputError(
+                Text(f"{name}: no such file: {module_name}", f"{name}：没有该文件：{module_name}")
+            )
         if not path.stem.isidentifier():
-            raise InputError(f"{name}: {path.name} can't be imported: `{path.stem}` is no name of a module")
+            raise InputError(
+                Text(
+                    f"{name}: {path.name} can't be imported: `{path.stem}` is not a valid module name",
+                    f"{name}：无法导入 {path.name}：`{path.stem}` 不是合法的模块名",
+                )
+            )
         here, module_name = str(path.parent), path.stem
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -213,11 +241,16 @@ def _users_own(name: str) -> Callee | None:
         thing = getattr(thing, part, None)
     if not callable(thing):
         near = difflib.get_close_matches(attribute, dir(module), 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise InputError(f"{name}: {module_name} has no class or function `{attribute}`{hint}")
+        absent = Text(
+            f"{name}: {module_name} has no class or function `{attribute}`",
+            f"{name}：{module_name} 中没有类或函数 `{attribute}`",
+        )
+        raise InputError(then(absent, did_you_mean(near)))
     is_module = isinstance(thing, type) and issubclass(thing, torch.nn.Module)
     if isinstance(thing, type) and not is_module:
-        raise InputError(f"{name}: is a class, but no torch.nn.Module")
+        raise InputError(
+            Text(f"{name}: a class, but not a torch.nn.Module", f"{name}：是类，但不是 torch.nn.Module")
+        )
     kind = CalleeKind.MODULE if is_module else CalleeKind.FUNCTION
     line = f"from {module_name} import {attribute.split('.')[0]}"
     return Callee(kind, name, attribute, (line,), _folder(module, module_name))
@@ -240,10 +273,15 @@ def _import(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
     except Exception as error:  # a user's module may raise anything
-        raise InputError(f"{name}: {module} can't be imported: {type(error).__name__}: {error}") from None
+        raise InputError(
+            Text(
+                f"{name}: {module} can't be imported: {type(error).__name__}: {error}",
+                f"{name}：无法导入 {module}：{type(error).__name__}: {error}",
+            )
+        ) from None
 
 
-def _near(name: str) -> str:
+def _near(name: str) -> Text:
     if name.startswith(("torch.", *_SHORT_FORMS)) and not name.startswith("torch.ops."):
         spaces = {
             "torch": torch,
@@ -264,4 +302,4 @@ def _near(name: str) -> str:
         wanted = word[1] if "::" in name and len(word) > 1 else word[0]
         matches = [bare[each] for each in difflib.get_close_matches(wanted, sorted(bare), 3, 0.6)]
     others = [each for each in matches if each != name]
-    return f"; did you mean {' or '.join(others)}?" if others else ""
+    return did_you_mean(others)

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.operators.names import is_plumbing
 from torchferry.readiness.cases.model import TimedCall, Times
 from torchferry.report.safe import one_line
@@ -40,22 +40,22 @@ _ELSEWHERE = Text(
 _KERNELS = Text(
     "{which}: {one} takes {ratio} times as long as the kernels of {other} in {file}, {time} in {calls} calls of {operators} "
     "({low} to {high})",
-    "{which}：{one} 的用时是 {file} 中 {other} 内核的 {ratio} 倍，后者为 {time}（{operators} 的 {calls} 次调用；{low} 到 {high}）",
+    "{which}：{one} 的用时是 {file} 中 {other} kernel 的 {ratio} 倍，后者为 {time}（{operators} 的 {calls} 次调用；{low} 到 {high}）",
 )
 _MISSING = Text(
     "{which}: {file} has no {operators} on tensors of these shapes and dtypes; it has {known}",
     "{which}：{file} 中没有使用这些形状与类型的 {operators}；其中有 {known}",
 )
 _ROOFLINE = Text(
-    "{which}: {device} could do it in {least} at best; {share} of that speed is reached",
+    "{which}: {device} needs at least {least}; it reaches {share} of that speed",
     "{which}：{device} 最快可在 {least} 内完成；达到该速度的 {share}",
 )
 _OF_CPU = Text(
-    "the device is simulated by the CPU: its time is the CPU's, and says nothing of the real one's",
+    "the device is simulated by the CPU: its time is the CPU's and tells nothing about the real device",
     "该设备由 CPU 模拟：其用时即 CPU 的用时，不代表真实设备",
 )
 _EVENTS = Text(
-    "measured between events of {devices}, which has what the host adds where it can't keep up",
+    "measured between events of {devices}, which includes host time where the host can't keep up",
     "以 {devices} 的事件计时；主机跟不上时，其中含主机的开销",
 )
 _NOT_TIMED = Text("not timed: {reason}", "未能计时：{reason}")
@@ -131,7 +131,7 @@ def read_other(path: Path) -> OtherTimes:
         with path.open("rb") as file:
             start = file.read(1 << 12)
     except OSError as error:
-        raise InputError(f"{path}: can't be read: {error.strerror or error}") from None
+        raise not_readable(path, error) from None
     if re.match(rb'\s*\[\s*\{\s*"operator"', start):
         return OtherTimes({}, tuple(_listed_kernels(path)), "the GPU")
     if path.suffix == ".gz" or (start.lstrip()[:1] in (b"{", b"[") and b'"torchferry-times"' not in start):
@@ -150,9 +150,19 @@ def _of_trace(path: Path) -> OtherTimes:
         key = (_plain(launch.signature.operator), shapes, tuple(dict.fromkeys(spec.dtype for spec in inputs)))
         found[key].append(sum(nanoseconds for _, nanoseconds in launch.kernels) / 1e9)
     if not any(shapes for _, shapes, _ in found):
-        raise InputError(f"{path}: has no shapes; record the trace with record_shapes=True")
+        raise InputError(
+            Text(
+                f"{path}: has no shapes; record the trace with record_shapes=True",
+                f"{path}：没有形状；采集 trace 时请设置 record_shapes=True",
+            )
+        )
     if not any(any(each) for each in found.values()):
-        raise InputError(f"{path}: no operator launched a kernel; profile the device's activity, too")
+        raise InputError(
+            Text(
+                f"{path}: no operator launched a kernel; profile the device's activity too",
+                f"{path}：没有算子下发 kernel；采集时请包含设备活动",
+            )
+        )
     return OtherTimes(
         {}, tuple(KernelTimes(*key, tuple(each)) for key, each in found.items()), launches.device
     )
@@ -160,7 +170,12 @@ def _of_trace(path: Path) -> OtherTimes:
 
 def _listed_kernels(path: Path) -> Iterator[KernelTimes]:
     """What `ferry record kernels --format json` wrote, without or with --of."""
-    wrong = InputError(f"{path}: is no list of kernels with their times; `ferry record kernels` writes one")
+    wrong = InputError(
+        Text(
+            f"{path}: not a list of kernels with times; `ferry record kernels` writes one",
+            f"{path}：不是带耗时的 kernel 列表；可用 `ferry record kernels` 生成",
+        )
+    )
     try:
         rows = json.loads(path.read_text("utf-8"))
         for row in rows:
@@ -176,13 +191,17 @@ def _listed_kernels(path: Path) -> Iterator[KernelTimes]:
 def read_times(path: Path) -> dict[str, Mapping[str, list[float]]]:
     """What `ferry case --save-times` has written, on this machine or another: seconds by pass and type of the device."""
     wrong = InputError(
-        f"{path}: is no file of times; ferry case OPERATOR --time --save-times FILE writes one, and a profiler's trace "
-        "is one, too"
+        Text(
+            f"{path}: not a file of times; write one with ferry case OPERATOR --time --save-times FILE, or "
+            "give a profiler's trace",
+            f"{path}：不是耗时文件；可用 ferry case OPERATOR --time --save-times FILE 生成，也可以给出 "
+            "profiler 的 trace",
+        )
     )
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise InputError(f"{path}: can't be read: {error.strerror or error}") from None
+        raise not_readable(path, error) from None
     except ValueError:
         raise wrong from None
     found = (

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from torchferry.errors import InputError, OutputError
+from torchferry.errors import InputError, not_writable
 from torchferry.files.aside import whole_file
 from torchferry.readiness.cases import notation
 from torchferry.readiness.cases.model import (
@@ -26,6 +26,7 @@ from torchferry.readiness.cases.model import (
 )
 from torchferry.readiness.model import Special
 from torchferry.report.safe import one_line
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -136,7 +137,12 @@ def written(value: CaseValue, tensors: Mapping[int, str]) -> Item:
         if value.kind == "generator":
             return "None"
         if value.kind != "complex":
-            raise InputError(f"an argument is a {value.kind}, which a case can't make; choose another call")
+            raise InputError(
+                Text(
+                    f"an argument is a {value.kind}, which a case can't create; choose another call",
+                    f"有参数是 {value.kind}，用例无法创建；请选择其他调用",
+                )
+            )
         value = complex(value.text)
     if isinstance(value, str):
         return quoted(value)
@@ -478,6 +484,6 @@ def write_case(case: Case, facts: TrialFacts, frame: FileFrame, path: Path) -> P
             file.write(render(case, facts, frame).encode())
         return path
     except OSError as error:  # of a file aside, whose name says nothing to a user
-        raise OutputError(
-            f"{path}: can't be written: {error.strerror or error}; -o FILE names another"
+        raise not_writable(
+            path, error, Text("choose another file with -o FILE", "请用 -o FILE 指定其他文件")
         ) from None

@@ -11,6 +11,7 @@ from typing import Union
 from torchferry.errors import InputError
 from torchferry.readiness.cases.model import CaseValue
 from torchferry.readiness.cases.notation import parse_value
+from torchferry.text import Text
 
 # Reads what users write for a model's inputs: 8x3x224x224, mask=8x128:bool,
 # batch.ids=8x128:int64:ints(0,1000).
@@ -47,7 +48,12 @@ def parse_inputs(texts: Sequence[str]) -> ModelInputs:
             position += 1
     positions = [name for name in tree if name.isdecimal()]
     if sorted(map(int, positions)) != list(range(len(positions))):
-        raise InputError(f"--input {', '.join(positions)}: positions begin with 0 and leave none out")
+        raise InputError(
+            Text(
+                f"--input {', '.join(positions)}: positions must start at 0 without gaps",
+                f"--input {', '.join(positions)}：位置必须从 0 开始且连续",
+            )
+        )
     args = tuple(_value(tree[str(index)]) for index in range(len(positions)))
     return ModelInputs(args, {name: _value(value) for name, value in tree.items() if not name.isdecimal()})
 
@@ -56,10 +62,20 @@ def _put(tree: _Tree, path: list[str], value: CaseValue, text: str) -> None:
     for name in path[:-1]:
         inner = tree.setdefault(name, {})
         if not isinstance(inner, dict):
-            raise InputError(f"--input {text}: {name} is a value already, and can't have parts")
+            raise InputError(
+                Text(
+                    f"--input {text}: {name} is already a value and can't have parts",
+                    f"--input {text}：{name} 已经是值，不能再有子项",
+                )
+            )
         tree = inner
     if path[-1] in tree:
-        raise InputError(f"--input {text}: {'.'.join(path)} is given twice")
+        raise InputError(
+            Text(
+                f"--input {text}: {'.'.join(path)} is given twice; leave one out",
+                f"--input {text}：{'.'.join(path)} 给出了两次；请去掉一个",
+            )
+        )
     tree[path[-1]] = value
 
 
@@ -113,11 +129,26 @@ def checked(request: ModelRequest) -> ModelRequest:
         split_factory(request.loss, "--loss")
     for option, given in (("--loss", request.loss), ("--optimizer", request.optimizer)):
         if given and not request.backward:
-            raise InputError(f"{option} belongs to a training step; add --backward")
+            raise InputError(
+                Text(
+                    f"{option} applies to a training step; add --backward",
+                    f"{option} 用于训练步；请加 --backward",
+                )
+            )
     if request.amp and request.amp not in AMP_DTYPES:
-        raise InputError(f"--amp {request.amp}: autocast computes in {' or '.join(AMP_DTYPES)}")
+        raise InputError(
+            Text(
+                f"--amp {request.amp}: autocast computes only in {' or '.join(AMP_DTYPES)}",
+                f"--amp {request.amp}：autocast 只支持 {' 或 '.join(AMP_DTYPES)}",
+            )
+        )
     if request.fake and request.device:
-        raise InputError("--fake computes nothing, so no device can do it; leave out --sim, or --fake")
+        raise InputError(
+            Text(
+                "--fake computes nothing, so it needs no device; leave out --sim or --fake",
+                "--fake 不做计算，不需要设备；请去掉 --sim 或 --fake",
+            )
+        )
     if not request.backward:
         return request
     return replace(request, train=True, optimizer=request.optimizer or DEFAULT_OPTIMIZER)
@@ -128,10 +159,20 @@ def split_factory(text: str, option: str) -> tuple[str, str]:
     place, _, name = text.rpartition(":")
     if not place or not all(part.isidentifier() for part in name.split(".")):
         raise InputError(
-            f"{option} {text}: write package.module:name, or path/to/file.py:name, as torchvision.models:resnet50"
+            Text(
+                f"{option} {text}: write package.module:name or path/to/file.py:name, such as "
+                "torchvision.models:resnet50",
+                f"{option} {text}：请写成 package.module:name 或 path/to/file.py:name，例如 "
+                "torchvision.models:resnet50",
+            )
         )
     if not is_file(place) and not all(part.isidentifier() for part in place.split(".")):
-        raise InputError(f"{option} {text}: {place} is no module's name, and no file that ends in .py")
+        raise InputError(
+            Text(
+                f"{option} {text}: {place} is neither a module name nor a .py file",
+                f"{option} {text}：{place} 既不是模块名，也不是 .py 文件",
+            )
+        )
     return place, name
 
 
@@ -152,7 +193,11 @@ def parse_init(text: str) -> dict[str, object]:
         return found
     except (SyntaxError, ValueError, AssertionError, MemoryError, RecursionError):
         raise InputError(
-            f"--init {text}: write keyword arguments with plain values, as num_classes=10, pretrained=False"
+            Text(
+                f"--init {text}: write keyword arguments with plain values, such as num_classes=10, "
+                "pretrained=False",
+                f"--init {text}：请写带普通值的关键字参数，例如 num_classes=10, pretrained=False",
+            )
         ) from None
 
 

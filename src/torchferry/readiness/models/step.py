@@ -32,7 +32,7 @@ from torch.utils._pytree import tree_flatten
 
 import torchferry
 from torchferry import variables
-from torchferry.errors import InputError, RunError
+from torchferry.errors import FerryError, InputError, RunError
 from torchferry.readiness.capture.choices import as_on_device
 from torchferry.readiness.capture.mode import CapturingMode
 from torchferry.readiness.capture.program import warm_up
@@ -48,6 +48,7 @@ from torchferry.readiness.models.request import (
     parse_inputs,
     split_factory,
 )
+from torchferry.text import NOTHING, Text, did_you_mean, then
 
 # Tensors without contents, for models that no memory holds; small ones that depend on none of them
 # are real.
@@ -152,13 +153,28 @@ _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 _NO_SUCH_KERNEL = "could not create a primitive"
 _MOST_CHARACTERS = 300
 
+_NO_VALUES = Text(
+    "{what}: {place}: {function} needs the numbers in a tensor, which --fake does not have; run without --fake, if "
+    "necessary with a smaller model or input",
+    "{what}：{place}：{function} 需要张量中的数值，而 --fake 没有数值；请去掉 --fake，必要时减小模型或输入",
+)
+_NO_MEMORY = Text(
+    "not enough memory: try a smaller input, or --fake, which computes only shapes",
+    "内存不足：请减小输入，或使用只计算形状的 --fake",
+)
+_NO_DTYPE = Text(
+    "this CPU does not support that dtype: try --amp bfloat16, or --fake, which computes nothing",
+    "该 CPU 不支持此数据类型：请使用 --amp bfloat16，或不做计算的 --fake",
+)
+_FORWARD = Text("the forward pass", "前向计算")
+
 
 @contextmanager
-def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
+def told_as(what: str | Text, advice: Text = NOTHING, fake: bool = False) -> Iterator[None]:
     """Whatever is raised becomes one line that begins with what was being done."""
     try:
         yield
-    except (RunError, KeyboardInterrupt):
+    except (FerryError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a SystemExit of a user's file included
         place = _place(error)
@@ -167,20 +183,18 @@ def told_as(what: str, advice: str = "", fake: bool = False) -> Iterator[None]:
         while cause is not None and not isinstance(cause, NEEDS_VALUES):
             cause = cause.__cause__ or cause.__context__
         if fake and cause is not None:
-            raise RunError(
-                f"{what}: {place or 'the model'}: {cause.func} needs the numbers in a tensor, which --fake does not "
-                "have; run without --fake, with a smaller model or input if need be"
-            ) from None
+            raise RunError(_NO_VALUES.format(what=what, place=place or "-", function=cause.func)) from None
         if isinstance(error, MemoryError) or any(words in str(error).lower() for words in _OUT_OF_MEMORY):
-            advice = "not enough memory: a smaller input, or --fake, which computes with shapes only"
+            advice = _NO_MEMORY
         elif _NO_SUCH_KERNEL in str(error):
-            advice = "this CPU does not compute that dtype: --amp bfloat16, or --fake, which computes nothing"
+            advice = _NO_DTYPE
         # an exception's text may have several lines, the first of which says most
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raised = ": ".join((type(error).__name__, *lines[:1]))
         if len(raised) > _MOST_CHARACTERS:
             raised = raised[:_MOST_CHARACTERS] + "..."
-        raise RunError(f"{what} failed: {raised}{where}{'; ' if advice else ''}{advice}") from None
+        failed = Text("{what} failed: {raised}{where}", "{what}失败：{raised}{where}")
+        raise RunError(then(failed.format(what=what, raised=raised, where=where), advice)) from None
 
 
 def _place(error: BaseException) -> str:
@@ -206,16 +220,31 @@ def make_model(request: ModelRequest) -> torch.nn.Module:
     init = parse_init(request.init)
     if isinstance(found, torch.nn.Module):
         if init:
-            raise InputError(f"--init {request.init}: {request.factory} is a model already; leave --init out")
+            raise InputError(
+                Text(
+                    f"--init {request.init}: {request.factory} is already a model; leave --init out",
+                    f"--init {request.init}：{request.factory} 已经是模型；请去掉 --init",
+                )
+            )
         return found
     if not callable(found):
-        raise InputError(f"--model {request.factory}: it is a {type(found).__name__}, which makes no model")
+        raise InputError(
+            Text(
+                f"--model {request.factory}: a {type(found).__name__}, which can't create a model; name a "
+                "function or a class",
+                f"--model {request.factory}：类型为 {type(found).__name__}，无法创建模型；请给出函数或类",
+            )
+        )
     with told_as(f"{request.factory}({request.init})", _how_to_call(found, "--init"), request.fake):
         model = found(**init)
     if not isinstance(model, torch.nn.Module):
         raise RunError(
-            f"--model {request.factory}: what it makes is a {type(model).__name__}, not a torch.nn.Module; name a "
-            "function that answers the model alone"
+            Text(
+                f"--model {request.factory}: returns a {type(model).__name__}, not a torch.nn.Module; name a "
+                "function that returns only the model",
+                f"--model {request.factory}：返回 {type(model).__name__}，而不是 torch.nn.Module；"
+                "请给出只返回模型的函数",
+            )
         )
     return model
 
@@ -223,14 +252,16 @@ def make_model(request: ModelRequest) -> torch.nn.Module:
 def find(text: str, option: str) -> Any:
     """What is called package.module:name, or path/to/file.py:name."""
     place, name = split_factory(text, option)
-    with told_as(f"{option} {text}: importing {place}"):
+    with told_as(Text(f"{option} {text}: importing {place}", f"{option} {text}：导入 {place} ")):
         module = _from_file(place) if is_file(place) else importlib.import_module(place)
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, dir(found), 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"{option} {text}: {place} has no {name}{hint}")
+            absent = Text(
+                f"{option} {text}: {place} has no {name}", f"{option} {text}：{place} 中没有 {name}"
+            )
+            raise InputError(then(absent, did_you_mean(near)))
         found = getattr(found, part)
     return found
 
@@ -239,7 +270,12 @@ def _from_file(place: str) -> ModuleType:
     """The file as a module; what lies beside it can be imported, as if Python had been called with it."""
     path = os.path.abspath(place)
     if not os.path.isfile(path):
-        raise InputError(f"{place}: no such file")
+        raise InputError(
+            Text(
+                f"no such file: {place}; give the file of the model",
+                f"没有该文件：{place}；请给出模型所在的文件",
+            )
+        )
     name = os.path.splitext(os.path.basename(path))[0]
     if name in sys.modules:
         name = f"torchferry_model_{name}"
@@ -253,14 +289,15 @@ def _from_file(place: str) -> ModuleType:
     return module
 
 
-def _how_to_call(function: Any, option: str) -> str:
+def _how_to_call(function: Any, option: str) -> Text:
     try:
-        return f"{option} is for {getattr(function, '__name__', '')}{inspect.signature(function)}"
+        signature = f"{getattr(function, '__name__', '')}{inspect.signature(function)}"
     except (TypeError, ValueError):
-        return ""
+        return NOTHING
+    return Text(f"{option} is for {signature}", f"{option} 对应 {signature}")
 
 
-def how_to_call_model(model: torch.nn.Module) -> str:
+def how_to_call_model(model: torch.nn.Module) -> Text:
     """What a model's forward pass takes, for a user whose inputs did not fit."""
     return _how_to_call(model.forward, "--input")
 
@@ -371,7 +408,7 @@ class _ModelStep:
         """Make the step; answers how many the optimizer made."""
         request, model = self.request, self.model
         with (
-            told_as("the forward pass", how_to_call_model(model), request.fake),
+            told_as(_FORWARD, how_to_call_model(model), request.fake),
             self._autocast(),
             torch.set_grad_enabled(request.backward),
         ):
@@ -379,9 +416,11 @@ class _ModelStep:
         if self.optimizer is None:
             return 0
         loss = self._loss(output)
-        with told_as("the backward pass", fake=request.fake):
+        with told_as(Text("the backward pass", "反向计算"), fake=request.fake):
             self._backward(loss, output)
-        with told_as(f"the step of {request.optimizer}", fake=request.fake):
+        with told_as(
+            Text(f"the step of {request.optimizer}", f"{request.optimizer} 的 step "), fake=request.fake
+        ):
             return self._step(self.optimizer)
 
     def _autocast(self) -> Any:
@@ -400,7 +439,10 @@ class _ModelStep:
             loss = self.loss(output, *self.args)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
             raise RunError(
-                f"--loss {self.request.loss}: it has to answer one number that depends on the model"
+                Text(
+                    f"--loss {self.request.loss}: must return one number that depends on the model",
+                    f"--loss {self.request.loss}：必须返回一个依赖模型的数",
+                )
             )
         return loss
 
@@ -413,7 +455,10 @@ class _ModelStep:
         outputs = differentiable(output)
         if not outputs:
             raise RunError(
-                "--backward: nothing in the model's output depends on its parameters; name a loss with --loss"
+                Text(
+                    "--backward: nothing in the model's output depends on its parameters; name a loss with --loss",
+                    "--backward：模型的输出不依赖任何参数；请用 --loss 指定损失函数",
+                )
             )
         with _python_dispatch._disable_current_modes():
             seeds = [torch.full_like(each, 1 / max(each.numel(), 1)) for each in outputs]
@@ -440,13 +485,13 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
         args = [built(value, device) for value in inputs.args]
         kwargs = {name: built(value, device) for name, value in inputs.kwargs.items()}
     if request.device:
-        with told_as(f"moving the model to {device}"):
+        with told_as(Text(f"moving the model to {device}", f"将模型移动到 {device} ")):
             model.to(device)
     if fake is not None:
         fake.empty(model)
         args, kwargs = fake.fake(args), fake.fake(kwargs)
     if any(map(torch.nn.parameter.is_lazy, model.parameters())):
-        with told_as("the forward pass", how_to_call_model(model), request.fake), torch.no_grad():
+        with told_as(_FORWARD, how_to_call_model(model), request.fake), torch.no_grad():
             model(*args, **kwargs)
         if fake is not None:
             fake.empty(model)  # what has just been made
@@ -457,7 +502,12 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
     scaler = None
     if request.backward and request.amp == "float16":
         if not hasattr(torch.amp, "GradScaler"):
-            raise RunError("--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16")
+            raise RunError(
+                Text(
+                    "--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16",
+                    "--amp float16 与 --backward 同时使用需要 PyTorch 2.3；请使用 --amp bfloat16",
+                )
+            )
         scaler = torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)
     return _ModelStep(request, model, args, kwargs, loss, optimizer, scaler)
 
@@ -465,10 +515,20 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
 def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
     kind = getattr(torch.optim, name, None)
     if not isinstance(kind, type) or not issubclass(kind, torch.optim.Optimizer):
-        raise InputError(f"--optimizer {name}: torch.optim has no such optimizer; SGD, Adam, AdamW ...")
+        raise InputError(
+            Text(
+                f"--optimizer {name}: torch.optim has no such optimizer; use SGD, Adam, AdamW ...",
+                f"--optimizer {name}：torch.optim 没有该优化器；请使用 SGD、Adam、AdamW 等",
+            )
+        )
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not parameters:
-        raise RunError("--backward: the model has no parameter that is trained; leave --backward out")
+        raise RunError(
+            Text(
+                "--backward: the model has no trainable parameter; leave --backward out",
+                "--backward：模型没有可训练的参数；请去掉 --backward",
+            )
+        )
     make: Any = kind
     with told_as(f"--optimizer {name}"):
         optimizer: torch.optim.Optimizer = make(parameters, lr=_LEARNING_RATE)

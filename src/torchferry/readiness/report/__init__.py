@@ -12,6 +12,7 @@ REPORTS: Reports[Sequence[Readiness]] = Reports(
         "md": f"{__name__}.text:to_markdown",
         "csv": f"{__name__}.sheets:to_csv",
         "xlsx": f"{__name__}.sheets:to_xlsx",
-        "html": f"{__name__}.html:to_html",
     },
+    body=f"{__name__}.html:to_body",
+    verdict=f"{__name__}.words:grade",
 )

@@ -19,6 +19,7 @@ from torchferry.readiness.report.tables import (
     source_files,
     worst,
 )
+from torchferry.report.bodies import PageBody
 from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
@@ -38,7 +39,6 @@ from torchferry.report.html import (
     sortable_head,
     table,
     tree_tools,
-    whole_page,
 )
 from torchferry.report.safe import one_line, web_address
 from torchferry.text import Text
@@ -245,7 +245,7 @@ def _tensor(spec: TensorSpec) -> str:
     return code(words.tensor(spec)) + stride
 
 
-def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
+def to_body(readinesses: Sequence[Readiness], options: Options) -> PageBody:
     """The page, with lines of code from below the folder where the program ran."""
     overview = Overview(readinesses)
     operators = {each.operator: f"operator-{at}" for at, each in enumerate(overview.operators)}
@@ -262,20 +262,20 @@ def to_html(readinesses: Sequence[Readiness], options: Options) -> str:
     run += [[both(words.NOTE), both(words.note(key))] for key in capture.notes]
     program = one_line(capture.program)
     devices = ", ".join(one_line(each.vendor) for each in overview.readinesses)
-    return whole_page(
+    return PageBody(
+        "ops",
         f"{program} → {devices}",
-        [
+        heading=escaped(program) + ARROW + escaped(devices),
+        overview="".join(map(_card, overview.readinesses)),
+        sections=(
             modules_section(overview, operators) if overview.uses else "",
             operators_section(overview, operators, lines) if overview.uses else "",
             section(words.SOURCE, quiet(words.LINES_HELP) + sources, "sources") if files else "",
             section(words.SUMMARY, facts(run), "run"),
-        ],
-        language=options.language,
-        heading=escaped(program) + ARROW + escaped(devices),
-        overview="".join(map(_card, overview.readinesses)),
+        ),
         package=str(__package__),
-        styles=["ops.css"],
-        scripts=[CONTROLS, "ops.js"],
+        styles=("ops.css",),
+        scripts=(CONTROLS, "ops.js"),
     )
 
 

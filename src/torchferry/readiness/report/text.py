@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text as Styled
 
-PLAIN_WIDTH = 100
 MAX_TENSORS = 4
 
 
 def to_text(readinesses: Sequence[Readiness], options: Options) -> str:
     """For a terminal, or without colours. `everything` lists operators without a problem as well."""
-    screen = Screen(options, PLAIN_WIDTH)
+    screen = Screen(options)
     report = _ReadinessText(Overview(readinesses), options)
     screen.line(*report.verdicts())
     screen.part(*report.parts(options.everything))

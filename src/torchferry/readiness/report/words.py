@@ -18,27 +18,30 @@ from torchferry.readiness.model import (
     Use,
     Value,
 )
-from torchferry.readiness.report.tables import label
+from torchferry.readiness.report.tables import label, worst
 from torchferry.report.records import BAD, DOUBT, GOOD, RISK, UNCLEAR, Grade
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Text
 
 SUPPORT = {
     OperatorSupport.KERNEL: Grade(
-        Text("kernel", "有内核"), GOOD, "✓", Text("the device has a kernel for it", "设备有该算子的内核")
+        Text("kernel", "有 kernel"),
+        GOOD,
+        "✓",
+        Text("the device has a kernel for it", "设备有该算子的 kernel"),
     ),
     OperatorSupport.STRUCTURED: Grade(
         Text("structured", "结构化"),
         GOOD,
         "✓",
-        Text("the kernel of another overload computes it", "由另一重载的内核计算"),
+        Text("the kernel of another overload computes it", "由另一重载的 kernel 计算"),
     ),
     OperatorSupport.COMPOSITE: Grade(
         Text("composite", "复合"),
         GOOD,
         "✓",
         Text(
-            "PyTorch makes it of other operators, which are judged for themselves",
+            "PyTorch composes it of other operators, which are judged separately",
             "由 PyTorch 拆成其他算子，各算子分别判断",
         ),
     ),
@@ -47,8 +50,8 @@ SUPPORT = {
         RISK,
         "!",
         Text(
-            "there is a kernel, but not for this dtype, or with a limit",
-            "有内核，但不支持该数据类型，或有其他限制",
+            "a kernel exists, but not for this dtype, or with a limit",
+            "有 kernel，但不支持该数据类型，或有其他限制",
         ),
         own_style="yellow",
     ),
@@ -56,55 +59,55 @@ SUPPORT = {
         Text("unknown", "未知"),
         UNCLEAR,
         "?",
-        Text("the vendor's table does not speak of it", "厂商的算子表未提及"),
+        Text("the vendor's table does not cover it", "厂商的算子表未提及"),
     ),
     OperatorSupport.FALLBACK: Grade(
-        Text("CPU fallback", "回退 CPU"),
+        Text("CPU fallback", "回退到 CPU"),
         DOUBT,
         "↩",
-        Text("no kernel: the adapter computes it on the CPU", "无内核：适配插件在 CPU 上计算"),
+        Text("no kernel: the plugin computes it on the CPU", "无 kernel：插件在 CPU 上计算"),
     ),
     OperatorSupport.MISSING: Grade(
         Text("missing", "缺失"),
         BAD,
         "✕",
-        Text("no kernel: the adapter raises an error", "无内核：适配插件报错"),
+        Text("no kernel: the plugin raises an error", "无 kernel：插件报错"),
     ),
 }  # the best first
 REMEDY = {
     Remedy.COMPOSITION: Text("compute it with other operators", "用其他算子组合"),
     Remedy.VENDOR_OPERATOR: Text("use the vendor's operator", "使用厂商算子"),
-    Remedy.OTHER_VERSION: Text("use another version of the adapter", "使用其他版本的适配插件"),
+    Remedy.OTHER_VERSION: Text("use another version of the plugin", "使用其他版本的插件"),
     Remedy.OTHER_DTYPE: Text("use another dtype", "使用其他数据类型"),
     Remedy.KEEP_ON_CPU: Text("keep it on the CPU", "保留在 CPU 上"),
 }
 PHASE = {
-    Phase.SETUP: Text("set-up", "准备"),
+    Phase.SETUP: Text("setup", "准备"),
     Phase.DATA: Text("data loading", "数据加载"),
     Phase.FORWARD: Text("forward", "前向"),
     Phase.BACKWARD: Text("backward", "反向"),
     Phase.OPTIMIZER: Text("optimizer", "优化器"),
 }
 
-READY_TIME = Text("{share} of operator time has a device kernel", "{share} 的算子时间有设备内核")
+READY_TIME = Text("{share} of operator time has a device kernel", "{share} 的算子时间有设备 kernel")
 READY_CALLS = Text(
-    "{share} of operator calls have a device kernel (no times are known)",
-    "{share} 的算子调用有设备内核（没有时间数据）",
+    "{share} of operator calls have a device kernel (times are unknown)",
+    "{share} 的算子调用有设备 kernel（没有时间数据）",
 )
 KNOWN_TIME = Text(
-    "{share} of operator time is known to have a device kernel", "已知 {share} 的算子时间有设备内核"
+    "{share} of operator time is known to have a device kernel", "已知 {share} 的算子时间有设备 kernel"
 )
 KNOWN_CALLS = Text(
-    "{share} of operator calls are known to have a device kernel (no times are known)",
-    "已知 {share} 的算子调用有设备内核（没有时间数据）",
+    "{share} of operator calls are known to have a device kernel (times are unknown)",
+    "已知 {share} 的算子调用有设备 kernel（没有时间数据）",
 )
 ALL_READY = Text("no operator falls back to the CPU or is missing", "没有算子回退到 CPU 或缺失")
 NOTHING_JUDGED = Text(
-    "the run called no operator that a device would have to serve; there is nothing to judge",
-    "本次运行没有调用任何需要设备执行的算子；无可判断",
+    "the run called no operator that a device has to execute, so there is nothing to judge",
+    "本次运行没有调用任何需要设备执行的算子，无需判断",
 )
 NOTHING_KNOWN = Text(
-    "nothing is known: the vendor's table lists none of the {count} operators",
+    "unknown: the vendor's table lists none of the {count} operators",
     "情况未知：厂商的算子表未列出这 {count} 个算子中的任何一个",
 )
 
@@ -128,7 +131,7 @@ CLAUSES = {
     OperatorSupport.LIMITED: _forms(
         "{count} operator has a kernel with a limit: {names}",
         "{count} operators have kernels with a limit: {names}",
-        "{count} 个算子的内核有限制：{names}",
+        "{count} 个算子的 kernel 有限制：{names}",
     ),
 }
 UNLISTED = _forms(
@@ -143,7 +146,8 @@ UNKNOWN = _forms(
 )
 ABSENT = "–"
 ABSENT_MEANS = Text(
-    "–: does not arrive at this device, which takes the composite operator around it whole, or takes its parts.",
+    "–: never reaches this device, because the device executes the composite operator around it, or "
+    "the parts of it.",
     "–：该算子不会到达此设备，因为设备整体执行其外层的复合算子，或执行其组成部分。",
 )
 AND_MORE_NAMES = Text("{names} and {count} more", "{names} 及另外 {count} 个")
@@ -154,8 +158,8 @@ VERDICT = Text("{vendor}: {said}", "{vendor}：{said}")
 
 TITLE = Text("Operator readiness", "算子适配情况")
 SUMMARY = Text("Summary", "概览")
-PROBLEMS = Text("What needs attention", "需要处理的算子")
-PROBLEMS_OF = Text("What needs attention on {vendor}", "{vendor} 上需要处理的算子")
+PROBLEMS = Text("Operators that need attention", "需要处理的算子")
+PROBLEMS_OF = Text("Operators that need attention on {vendor}", "{vendor} 上需要处理的算子")
 COMPARED = Text("Operators with a problem on any device", "在任一设备上有问题的算子")
 ADVICE = Text("What can be done", "处理建议")
 BY_SUPPORT = Text("Operators by support", "按支持情况统计")
@@ -184,7 +188,7 @@ OUTPUTS = Text("Outputs", "输出")
 STRIDES = Text("Strides of the inputs", "输入的步长")
 ARGUMENTS = Text("Other arguments", "其他参数")
 NODE = Text("Autograd step", "自动求导步骤")
-INSIDE = Text("Inside of", "所属复合算子")
+INSIDE = Text("Inside", "所属复合算子")
 FACT = Text("Fact", "项目")
 VALUE = Text("Value", "值")
 PROGRAM = Text("Program", "程序")
@@ -194,7 +198,7 @@ STEPS = Text("Optimizer steps", "优化器步数")
 PROCESSES = Text("Processes", "进程数")
 JUDGED = Text("Judged uses of operators", "已判断的算子用法")
 NOT_JUDGED = Text(
-    "Uses in set-up, data loading and composite operators, not judged",
+    "Uses in setup, data loading and composite operators, not judged",
     "准备、数据加载及复合算子中未判断的用法",
 )
 NOTE = Text("Note", "说明")
@@ -209,17 +213,19 @@ DETAILS = Text("calls, reasons, advice", "调用、原因、建议")
 LEFT_OUT = Text(
     "{count} further uses are in the JSON and XLSX reports.", "另有 {count} 种用法，见 JSON 和 XLSX 报告。"
 )
-UNREADABLE = Text("The file could not be read when this page was made.", "生成本页时无法读取该文件。")
+UNREADABLE = Text("The file could not be read when this page was created.", "生成本页时无法读取该文件。")
 HEAT_HELP = Text(
-    "The share of operator time below each module that the device computes itself. Open a module to see its operators.",
+    "Share of operator time below each module that runs on the device itself. Open a module to see "
+    "its operators.",
     "各模块下由设备自身计算的算子时间占比。展开模块可查看其算子。",
 )
 HEAT_HELP_CALLS = Text(
-    "The share of operator calls below each module that the device computes itself. Open a module to see its operators.",
+    "Share of operator calls below each module that run on the device itself. Open a module to see "
+    "its operators.",
     "各模块下由设备自身计算的算子调用占比。展开模块可查看其算子。",
 )
 LINES_HELP = Text(
-    "Lines of the program that call operators; in the backward pass the line of the forward call.",
+    "Lines of the program that call operators; for the backward pass, the line of the forward call.",
     "程序中调用算子的代码行；反向阶段为对应前向调用所在的行。",
 )
 
@@ -232,6 +238,14 @@ MAX_ITEMS = 8
 def verdict(readiness: Readiness) -> Text:
     """The readiness in one line: ascend 2.13: 98.2 % of operator time has a device kernel; ..."""
     return VERDICT.format(vendor=one_line(label(readiness)), said=said(readiness))
+
+
+def grade(readinesses: Sequence[Readiness]) -> Grade:
+    """The readiness for all devices in one line, in the tone of the worst support."""
+    lines = [verdict(each) for each in readinesses]
+    support = worst(judgement.support for each in readinesses for judgement in each.judgements)
+    line = Text("; ".join(each.en for each in lines), "；".join(each.zh for each in lines))
+    return Grade(line, SUPPORT[support].tone if support else UNCLEAR)
 
 
 def said(readiness: Readiness) -> Text:

@@ -32,7 +32,8 @@ from torchferry.readiness.trace.events import (
     Signatures,
     shapes_of,
 )
-from torchferry.traces.chunks import Chunks, no_trace
+from torchferry.text import Text
+from torchferry.traces.chunks import OTHER_TEXT, Chunks, no_trace
 from torchferry.traces.decoding import Decoder
 from torchferry.traces.names import (
     CUDA,
@@ -169,8 +170,12 @@ def read_launches(path: Path) -> Launches:
     """Which operators of a trace launched which kernels."""
     if next(text_pieces(path), "").lstrip()[:1] not in ("{", "["):
         raise InputError(
-            f"{str(path)!r} is a table or another text, and only a trace tells which kernels an operator launched: "
-            "give what the profiler's export_chrome_trace() wrote (.json, .json.gz)"
+            Text(
+                f"{str(path)!r} is a table or other text, but only a trace tells which kernels an operator "
+                "launched; give what the profiler's export_chrome_trace() wrote (.json, .json.gz)",
+                f"{str(path)!r} 是表格或其他文本，而只有 trace 才说明算子下发了哪些 kernel；请给出 profiler 的 "
+                "export_chrome_trace() 写入的文件（.json、.json.gz）",
+            )
         )
     return _TraceReader(path).launches()
 
@@ -247,10 +252,14 @@ class _TraceReader:
             return
         if self._is_trace or self._chunks.is_object:
             raise InputError(
-                f"{str(self._path)!r} is a trace without operators of PyTorch: record with "
-                "activities=[ProfilerActivity.CPU, ...], while the program computes"
+                Text(
+                    f"{str(self._path)!r} is a trace without PyTorch operators; record with "
+                    "activities=[ProfilerActivity.CPU, ...] while the program computes",
+                    f"{str(self._path)!r} 中没有 PyTorch 算子；请在程序计算时以 activities=[ProfilerActivity.CPU, "
+                    "...] 采集",
+                )
             )
-        raise no_trace(self._path, "a JSON list of other things")
+        raise no_trace(self._path, Text("a JSON list of something else", "其他内容的 JSON 列表"))
 
     def _device(self) -> str:
         has_kernels = any(event.role is EventRole.DEVICE for event in self._work)
@@ -296,7 +305,7 @@ def read_table(path: Path, pieces: Iterable[str]) -> Capture:
     """The operators of all tables in the file; other lines, such as a program's own output, are passed over."""
     rows = list(table_rows(table_lines(pieces)))
     if not rows:
-        raise no_trace(path, "some other text")
+        raise no_trace(path, OTHER_TEXT)
     return _TableReader(path).capture(rows)
 
 
@@ -316,7 +325,7 @@ class _TableReader:
             self._add(row, device)
         uses = self._folding.uses()
         if not uses:
-            raise no_trace(self._path, "a table without PyTorch's operators")
+            raise no_trace(self._path, Text("a table without PyTorch operators", "没有 PyTorch 算子的表格"))
         if not self._steps:
             self._notes["no_step"] = True
         if not self._signatures.has_shapes:

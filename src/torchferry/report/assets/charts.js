@@ -59,15 +59,19 @@ function pointedAt(figure, read) {
 }
 
 // The charts that are drawn already.
-for (const figure of document.querySelectorAll("figure")) {
-  const data = JSON.parse(figure.querySelector("script").textContent);
-  const lines = (at) => {
-    const [, step, values] = data.points[at];
-    return [
-      inLanguage(data.step) + " " + step,
-      ...data.names.map((name, index) => inLanguage(name) + ": " + (values[index] || "–")),
-    ];
-  };
-  const drawn = { width: data.width, positions: data.points.map((point) => point[0]), lines };
-  pointedAt(figure, () => drawn);
-}
+starts.push((root) => {
+  for (const figure of ownParts(root, "figure")) {
+    const held = figure.querySelector("script");
+    if (!held) continue;
+    const data = JSON.parse(held.textContent);
+    const lines = (at) => {
+      const [, step, values] = data.points[at];
+      return [
+        inLanguage(data.step) + " " + step,
+        ...data.names.map((name, index) => inLanguage(name) + ": " + (values[index] || "–")),
+      ];
+    };
+    const drawn = { width: data.width, positions: data.points.map((point) => point[0]), lines };
+    pointedAt(figure, () => drawn);
+  }
+});

@@ -74,11 +74,12 @@ class Pager {
 }
 
 // The buttons above a tree; its root stays open.
-const treeTools = document.querySelector(".tools");
-if (treeTools) treeTools.hidden = false;
-for (const button of document.querySelectorAll("[data-open]")) {
-  button.addEventListener("click", () => {
-    const open = button.dataset.open === "true";
-    document.querySelectorAll(".tree details").forEach((details, at) => { details.open = open || at === 0; });
-  });
-}
+starts.push((root) => {
+  for (const tools of ownParts(root, ".tools:has([data-open])")) tools.hidden = false;
+  for (const button of ownParts(root, "[data-open]")) {
+    button.addEventListener("click", () => {
+      const open = button.dataset.open === "true";
+      ownParts(root, ".tree details").forEach((details, at) => { details.open = open || at === 0; });
+    });
+  }
+});

@@ -84,11 +84,6 @@ class LongTable {
   }
 }
 
-for (const root of document.querySelectorAll(".long")) new LongTable(root);
-function placeholders() {
-  for (const input of document.querySelectorAll("[data-placeholder]")) {
-    input.placeholder = inLanguage(input.dataset.placeholder.split("|"));
-  }
-}
-for (const button of document.querySelectorAll("[data-language]")) button.addEventListener("click", placeholders);
-placeholders();
+starts.push((root) => {
+  for (const long of ownParts(root, ".long")) new LongTable(long);
+});

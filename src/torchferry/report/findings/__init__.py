@@ -12,8 +12,9 @@ REPORTS: Reports[Report] = Reports(
         "md": f"{__name__}.markdown:render",
         "csv": f"{__name__}.sheets:to_csv",
         "xlsx": f"{__name__}.sheets:to_xlsx",
-        "html": f"{__name__}.html:render",
     },
+    body=f"{__name__}.html:page_of",
+    verdict=f"{__name__}.work_list:grade",
     other="text",
     only_files=("xlsx", "html"),
 )

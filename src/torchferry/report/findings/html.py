@@ -1,99 +1,181 @@
-"""One self-contained HTML page: the report as JSON, and the style and script of assets/ that show it."""
+"""The page of findings: the work list, the files with their changes, the rules. Its data is JSON that the script shows."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from torchferry import __version__
+from torchferry.finding import Severity
 from torchferry.outcome import FileRecord, FileStatus, Report
+from torchferry.report.bodies import PageBody
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, in_order, summarize
+from torchferry.report.findings.summary import FindingsSummary, in_order, summarize
+from torchferry.report.findings.work_list import OPEN, WorkItem, WorkList, fingerprints, headline, work_list
 from torchferry.report.formats import Options
-from torchferry.report.html import asset, embed, enclosed, escaped, fill, head
-from torchferry.report.json import picked
-from torchferry.report.safe import visible, web_address
+from torchferry.report.html import (
+    ARROW,
+    CONTROLS,
+    ELEMENTS,
+    FOLDERS,
+    TICKS,
+    both,
+    data_for_script,
+    escaped,
+    quiet,
+)
+from torchferry.report.safe import one_line, visible, web_address
+from torchferry.text import Text
 
-SCRIPTS = ("core.js", "filters.js", "diff.js", "views.js", "main.js")
+SCRIPTS = ("data.js", "filters.js", "diff.js", "work_list.js", "files.js", "rules.js", "main.js")
+STYLES = ("findings.css", "diff.css")
+_VIEWS = {"work": words.TAB_WORK, "files": words.TAB_FILES, "rules": words.RULES}
+Value = TypeVar("Value", bound=Hashable)
 
 
-def render(report: Report, options: Options) -> bytes:
-    """The page; it holds both languages and opens in the one asked for."""
-    style = "\n".join([asset("page.css"), asset("diff.css", __package__)])
-    script = enclosed(*(asset(name, __package__) for name in SCRIPTS))
-    title = escaped(f"{report.project} → {report.vendor} · TorchFerry")
-    parts = {
-        "HEAD": head(title, style, script, options.language),
-        "DATA": embed(page_data(report, options)),
-        "SCRIPT": script,
-    }
-    return fill(asset("page.html", __package__), parts).encode("utf-8")
+def page_of(report: Report, options: Options) -> PageBody:
+    """What the page shows."""
+    summary, work = summarize(report), work_list(report)
+    is_empty = not report.findings and not report.files
+    return PageBody(
+        kind="findings",
+        title=f"{visible(report.project)} → {visible(report.vendor)}",
+        heading=f"{escaped(report.project)}{ARROW}{escaped(report.vendor)}",
+        overview=_overview(report, summary, work),
+        sections=() if is_empty else (_controls(summary, work), _data(report, summary, work, options)),
+        package=__package__,
+        styles=STYLES,
+        scripts=(ELEMENTS, CONTROLS, TICKS, FOLDERS, *SCRIPTS),
+    )
 
 
-def page_data(report: Report, options: Options) -> dict[str, Any]:
+def _overview(report: Report, summary: FindingsSummary, work: WorkList) -> str:
+    said = headline(work, report.command) if report.findings else words.NOTHING_FOUND
+    left = next((severity for severity in OPEN if work.places[severity]), Severity.DONE)
+    line = words.FILES_LINE if report.command == "convert" else words.FILES_LINE_SCAN
+    files = line.format(
+        seen=f"{summary.files_seen:,}",
+        changed=f"{summary.files_changed:,}",
+        failed=f"{summary.files_failed:,}",
+    )
+    kind = words.SEVERITY[left].kind
+    return f'<div class="headline {kind}">{both(said, "h2")}{quiet(files)}</div>'
+
+
+def _controls(summary: FindingsSummary, work: WorkList) -> str:
+    tabs = "".join(
+        f'<button type="button" data-view="{name}">{both(title)}<span class="count"></span></button>'
+        for name, title in _VIEWS.items()
+    )
+    chips = "".join(
+        f'<button type="button" class="chip {grade.kind}" data-severity="{severity.value}" aria-pressed="false">'
+        f'{both(words.SEVERITY_HEADING[severity])}<span class="count"></span></button>'
+        for severity, grade in words.SEVERITY.items()
+        if work.of(severity)
+    )
+    rules = "".join(
+        f'<option value="{escaped(rule.rule)}">{escaped(rule.rule)}</option>' for rule in summary.by_rule
+    )
+    search = (
+        f'data-placeholder="{escaped("|".join(words.SEARCH))}" aria-label="{escaped(words.SEARCH_LABEL.en)}"'
+    )
+    views = "".join(f'<div id="view-{name}" hidden></div>' for name in _VIEWS)
+    return (
+        f'<nav class="tabs" id="tabs">{tabs}</nav>'
+        '<form class="filters" id="filters" role="search" hidden>'
+        f'<input type="search" id="query" {search} autocomplete="off" spellcheck="false">'
+        f'<select id="rule" aria-label="{escaped(words.RULE.en)}"><option value=""></option>{rules}</select>'
+        f'<div class="chips" id="severities">{chips}</div>'
+        f'<button type="button" id="clear" class="plain">{both(words.CLEAR)}</button>'
+        f'<button type="button" id="export" class="plain">{both(words.EXPORT)}</button></form>{views}'
+    )
+
+
+def _data(report: Report, summary: FindingsSummary, work: WorkList, options: Options) -> str:
+    return data_for_script(page_data(report, summary, work, options), "findings-data")
+
+
+def page_data(report: Report, summary: FindingsSummary, work: WorkList, options: Options) -> dict[str, Any]:
     """What the page shows, packed: sentences and paths are stored once and named by their position."""
-    summary = summarize(report)
     files = _all_files(report)
-    messages = _positions([finding.message for finding in report.findings])
-    paths = _positions([record.path for record in files])
-    rules = _positions([rule.rule for rule in summary.by_rule])
+    ordered = in_order(report.findings)
+    texts = _positions(
+        text for finding in report.findings for text in (finding.title, finding.why, finding.do)
+    )
+    paths = _positions(record.path for record in files)
+    rules = _positions(rule.rule for rule in summary.by_rule)
+    item_of = {id(finding): at for at, item in enumerate(work.items) for finding in item.findings}
+    names = dict(zip(map(id, ordered), fingerprints(ordered), strict=True))
     return {
-        "tool": f"TorchFerry {__version__}",
-        "command": report.command,
-        "vendor": visible(report.vendor),
+        "key": f"{visible(report.project)}-{visible(report.vendor)}",
         "project": visible(report.project),
-        "language": options.language,
-        "words": {
-            **words.PAGE,
-            "rule": words.RULE,
-            "about": words.ABOUT,
-            "total": words.TOTAL,
-            "rules": words.RULES,
-            "file": words.FILE,
-            "kind": words.KIND_COLUMN,
-        },
-        "kinds": [
-            {"id": kind.value, "name": words.KIND[kind].name, "meaning": words.KIND[kind].meaning}
-            for kind in WORST_FIRST
+        "vendor": visible(report.vendor),
+        "words": words.PAGE,
+        "severities": [
+            {
+                "id": severity.value,
+                "kind": grade.kind,
+                "open": severity in OPEN,
+                "name": grade.name,
+                "heading": words.SEVERITY_HEADING[severity],
+                "meaning": grade.meaning,
+            }
+            for severity, grade in words.SEVERITY.items()
         ],
         "statuses": {status.value: words.STATUS[status] for status in FileStatus},
-        "summary": picked(
-            summary,
-            *("sites", "automatic", "percent", "todo", "unsupported", "unknown", "by_kind"),
-            *("files_seen", "files_changed", "files_failed"),
-        ),
         "rules": [
             {
                 "id": visible(rule.rule),
-                "about": options.rule_docs.get(rule.rule),
-                "example": [visible(rule.example.before), visible(rule.example.after)],
-                "counts": [rule.counts.get(kind, 0) for kind in WORST_FIRST],
+                "about": _about(options.rule_docs.get(rule.rule)),
+                "counts": [rule.severities.get(severity, 0) for severity in words.SEVERITY],
             }
             for rule in summary.by_rule
         ],
-        "messages": [[visible(message.en), visible(message.zh)] for message in messages],
+        "texts": [_shown(text) for text in texts],
         "files": [_file(record) for record in files],
+        "items": [_item(item, rules, texts) for item in work.items],
         "findings": [
             [
-                rules[finding.rule],
-                WORST_FIRST.index(finding.kind),
+                item_of[id(finding)],
                 paths[finding.path],
                 finding.line,
                 finding.col,
                 visible(finding.before),
                 visible(finding.after),
-                messages[finding.message],
-                web_address(finding.url),
+                visible(finding.source),
+                texts[finding.why],
+                names[id(finding)],
             ]
-            for finding in in_order(report.findings)
+            for finding in ordered
         ],
     }
 
 
-def _positions(values: list[Any]) -> dict[Any, int]:
+def _about(doc: Text | None) -> list[str] | None:
+    return _shown(doc) if doc else None
+
+
+def _shown(text: Text) -> list[str]:
+    return [one_line(text.en), one_line(text.zh or text.en)]
+
+
+def _item(item: WorkItem, rules: dict[str, int], texts: dict[Text, int]) -> dict[str, Any]:
+    first = item.first
+    return {
+        "rule": rules[item.rule],
+        "severity": list(words.SEVERITY).index(item.severity),
+        "title": texts[item.title],
+        "why": texts[first.why],
+        "does": texts[first.do],
+        "url": web_address(first.url),
+        "minutes": words.about_time(item.minutes) if item.minutes else None,
+    }
+
+
+def _positions(values: Iterable[Value]) -> dict[Value, int]:
     return {value: position for position, value in enumerate(dict.fromkeys(values))}
 
 
-def _all_files(report: Report) -> list[FileRecord]:
+def _all_files(report: Report) -> Sequence[FileRecord]:
     """The files of the report, and one for every finding about a file that has no record."""
     known = {record.path: record for record in report.files}
     for finding in report.findings:

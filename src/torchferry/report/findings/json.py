@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import MISSING, fields
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any, NoReturn, TypeVar, cast, get_args, get_origin, get_type_
 
 from torchferry import __version__
 from torchferry.errors import ReportError
+from torchferry.finding import Severity
 from torchferry.outcome import Report
 from torchferry.report.findings.summary import summarize
+from torchferry.report.findings.work_list import work_list
 from torchferry.report.formats import Options
 from torchferry.report.json import picked
 from torchferry.text import Text, user_language
 
 FORMAT = "torchferry-findings"
-VERSION = 1
+VERSION = 2
 TAGS = (" ", "~", "+", "-")
 
 _T = TypeVar("_T")
@@ -30,7 +33,7 @@ def render(report: Report, options: Options) -> bytes:
 
 def dump(report: Report) -> bytes:
     """The report as findings.json, with one file and one finding a line so that versions can be compared."""
-    summary = summarize(report)
+    summary, work = summarize(report), work_list(report)
     counts = ("sites", "automatic", "automatic_percent", "todo", "unsupported", "unknown", "findings")
     head = {
         "format": FORMAT,
@@ -42,6 +45,9 @@ def dump(report: Report) -> bytes:
         "files_seen": report.files_seen,
         "summary": {
             **picked(summary, *counts, "files_changed", "files_failed", "by_kind"),
+            "by_severity": {**work.places, Severity.DONE: work.done},
+            "files_with_work": work.files,
+            "minutes": work.minutes,
             "by_rule": {rule.rule: rule.total for rule in summary.by_rule},
         },
     }
@@ -113,7 +119,18 @@ def load(data: bytes, name: str = "findings.json") -> Report:
                 "由更新版本的 TorchFerry 生成（格式 {version}，当前最高支持 {known}）；请升级 torchferry",
             ).format(version=version, known=VERSION),
         )
+    if version == 1:
+        _bring_up(tree)
     return root.record(Report)
+
+
+def _bring_up(tree: dict[str, Any]) -> None:
+    """Version 1 had one sentence for all that is said about a place."""
+    for finding in tree.get("findings") or ():
+        if isinstance(finding, dict):
+            for old, new in (("message", "title"), ("message_zh", "title_zh")):
+                if old in finding:
+                    finding.setdefault(new, finding.pop(old))
 
 
 def _compact(value: object) -> str:
@@ -138,9 +155,17 @@ class _Node:
 
     def record(self, kind: type[_T]) -> _T:
         """The record that an object holds, each field by its type."""
+        types = _types(cast(Hashable, kind)).items()
         return kind(
-            **{name: self._field(name, its_type) for name, its_type in _types(cast(Hashable, kind)).items()}
+            **{
+                name: self._field(name, of)
+                for name, of in types
+                if self._holds(name) or name not in _defaults(cast(Hashable, kind))
+            }
         )
+
+    def _holds(self, key: str) -> bool:
+        return isinstance(self.value, dict) and key in self.value
 
     def _field(self, key: str, kind: Any) -> Any:
         if kind is Text:
@@ -177,7 +202,7 @@ class _Node:
                 self.place,
                 Text(
                     "[tag, old, new] with a tag out of ' ', '~', '+', '-'",
-                    " [标记, 旧行, 新行]，标记为 ' '、'~'、'+'、'-' 之一",
+                    " [tag, old, new]，标记为 ' '、'~'、'+'、'-' 之一",
                 ),
             )
         tag, old, new = cast("list[str]", value)
@@ -200,6 +225,12 @@ class _Node:
 
     def _inside(self, key: str) -> str:
         return f"{self.place}.{key}" if self.place else key
+
+
+@cache
+def _defaults(record: Any) -> frozenset[str]:
+    """The fields that a file may leave out: older ones do."""
+    return frozenset(each.name for each in fields(record) if each.default is not MISSING)
 
 
 @cache

@@ -1,17 +1,18 @@
-"""Markdown: the whole report as a document to read or to paste into an issue."""
+"""Markdown: the work list as a document to read or to paste into an issue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 
-from torchferry.finding import Finding
+from torchferry.finding import Finding, Severity
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
-from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, in_order, overview, summarize
+from torchferry.report.findings.summary import FindingsSummary, overview, summarize
+from torchferry.report.findings.work_list import WorkItem, headline, work_list
 from torchferry.report.formats import Options
 from torchferry.report.markdown import code, escape, row
-from torchferry.report.safe import web_address
+from torchferry.report.safe import web_address, with_code
+from torchferry.text import Text
 
 
 def render(report: Report, options: Options) -> bytes:
@@ -21,51 +22,79 @@ def render(report: Report, options: Options) -> bytes:
 
 def _lines(report: Report, options: Options) -> Iterator[str]:
     say = options.say
-    summary = summarize(report)
+    work = work_list(report)
     yield f"# {say(words.TITLE)}: {escape(report.project)} → {escape(report.vendor)}"
-    yield from ("", f"| {say(words.SUMMARY)} | |", "|---|---:|")
-    yield row([say(words.SITES), str(summary.sites)])
-    yield row([say(words.AUTOMATIC), f"{summary.automatic} ({summary.percent})"])
-    yield from (row([say(name), str(value)]) for name, value in overview(report, summary))
-    if not summary.findings:
+    if not report.findings:
         yield from ("", say(words.NOTHING_FOUND))
     else:
-        yield from _rules(summary, options)
+        yield from ("", f"**{escape(say(headline(work, report.command)))}**")
     failed = [record for record in report.files if record.status is FileStatus.FAILED]
     if failed:
         yield from ("", f"## {say(words.FILES_FAILED)} ({len(failed)})", "")
         yield from (f"- {code(record.path)}: {escape(record.reason)}" for record in failed)
-    findings = in_order(report.findings)
-    for kind in WORST_FIRST:
-        chosen = [finding for finding in findings if finding.kind is kind]
-        if chosen:
-            name = say(words.KIND[kind].name)
-            title = f"## {name[:1].upper()}{name[1:]} ({len(chosen)})"
-            yield from ("", title, "", say(words.KIND[kind].meaning))
-            yield from _by_file(chosen, options)
+    for severity in Severity:
+        items = work.of(severity)
+        if items:
+            title = f"## {say(words.SEVERITY_HEADING[severity])} ({work.places[severity]})"
+            yield from ("", title, "", say(words.SEVERITY[severity].meaning))
+        for item in items:
+            yield from _item(item, options)
+    yield from _summary(report, options)
+
+
+def _item(item: WorkItem, options: Options) -> Iterator[str]:
+    """One cause: why, what to do, its places."""
+    say = options.say
+    effort = f", {say(words.about_time(item.minutes))}" if item.minutes else ""
+    yield from ("", f"### {_prose(options, item.title)} ({escape(item.rule)} × {len(item.findings)}{effort})")
+    for label, text in ((words.WHY, item.first.why), (words.DO, item.first.do)):
+        if text.en:
+            yield from ("", f"**{say(label)}**: {_prose(options, text)}")
+    link = web_address(item.first.url)
+    if link:
+        yield from ("", f"[{say(words.LINK)}](<{link.replace('>', '%3E').replace('|', '%7C')}>)")
+    yield ""
+    if item.severity is Severity.DONE:
+        yield row([say(words.PLACES), say(words.BEFORE), say(words.AFTER)])
+        yield "|---|---|---|"
+        yield from (
+            row([_place(finding), code(finding.before), code(finding.after)]) for finding in item.findings
+        )
+    else:
+        yield row([say(words.PLACES), say(words.SOURCE_LINE)])
+        yield "|---|---|"
+        yield from (
+            row([_place(finding), code(finding.source or finding.before)]) for finding in item.findings
+        )
+
+
+def _place(finding: Finding) -> str:
+    return code(f"{finding.path}:{finding.line}:{finding.col}")
+
+
+def _prose(options: Options, text: Text) -> str:
+    """A sentence in which backticks stay code."""
+    return with_code(options.say(text), escape, code)
+
+
+def _summary(report: Report, options: Options) -> Iterator[str]:
+    say = options.say
+    summary = summarize(report)
+    yield from ("", f"## {say(words.SUMMARY)}", "", f"| {say(words.SUMMARY)} | |", "|---|---:|")
+    yield row([say(words.SITES), str(summary.sites)])
+    yield row([say(words.AUTOMATIC), f"{summary.automatic} ({summary.percent})"])
+    yield from (row([say(name), str(value)]) for name, value in overview(report, summary))
+    if summary.findings:
+        yield from _rules(summary, options)
 
 
 def _rules(summary: FindingsSummary, options: Options) -> Iterator[str]:
-    names = [options.say(words.KIND[kind].name) for kind in WORST_FIRST]
+    names = [options.say(words.SEVERITY[severity].name) for severity in Severity]
     yield from ("", f"## {options.say(words.RULES)}", "")
     yield row([options.say(words.RULE), options.say(words.ABOUT), *names])
     yield "|---|---|" + "---:|" * len(names)
     for rule in summary.by_rule:
         example = " → ".join(code(text) for text in (rule.example.before, rule.example.after) if text)
         about = escape(options.about_rule(rule.rule)) or example
-        yield row([escape(rule.rule), about, *(str(rule.counts.get(kind, 0) or "") for kind in WORST_FIRST)])
-
-
-def _by_file(findings: Iterable[Finding], options: Options) -> Iterator[str]:
-    headings = [
-        options.say(heading) for heading in (words.LINE, words.RULE, words.BEFORE, words.AFTER, words.MESSAGE)
-    ]
-    for path, group in groupby(findings, key=lambda finding: finding.path):
-        yield from ("", f"### {code(path)}", "", row(headings), "|---:|---|---|---|---|")
-        for finding in group:
-            message = escape(options.say(finding.message))
-            link = web_address(finding.url)
-            if link:
-                message += f" [{options.say(words.LINK)}](<{link.replace('>', '%3E').replace('|', '%7C')}>)"
-            place = f"{finding.line}:{finding.col}"
-            yield row([place, escape(finding.rule), code(finding.before), code(finding.after), message])
+        counts = (str(rule.severities.get(severity, 0) or "") for severity in Severity)
+        yield row([escape(rule.rule), about, *counts])

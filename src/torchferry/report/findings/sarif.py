@@ -6,20 +6,20 @@ from typing import Any
 from urllib.parse import quote
 
 from torchferry import __version__
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Severity
 from torchferry.outcome import FileStatus, Report
-from torchferry.report.findings.summary import WORST_FIRST, RuleCount, summarize
+from torchferry.report.findings.summary import RuleCount, summarize
+from torchferry.report.findings.work_list import fingerprints
 from torchferry.report.formats import Options
 from torchferry.report.safe import path_bytes, printable, web_address
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {
-    Kind.UNSUPPORTED: "error",
-    Kind.TODO: "warning",
-    Kind.UNKNOWN: "warning",
-    Kind.RISK: "warning",
-    Kind.CHANGE: "warning",
-    Kind.INFO: "note",
+    Severity.BLOCKER: "error",
+    Severity.DECISION: "warning",
+    Severity.CHECK: "note",
+    Severity.DONE: "note",
+    Severity.NOTE: "note",
 }
 
 
@@ -58,38 +58,63 @@ def render(report: Report, options: Options) -> bytes:
                 },
             }
         ],
-        "results": [_result(finding, index[finding.rule], options) for finding in report.findings],
+        "results": [
+            _result(finding, name, index[finding.rule], options)
+            for finding, name in zip(report.findings, fingerprints(report.findings), strict=True)
+        ],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return (json.dumps(log, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
 
 
 def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
-    worst = next(kind for kind in WORST_FIRST if rule.counts.get(kind))
+    worst = next(severity for severity in Severity if rule.severities.get(severity))
+    about = options.about_rule(rule.rule) or printable(rule.rule)
+    example = rule.example
+    help_text = "\n\n".join(
+        printable(options.say(text)) for text in (example.title, example.why, example.do) if text.en
+    )
     return {
         "id": printable(rule.rule),
-        "shortDescription": {"text": options.about_rule(rule.rule) or printable(rule.rule)},
+        "shortDescription": {"text": about},
+        "fullDescription": {"text": about},
+        "help": {"text": f"{help_text}\n\nferry rules {printable(rule.rule)}"},
         "defaultConfiguration": {"level": LEVELS[worst]},
     }
 
 
-def _result(finding: Finding, rule_index: int, options: Options) -> dict[str, Any]:
+def _result(finding: Finding, fingerprint: str, rule_index: int, options: Options) -> dict[str, Any]:
     properties = {
         "kind": finding.kind.value,
+        "severity": finding.severity.value,
+        "title": printable(options.say(finding.title)),
+        "effort": finding.effort,
+        "effort_each": finding.effort_each,
         "vendor": printable(finding.vendor),
         "before": printable(finding.before),
         "after": printable(finding.after),
     }
     if web_address(finding.url):
         properties["url"] = finding.url
-    return {
+    result = {
         "ruleId": printable(finding.rule),
         "ruleIndex": rule_index,
-        "level": LEVELS[finding.kind],
+        "level": LEVELS[finding.severity],
         "message": {"text": printable(options.say(finding.message))},
         "locations": [_location(finding.path, _region(finding))],
+        "partialFingerprints": {"torchferry/v1": fingerprint},
         "properties": properties,
     }
+    return {**result, "fixes": [_fix(finding)]} if finding.kind is Kind.CHANGE and finding.before else result
+
+
+def _fix(finding: Finding) -> dict[str, Any]:
+    """The change, for editors that can make it."""
+    region = _region(finding)
+    region.pop("snippet", None)
+    change = {"deletedRegion": region, "insertedContent": {"text": printable(finding.after)}}
+    artifact = _location(finding.path)["physicalLocation"]["artifactLocation"]
+    return {"artifactChanges": [{"artifactLocation": artifact, "replacements": [change]}]}
 
 
 def _region(finding: Finding) -> dict[str, Any]:

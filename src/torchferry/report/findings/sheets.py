@@ -9,16 +9,22 @@ from torchferry.outcome import Report
 from torchferry.report.csv import csv_lines
 from torchferry.report.findings import words
 from torchferry.report.findings.summary import WORST_FIRST, FindingsSummary, overview, summarize
+from torchferry.report.findings.work_list import OPEN, work_list
 from torchferry.report.formats import Options
 from torchferry.report.xlsx import MAX_ROWS, Row, Sheet, workbook
 from torchferry.text import Text
 
-COLUMNS = ("rule", "kind", "path", "line", "col", "before", "after", "message", "vendor", "url")
+COLUMNS = (
+    *("rule", "kind", "severity", "path", "line", "col", "before", "after", "title", "why", "do"),
+    *("effort", "effort_each", "source", "vendor", "url"),
+)
 
 
 def to_csv(report: Report, options: Options) -> Iterator[str]:
     """One row a finding; the kinds are named as programs know them."""
-    rows = (_cells(finding, finding.kind.value, options) for finding in report.findings)
+    rows = (
+        _cells(finding, finding.kind.value, finding.severity.value, options) for finding in report.findings
+    )
     yield from csv_lines([COLUMNS, *rows])
 
 
@@ -34,15 +40,20 @@ def to_xlsx(report: Report, options: Options) -> bytes:
     )
 
 
-def _cells(finding: Finding, kind: str, options: Options) -> Row:
-    return list({**vars(finding), "kind": kind, "message": options.say(finding.message)}.values())
+def _cells(finding: Finding, kind: str, severity: str, options: Options) -> Row:
+    said = {name: options.say(text) for name, text in vars(finding).items() if isinstance(text, Text)}
+    values = {**vars(finding), **said, "kind": kind, "severity": severity}
+    return [values[name] for name in COLUMNS]
 
 
 def _summary_sheet(report: Report, summary: FindingsSummary, options: Options) -> Sheet:
+    work = work_list(report)
     facts: list[tuple[Text, str | int]] = [
         (words.PROJECT, report.project),
         (words.TARGET, report.vendor),
         (words.COMMAND, report.command),
+        (words.EFFORT, options.say(words.work_time(work.minutes)) if work.minutes else ""),
+        *((words.SEVERITY_HEADING[severity], work.places[severity]) for severity in OPEN),
         (words.SITES, summary.sites),
         (words.AUTOMATIC, summary.automatic),
         (words.AUTOMATIC_SHARE, summary.percent),
@@ -59,17 +70,29 @@ def _findings_sheet(report: Report, options: Options) -> Sheet:
     columns = [
         (words.RULE, 10),
         (words.KIND_COLUMN, 14),
+        (words.SEVERITY_COLUMN, 14),
         (words.FILE, 32),
         (words.LINE, 8),
         (words.COLUMN, 8),
         (words.BEFORE, 40),
         (words.AFTER, 40),
-        (words.MESSAGE, 60),
+        (words.TITLE_COLUMN, 50),
+        (words.WHY, 60),
+        (words.DO, 60),
+        (words.EFFORT_ONCE, 12),
+        (words.EFFORT_EACH, 12),
+        (words.SOURCE_LINE, 50),
         (words.VENDOR, 14),
         (words.LINK, 30),
     ]
     rows = (
-        _cells(finding, options.say(words.KIND[finding.kind].name), options) for finding in report.findings
+        _cells(
+            finding,
+            options.say(words.KIND[finding.kind].name),
+            options.say(words.SEVERITY[finding.severity].name),
+            options,
+        )
+        for finding in report.findings
     )
     return _sheet(words.FINDINGS, columns, rows, options)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from torchferry.finding import Finding, Kind
+from torchferry.finding import Finding, Kind, Severity
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import words
 from torchferry.text import Text
@@ -26,6 +26,7 @@ class RuleCount:
     rule: str
     total: int
     counts: Counts
+    severities: Mapping[Severity, int]
     example: Finding
 
 
@@ -67,8 +68,11 @@ def summarize(report: Report) -> FindingsSummary:
     """Count what a report holds."""
     by_kind = Counter(finding.kind for finding in report.findings)
     by_rule = sorted(_counts((finding.rule, finding.kind) for finding in report.findings).items())
+    severities: dict[str, Counter[Severity]] = {}
+    for finding in report.findings:
+        severities.setdefault(finding.rule, Counter())[finding.severity] += 1
     examples = {finding.rule: finding for finding in reversed(report.findings)}  # the first of each
-    automatic = _automatic_sites(report.findings)
+    automatic = automatic_sites(report.findings)
     statuses = Counter(record.status for record in report.files)
     return FindingsSummary(
         sites=automatic + sum(by_kind[kind] for kind in _UNDONE),
@@ -79,7 +83,8 @@ def summarize(report: Report) -> FindingsSummary:
         findings=len(report.findings),
         by_kind={kind: by_kind[kind] for kind in WORST_FIRST},
         by_rule=tuple(
-            RuleCount(rule, sum(counts.values()), counts, examples[rule]) for rule, counts in by_rule
+            RuleCount(rule, sum(counts.values()), counts, severities[rule], examples[rule])
+            for rule, counts in by_rule
         ),
         by_file=_counts((finding.path, finding.kind) for finding in report.findings),
         files_seen=report.files_seen,
@@ -108,7 +113,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.path, finding.line, finding.col))
 
 
-def _automatic_sites(findings: Iterable[Finding]) -> int:
+def automatic_sites(findings: Iterable[Finding]) -> int:
     """Changes that carry no remark: at each place, every undone finding takes one change with it."""
     changes: Counter[tuple[str, int, int]] = Counter()
     remarks: Counter[tuple[str, int, int]] = Counter()

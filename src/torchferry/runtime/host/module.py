@@ -24,6 +24,7 @@ from torchferry.errors import RunError
 from torchferry.runtime import device_parts, graphs
 from torchferry.runtime.host.devices import UNNUMBERED, Placement
 from torchferry.runtime.typed_tensors import types_of_reference
+from torchferry.text import Text
 
 _NAME = "torch.cuda on the CPU"
 _HOST = torch.device("cpu", 0)
@@ -204,7 +205,7 @@ class Event(device_parts.TimedEvent):
         external: bool = False,
     ) -> None:
         if interprocess:
-            raise NotImplementedError("the CPU has no events that are shared between processes")
+            raise NotImplementedError("events shared between processes are not available on the CPU")
         self.device = _HOST
         self._timed = enable_timing
         self._recorded: int | None = None
@@ -440,13 +441,18 @@ class HostModule(ModuleType):
         vars(self).update(names)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self.__name__} has no '{name}': the CPU has no counterpart of it")
+        raise AttributeError(f"{self.__name__} has no '{name}': the CPU has no equivalent")
 
 
 def host_module(device_count: int, placement: Placement | None = None) -> ModuleType:
     """A module with the names of torch.cuda that computes on the CPU, as if it had so many devices."""
     if device_count < 1:
-        raise RunError(f"the CPU can stand for one CUDA device or more, not for {device_count}")
+        raise RunError(
+            Text(
+                f"the CPU can stand in for one or more CUDA devices, not for {device_count}",
+                f"CPU 可以代替一个或多个 CUDA 设备，但不能代替 {device_count} 个",
+            )
+        )
     machine = Devices(device_count, placement)
     streams, stream_classes = _stream_names(machine)
     memory_names = device_parts.functions_of(HostMemory(machine))

@@ -40,6 +40,7 @@ import torch.profiler
 
 from torchferry.errors import VendorError
 from torchferry.sim.device_module.devices import device_type
+from torchferry.text import Text
 
 EXTRAS_FILE = "extras.txt"
 
@@ -103,15 +104,30 @@ def load_extras(vendor_folder: Path) -> tuple[Extra, ...]:
 def _parse(file: Path, number: int, line: str) -> Extra:
     kind, _, rest = line.strip().partition(" ")
     if kind not in _KINDS:
-        raise VendorError(f"{file}: line {number}: unknown kind '{kind}'; known: {', '.join(_KINDS)}")
+        raise VendorError(
+            Text(
+                f"{file}: line {number}: unknown kind '{kind}'; known: {', '.join(_KINDS)}",
+                f"{file}：第 {number} 行：未知的种类 '{kind}'；已知的有 {', '.join(_KINDS)}",
+            )
+        )
     has_key, has_value, _ = _KINDS[kind]
     parts = rest.split(None, has_key + has_value)
     if len(parts) != 1 + has_key + has_value:
-        raise VendorError(f"{file}: line {number}: '{kind}' takes {1 + has_key + has_value} words after it")
+        raise VendorError(
+            Text(
+                f"{file}: line {number}: '{kind}' takes {1 + has_key + has_value} words after it",
+                f"{file}：第 {number} 行：'{kind}' 之后需要 {1 + has_key + has_value} 个词",
+            )
+        )
     try:
         value = json.loads(parts[-1]) if has_value else None
     except json.JSONDecodeError:
-        raise VendorError(f"{file}: line {number}: {parts[-1]!r} is no JSON value; correct it") from None
+        raise VendorError(
+            Text(
+                f"{file}: line {number}: {parts[-1]!r} is not a JSON value; correct it",
+                f"{file}：第 {number} 行：{parts[-1]!r} 不是 JSON 值；请改正",
+            )
+        ) from None
     return Extra(kind, parts[0], parts[1] if has_key else "", value)
 
 

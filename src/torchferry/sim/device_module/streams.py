@@ -61,7 +61,9 @@ class Event(TimedEvent, torch.Event):
         cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> Event:
         if interprocess:
-            raise NotImplementedError("the simulated device has no events that are shared between processes")
+            raise NotImplementedError(
+                "events shared between processes are not available on the simulated device"
+            )
         made = super().__new__(cls, device=torch.device(device_type()), enable_timing=enable_timing)
         assert isinstance(made, cls)
         return made

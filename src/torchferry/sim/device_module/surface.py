@@ -30,7 +30,7 @@ class SimulatedModule(ModuleType):
             caller = str(sys._getframe(1).f_globals.get("__name__", ""))
             if caller.partition(".")[0] != "torch":
                 warnings.warn(
-                    f"{full}: it is not known whether {self._company} has it; the simulated device does",
+                    f"{full}: whether {self._company} has it is unknown; the simulated device does",
                     stacklevel=2,
                 )
                 setattr(self, name, uncertain[name])
@@ -162,7 +162,7 @@ class Surface:
         elif name in self._submodules:
             tree.module(path)
         elif not tree.has(path):
-            tree.absent(path, f"{self._vendor.company} has it, the simulated device doesn't")
+            tree.absent(path, f"{self._vendor.company} has it, but the simulated device does not")
 
     def _place_uncertain(self, tree: Tree, name: str) -> None:
         path = self._path_beside_siblings(name)
@@ -171,7 +171,7 @@ class Surface:
         elif name in self._submodules:
             tree.module(path)
         else:
-            why = f"it is not known whether {self._vendor.company} has it, and the simulated device doesn't"
+            why = f"whether {self._vendor.company} has it is unknown, and the simulated device does not"
             tree.absent(path, why)
 
     def _path_beside_siblings(self, name: str) -> str:

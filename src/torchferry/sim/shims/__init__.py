@@ -80,7 +80,7 @@ def require_simulator(package: str) -> Vendor:
 
     if not _active:
         raise ImportError(
-            f"this {package} stands in for the real one in the simulator and does nothing alone: run the program "
+            f"this {package} stands in for the real package on the simulated device and does nothing by itself: run the program "
             "with `ferry run --sim`, or call torchferry.sim.activate(...) first",
             name=package,
         )

@@ -78,7 +78,7 @@ def _package(name: str) -> ModuleType:
     """A module that can be imported by its dotted name, and its parents."""
     if name in sys.modules:
         return sys.modules[name]
-    module = ModuleType(name, "Made from the vendor's data for the simulator.")
+    module = ModuleType(name, "Created from the vendor's data for the simulated device.")
     module.__path__ = []
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
@@ -95,7 +95,5 @@ def migrate(vendor: Vendor) -> None:
     from torchferry.runtime.layer import activate_layer
 
     if device_module(vendor) is None:
-        raise RuntimeError(
-            f"there is no {vendor.torch_module}: activate the simulator before migrating to it"
-        )
+        raise RuntimeError(f"{vendor.torch_module} does not exist; activate the simulated device first")
     activate_layer(LayerSettings(vendor.name, type_checks=TypeChecks.VENDOR), vendor)

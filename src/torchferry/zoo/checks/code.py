@@ -12,32 +12,32 @@ from torchferry.zoo.delivery import READMES, Delivery, imported_modules
 
 ID = "code"
 _LIBRARY = Text("{name}, where its configuration asks for it", "{name}（取决于其配置）")
-_OFF = Text("{name} is switched off there", "{name} 在该处被关闭")
-_CUDA_ONLY = Text("{name}, which exists for CUDA alone", "{name}，仅支持 CUDA")
-_CUDA_ONLY_WHY = Text("take it out first; {wanted}", "请先去掉它；{wanted}")
+_OFF = Text("{name} is disabled there", "{name} 在该处被关闭")
+_CUDA_ONLY = Text("{name}, which exists only for CUDA", "{name}，仅支持 CUDA")
+_CUDA_ONLY_WHY = Text("remove it first; {wanted}", "请先去掉它；{wanted}")
 _SWITCH = Text("{name}, only with {switch}", "{name}，仅在给出 {switch} 时")
 _SWITCH_WHY = Text(
-    "give it in {script} and in the README's command lines",
+    "pass it in {script} and in the README's command lines",
     "请在 {script} 与 README 的命令行中给出该选项",
 )
-_NO_CODE = Text("no Python that can be read", "没有可读取的 Python 代码")
+_NO_CODE = Text("no readable Python files", "没有可读取的 Python 代码")
 _ABSENT = Text("not found in the code", "代码中未找到")
 _ONE_PROCESS = Text(
     "only {name}, which drives all devices from one process", "只有 {name}，它在单进程中驱动所有设备"
 )
 _WANTED = {
     "distributed": Text(
-        "the zoo wants training with DistributedDataParallel: `ferry convert --distributed` writes it",
-        "要求使用 DDP 训练：`ferry convert --distributed` 可以写入",
+        "the zoo requires training with DistributedDataParallel; `ferry convert --distributed` adds it",
+        "模型库要求使用 DDP 训练；`ferry convert --distributed` 可以加入",
     ),
     "amp": Text(
-        "the zoo wants mixed precision: `ferry convert --amp` writes it",
-        "要求使用混合精度（AMP）：`ferry convert --amp` 可以写入",
+        "the zoo requires mixed precision; `ferry convert --amp` adds it",
+        "模型库要求使用混合精度（AMP）；`ferry convert --amp` 可以加入",
     ),
 }
-_PLUGIN = Text("imported nowhere", "没有导入")
+_PLUGIN = Text("not imported", "没有导入")
 _PLUGIN_WHY = Text(
-    "the zoo's guide asks for `import {plugin}`, though newer versions of torch load it themselves",
+    "the zoo's guide requires `import {plugin}`, although newer versions of torch load it automatically",
     "模型库的指南要求 `import {plugin}`，尽管新版 torch 会自动加载",
 )
 _IMPORTED = Text("imported", "已导入")

@@ -14,10 +14,11 @@ from torchferry.zoo.evidence import FigureRow, RunEvidence, compare, read_eviden
 ID = "evidence"
 _ABSENT = Text("no {folder}/{name}.log", "没有 {folder}/{name}.log")
 _ABSENT_WHY = Text(
-    "the guide asks for the original's accuracy, in no certain form: with a log, CSV or JSON of each run (the loss of each "
-    "step, or figures) it can be compared here; put it there, or give it to `ferry zoo new` with {option} FILE",
-    "指南要求精度达到原模型水平，但未规定形式：有两次运行的日志、CSV 或 JSON（每步 loss 或指标）即可在此比较；请放到该处，"
-    "或在 `ferry zoo new` 中用 {option} FILE 给出",
+    "the guide requires the original's accuracy, in any form: with a log, CSV or JSON of each run "
+    "(the loss of each step, or metrics) it can be compared here; put it there, or pass it to `ferry "
+    "zoo new` with {option} FILE",
+    "指南要求精度达到原模型水平，但未规定形式：有两次运行的日志、CSV 或 JSON（每步 loss 或指标）"
+    "即可在此比较；请放到该处，或在 `ferry zoo new` 中用 {option} FILE 给出",
 )
 _BOTH_WHY = _ABSENT_WHY.format(option="--original FILE --results")
 _HOLDS = Text("{original} and {port}: {share}", "原模型 {original}，移植后 {port}：{share}")
@@ -30,7 +31,7 @@ _LENGTHS = Text(
 )
 _BROKEN = Text("; no number at step {step}", "；第 {step} 步不是数值")
 _WHY = Text(
-    "at most {relative}, or {absolute}, as the zoo's own rule says",
+    "at most {relative}, or {absolute}, by the zoo's own rule",
     "不超过 {relative} 或 {absolute}（模型库规则）",
 )
 _LEVEL = Text("the original's level must be reached", "须达到原模型水平")
@@ -39,15 +40,15 @@ _BETTER = Text(
     "远低于原模型：数据、批大小与学习率是否一致？",
 )
 _SHORT = Text(
-    "{steps} steps are compared; the zoo compares {wanted}, or the final accuracy",
+    "only {steps} steps are compared; the zoo compares {wanted}, or the final accuracy",
     "仅比较 {steps} 步；模型库比较 {wanted} 步或最终精度",
 )
 _SPEED = Text("speed, for information", "速度，供参考")
-_ONE_SIDED = Text("only one of the two files has it", "只有一个文件中有")
-_NO_STEP = Text("the two runs have no step in common", "两次运行没有相同的步数")
-_NOTHING = Text("nothing that both files have can be compared", "两个文件没有可比较的内容")
+_ONE_SIDED = Text("only one of the two files contains it", "只有一个文件中有")
+_NO_STEP = Text("the two runs have no step in common", "两次运行没有共同的步")
+_NOTHING = Text("the two files have nothing in common to compare", "两个文件没有可比较的内容")
 _SIMULATED = Text("measured on a simulated device", "在模拟设备上测得")
-_SIMULATED_WHY = Text("a reviewer wants figures of the real one", "评审需要真实设备的数据")
+_SIMULATED_WHY = Text("reviewers want figures from the real device", "评审需要真实设备的数据")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
@@ -62,7 +63,7 @@ def check(delivery: Delivery) -> Iterator[CheckResult]:
     try:
         golden, mine = read_both(delivery)
     except FerryError as error:
-        yield CheckResult(ID, ID, Status.MISSING, Text(str(error), str(error)), _BOTH_WHY)
+        yield CheckResult(ID, ID, Status.MISSING, error.text, _BOTH_WHY)
         return
     yield from _rows(delivery, golden, mine)
 

@@ -12,17 +12,17 @@ from torchferry.zoo.delivery import Delivery, MisfitReason, leads_out, sort_of
 
 ID = "files"
 _SHOWN = 5
-_WHY = Text("take it out, and say in the README where it comes from", "请移除，并在 README 中说明其来源")
-_CACHES_WHY = Text("take it out", "请移除")
+_WHY = Text("remove it, and say in the README where to get it", "请移除，并在 README 中说明其来源")
+_CACHES_WHY = Text("remove it", "请移除")
 _SORTS = {
     MisfitReason.LARGE: (Text("larger than 10 MiB: {names}", "大于 10 MiB：{names}"), _WHY),
     MisfitReason.WEIGHTS: (Text("weights: {names}", "权重：{names}"), _WHY),
     MisfitReason.DATA: (Text("data: {names}", "数据：{names}"), _WHY),
-    MisfitReason.CACHE: (Text("made by running: {names}", "运行产生的文件：{names}"), _CACHES_WHY),
+    MisfitReason.CACHE: (Text("created by runs: {names}", "运行产生的文件：{names}"), _CACHES_WHY),
 }
-_LINKS = Text("links that lead out of the folder: {names}", "指向目录之外的链接：{names}")
-_LINKS_WHY = Text("others do not have what they point to", "他人没有其指向的内容")
-_FINE = Text("{count} files, none that does not belong here", "{count} 个文件，没有不应提交的文件")
+_LINKS = Text("links that lead out of the folder: {names}", "指向文件夹之外的链接：{names}")
+_LINKS_WHY = Text("others do not have the files that they point to", "他人没有其指向的内容")
+_FINE = Text("{count} files, all of which belong here", "{count} 个文件，没有不应提交的文件")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:

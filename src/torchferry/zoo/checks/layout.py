@@ -9,12 +9,12 @@ from torchferry.text import Text
 from torchferry.zoo.delivery import Delivery, closest
 
 ID = "layout"
-_WRONG_WHY = Text("{zoo} wants {layout}", "{zoo} 要求 {layout}")
+_WRONG_WHY = Text("{zoo} requires {layout}", "{zoo} 要求 {layout}")
 _FRAMEWORK = Text(
-    "'{name}' is no framework of {zoo}; known: {known}", "{zoo} 没有框架“{name}”；现有：{known}"
+    "'{name}' is not a framework of {zoo}; known: {known}", "{zoo} 没有框架“{name}”；已知的有 {known}"
 )
-_CLOSE = Text("no domain of the zoo; is it {close}?", "模型库没有该领域；是否为 {close}？")
-_NEW = Text("a domain that is not listed; listed are {known}", "未列出的领域；已列出：{known}")
+_CLOSE = Text("not a domain of the zoo; did you mean {close}?", "模型库没有该领域；是否要输入 {close}？")
+_NEW = Text("an unlisted domain; listed are {known}", "未列出的领域；已列出：{known}")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:

@@ -14,16 +14,16 @@ from torchferry.zoo.delivery import Delivery, imported_modules
 
 ID = "leftovers"
 _LEFT = Text(
-    "still written for CUDA: {count}, the first: {first}", "仍为 CUDA 写法：{count} 处，第一处：{first}"
+    "still written for CUDA: {count} places, first: {first}", "仍为 CUDA 写法：{count} 处，第一处：{first}"
 )
-_LEFT_WHY = Text("`ferry convert --to {vendor}` changes them", "`ferry convert --to {vendor}` 可以修改")
+_LEFT_WHY = Text("`ferry convert --to {vendor}` converts them", "`ferry convert --to {vendor}` 可以转换")
 _MIGRATED_WHY = Text(
-    "{migration}, which the code imports, redirects them while it runs",
+    "{migration}, which the code imports, redirects them at run time",
     "代码导入的 {migration} 会在运行时重定向",
 )
-_OPEN = Text("to be decided: {count}, the first: {first}", "需要人工决定：{count} 处，第一处：{first}")
+_OPEN = Text("to decide: {count} places, first: {first}", "待决定：{count} 处，第一处：{first}")
 _OPEN_WHY = Text("`ferry scan --to {vendor}` explains each", "`ferry scan --to {vendor}` 逐条说明")
-_FINE = Text("nothing of CUDA is left", "没有遗留的 CUDA 写法")
+_FINE = Text("no CUDA code left", "没有遗留的 CUDA 写法")
 _OPEN_KINDS = (Kind.TODO, Kind.UNSUPPORTED)
 
 

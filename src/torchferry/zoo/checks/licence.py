@@ -11,11 +11,11 @@ from torchferry.zoo.delivery import Delivery, licence_files, licence_name
 ID = "licence"
 _ABSENT = Text("no LICENSE file", "没有 LICENSE 文件")
 _ABSENT_WHY = Text(
-    "code without one may not be passed on: take it from the original, or ask its authors",
-    "没有许可证的代码不得分发：请从原仓库取得，或询问作者",
+    "code without a license must not be distributed; copy it from the original, or ask its authors",
+    "没有许可证的代码不得分发；请从原仓库取得，或询问作者",
 )
-_UNKNOWN = Text("a licence that is not recognised", "无法识别的许可证")
-_COPYLEFT = Text("read whether the zoo may take it", "请确认模型库能否接收")
+_UNKNOWN = Text("an unknown license", "无法识别的许可证")
+_COPYLEFT = Text("check whether the zoo may accept it", "请确认模型库能否接收")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:

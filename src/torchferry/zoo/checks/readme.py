@@ -10,15 +10,16 @@ from torchferry.text import Text
 from torchferry.zoo.delivery import PLACEHOLDER, READMES, Delivery
 
 ID = "readme"
-_ABSENT = Text("not there", "不存在")
+_ABSENT = Text("missing", "不存在")
 _ABSENT_WHY = Text(
-    "every model of the zoo has one; `ferry zoo new` makes it", "模型库的每个模型都有；`ferry zoo new` 会生成"
+    "every model of the zoo has one; `ferry zoo new` creates it",
+    "模型库的每个模型都有；`ferry zoo new` 会生成",
 )
-_LEFT = Text("not filled in: {count}, the first: {first}", "尚未填写：{count} 处，第一处：{first}")
-_LEFT_WHY = Text("replace each <TODO ...> by what it asks for", "请把每个 <TODO ...> 替换为所要求的内容")
-_NO_SECTION = Text("no section on it", "没有相应章节")
+_LEFT = Text("not filled in: {count} places, first: {first}", "尚未填写：{count} 处，第一处：{first}")
+_LEFT_WHY = Text("replace each <TODO ...> with what it asks for", "请把每个 <TODO ...> 替换为所要求的内容")
+_NO_SECTION = Text("no section about it", "没有相应章节")
 _EMPTY = Text("its section is empty", "相应章节为空")
-_FINE = Text("all sections are there", "各章节齐全")
+_FINE = Text("all sections exist", "各章节齐全")
 _HEADING = re.compile(r"^(#+)\s+(.*)$")
 _FENCED = re.compile(r"(?s)```.*?```")
 _COMMANDS = r"(?:^|[ \t`$])(?:python3?|bash|sh|torchrun)[ \t]+\S+"

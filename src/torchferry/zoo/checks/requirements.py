@@ -9,13 +9,13 @@ from torchferry.text import Text
 from torchferry.zoo.delivery import REQUIREMENTS, Delivery, is_unwanted, packages
 
 ID = "requirements"
-_ABSENT = Text("not there", "不存在")
-_ABSENT_WHY = Text(
-    "list the packages that the program imports, each with its version", "列出程序导入的软件包及版本"
-)
+_ABSENT = Text("missing", "不存在")
+_ABSENT_WHY = Text("list the packages that the program imports, with versions", "列出程序导入的软件包及版本")
 _LOOSE = Text("without a version: {names}", "未固定版本：{names}")
-_LOOSE_WHY = Text("write name==version, so that the result can be repeated", "请写成 name==version，以便复现")
-_CUDA = Text("of the vendor, or for CUDA only: {names}", "由厂商提供或仅用于 CUDA：{names}")
+_LOOSE_WHY = Text(
+    "write name==version, so that the result can be reproduced", "请写成 name==version，以便复现"
+)
+_CUDA = Text("provided by the vendor, or only for CUDA: {names}", "由厂商提供或仅用于 CUDA：{names}")
 _CUDA_WHY = Text(
     "installing them pulls in CUDA, or replaces the vendor's torch", "安装它们会引入 CUDA 或替换厂商的 torch"
 )

@@ -13,13 +13,13 @@ from torchferry.zoo.evidence import FigureRow, RunEvidence, compare
 from torchferry.zoo.readme import DIFFERENCE, OFFSET, ORIGINAL, PORT, Figure, agrees, figures
 
 ID = "results"
-_AGAINST = Text("says {name} {shown}; the logs say {logs}", "写的 {name} 是 {shown}；日志中是 {logs}")
-_AGAINST_WHY = Text("every figure of the table comes from a run", "表中每个数值都必须来自真实运行")
+_AGAINST = Text("says {name} {shown}, but the logs say {logs}", "写的 {name} 是 {shown}；日志中是 {logs}")
+_AGAINST_WHY = Text("every figure in the table must come from a run", "表中每个数值都必须来自真实运行")
 _SWAPPED_WHY = Text(
-    "that is the figure of the other run: the columns are swapped", "这是另一次运行的数值：两列写反了"
+    "this is the figure of the other run: the columns are swapped", "这是另一次运行的数值：两列写反了"
 )
-_UNSEEN = Text("says {name} {shown}, which no log shows", "写的 {name} {shown} 在日志中没有")
-_FINE = Text("{count} figures, all of them as in the logs", "{count} 个数值，均与日志一致")
+_UNSEEN = Text("says {name} {shown}, which is in no log", "写的 {name} {shown} 在日志中没有")
+_FINE = Text("{count} figures, all matching the logs", "{count} 个数值，均与日志一致")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:

@@ -11,19 +11,19 @@ from torchferry.text import Text
 from torchferry.zoo.delivery import PLACEHOLDER, Delivery
 
 ID = "script"
-_ABSENT = Text("not there", "不存在")
+_ABSENT = Text("missing", "不存在")
 _ABSENT_WHY = Text(
-    "models of the zoo have a script that starts their training, as {forms}: `ferry zoo new` makes it",
-    "模型库的模型都有启动训练的脚本，如 {forms}：`ferry zoo new` 会生成",
+    "models of the zoo have a script that starts training, such as {forms}; `ferry zoo new` creates it",
+    "模型库的模型都有启动训练的脚本，如 {forms}；`ferry zoo new` 会生成",
 )
-_LEFT_WHY = Text("write there how the training is started", "请写明如何启动训练")
-_THERE = Text("there", "已有")
-_LEFT = Text("what it starts is not filled in", "启动内容尚未填写")
+_LEFT_WHY = Text("describe how to start the training", "请写明如何启动训练")
+_THERE = Text("exists", "已有")
+_LEFT = Text("the command is not filled in", "启动内容尚未填写")
 _CLOSED = Text("is not executable", "没有可执行权限")
 _CLOSED_WHY = Text("chmod +x {name}", "chmod +x {name}")
-_WINDOWS = Text("has line ends of Windows, on which bash stumbles", "含 Windows 换行符，bash 无法运行")
+_WINDOWS = Text("has Windows line endings, which bash can't run", "含 Windows 换行符，bash 无法运行")
 _WINDOWS_WHY = Text("sed -i 's/\\r$//' {name}", "sed -i 's/\\r$//' {name}")
-_FINE = Text("there; --run runs it", "已有；--run 会执行它")
+_FINE = Text("exists; --run runs it", "已有；--run 会执行它")
 
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:

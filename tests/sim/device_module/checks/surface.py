@@ -46,9 +46,9 @@ def check_a_name_that_is_not_known_warns_once_or_says_so(target: Target) -> None
             continue
         caught, value = _looked_up(target, natural(target, name))
         if isinstance(value, AttributeError):
-            assert "not known whether" in str(value), name
+            assert "is unknown" in str(value), name
         elif not is_module(value):
-            assert [str(entry.message) for entry in caught if "not known whether" in str(entry.message)], name
+            assert [str(entry.message) for entry in caught if "is unknown" in str(entry.message)], name
             assert not _looked_up(target, natural(target, name))[0], name
 
 

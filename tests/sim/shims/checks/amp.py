@@ -299,7 +299,7 @@ def check_settings_that_do_not_go_together_are_refused(device: str) -> None:
         make(device, "O1", keep_batchnorm_fp32=True)
     with raises(RuntimeError, "master_weights can't be set"):
         make(device, "O1", master_weights=True)
-    with raises(RuntimeError, "combine_grad=True goes with"):
+    with raises(RuntimeError, "combine_grad=True works only with"):
         make(device, "O3", combine_grad=True)
     with raises(RuntimeError, "is torch.float16, expected torch.float32"):
         amp.initialize(small_net(device).half(), opt_level="O2", verbosity=0)

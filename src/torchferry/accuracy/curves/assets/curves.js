@@ -2,7 +2,7 @@
 
 // A page that was opened in a frame of itself only hands over what it holds.
 if (location.hash === "#hand-over") {
-  const held = { data: document.getElementById("data").textContent, overview: document.querySelector(".overview").innerHTML };
+  const held = { data: named(root, "data").textContent, overview: root.querySelector(".overview").innerHTML };
   parent.postMessage(held, location.protocol === "file:" ? "*" : location.origin);
   return;
 }
@@ -12,7 +12,7 @@ const LABEL = 0, TYPE = 1, LAST = 2; // of a module; its last column is at LAST 
 const NANS = 7, INFINITIES = 8; // of the fields of a series
 const SIZES = { size: [0, 1, 2], mean: [3, 3, 3], extremes: [4, 5, null], zeros: [6, 6, 6], nans: [7, 7, 7], infinities: [8, 8, 8] }; // low, high, line
 const LOWER = 150, MOST_CURVES = 12, MOST_CHOSEN = 8, UNANSWERED = 2;
-let data = JSON.parse(document.getElementById("data").textContent);
+let data = dataOf(root, "data");
 let numbers = new Float32Array(0);
 let bySeries = new Map(); // modules -> their series
 const state = { chosen: [], figure: "size", scale: "automatic", query: "", sort: [0, 1] };
@@ -147,7 +147,7 @@ function showTraining() {
     const named = found.map((series) => [[series[TENSOR], series[TENSOR]], series]);
     wanted.push([row, chartOf(data.rows[row], named, axis, "size", []), row === "seconds" ? null : differenceOf(named, axis)]);
   }
-  place(document.getElementById("training"), wanted);
+  place(named(root, "training"), wanted);
 }
 
 function tensorName(module, series, isAlone) {
@@ -160,7 +160,7 @@ function tensorName(module, series, isAlone) {
 }
 
 function showModules() {
-  const box = document.getElementById("modules-drawn");
+  const box = named(root, "modules-drawn");
   if (!box) return;
   const axis = data.axes[1];
   const chosen = state.chosen.filter((at) => at < data.modules.length);
@@ -186,14 +186,14 @@ function showModules() {
     chip.addEventListener("click", () => chooseModule(at, false));
     return chip;
   });
-  document.getElementById("chosen").replaceChildren(...chips);
+  named(root, "chosen").replaceChildren(...chips);
 }
 
 // The table of modules.
 
-const table = document.querySelector(".modules");
+const table = root.querySelector(".modules");
 const heads = table ? [...table.tHead.rows[0].cells] : [];
-const pager = table && new Pager(document.querySelector(".pager"), (found) => table.tBodies[0].replaceChildren(...found.map(moduleRow)));
+const pager = table && new Pager(root.querySelector(".pager"), (found) => table.tBodies[0].replaceChildren(...found.map(moduleRow)));
 
 // Without the model's name where there is one model alone.
 function shortLabel(module) {
@@ -245,30 +245,31 @@ function showTable(staysOnPage) {
     return known === null ? Infinity : direction * (known === "inf" ? Infinity : known);
   };
   if (column !== 0 || direction !== 1) found.sort((one, other) => inOrder(rank(one), rank(other)) || one - other);
-  const { page } = pager;
-  sayCount(document.getElementById("shown"), found.length);
+  const at = pager.page;
+  sayCount(named(root, "shown"), found.length);
   pager.show(found);
-  if (staysOnPage && page) pager.go(page);
+  if (staysOnPage && at) pager.go(at);
 }
 
-document.querySelector(".overview").addEventListener("click", (event) => {
+root.querySelector(".overview").addEventListener("click", (event) => {
   const button = event.target.closest("[data-module]");
   const at = button ? data.modules.findIndex(([label]) => label === button.dataset.module) : -1;
   if (at < 0) return;
   chooseModule(at, true);
-  document.getElementById("modules").scrollIntoView({ block: "start" });
+  named(root, "modules").scrollIntoView({ block: "start" });
 });
 
 // What is chosen, in the address.
 
 function keep() {
+  if (root.dataset.prefix) return; // the address is the whole page's
   const values = new URLSearchParams();
   for (const at of state.chosen) if (data.modules[at]) values.append("m", data.modules[at][LABEL]);
   if (state.figure !== "size") values.set("figure", state.figure);
   if (state.scale !== "automatic") values.set("scale", state.scale);
   if (state.query) values.set("q", state.query);
   if (state.sort[0] !== 0 || state.sort[1] !== 1) values.set("sort", state.sort.join(","));
-  if (root.lang !== opened) values.set("lang", root.lang);
+  if (page.lang !== opened) values.set("lang", page.lang);
   history.replaceState(null, "", `#${values}`);
 }
 
@@ -286,14 +287,14 @@ function recall() {
 
 // The page as a whole.
 
-const opened = root.lang;
+const opened = page.lang;
 
 function say(select) {
   for (const option of select.options) option.textContent = inLanguage([option.dataset.en, option.dataset.zh]);
 }
 
 function showAll() {
-  document.querySelectorAll(".choices select").forEach(say);
+  root.querySelectorAll(".choices select").forEach(say);
   showTraining();
   showModules();
   showTable(true);
@@ -316,11 +317,11 @@ async function take(text) {
 }
 
 for (const [name, show] of [["scale", () => { showTraining(); showModules(); }], ["figure", showModules]]) {
-  const select = document.getElementById(name);
+  const select = named(root, name);
   if (select) select.addEventListener("change", () => { state[name] = select.value; show(); keep(); });
 }
-for (const button of document.querySelectorAll("[data-language]")) button.addEventListener("click", () => { showAll(); keep(); });
-document.querySelectorAll(".choices").forEach((each) => { each.hidden = false; });
+document.addEventListener("languagechange", () => { showAll(); keep(); });
+root.querySelectorAll(".choices").forEach((each) => { each.hidden = false; });
 if (table) {
   sortable(heads, (head, column) => {
     const isNumber = head.dataset.sort === "number";
@@ -329,11 +330,11 @@ if (table) {
     keep();
   });
   filtered(
-    document.querySelector(".filters"),
+    root.querySelector(".filters"),
     (text) => { state.query = text; showTable(false); keep(); },
     (button) => {
-      if (button.id !== "clear") return;
-      state.query = document.getElementById("query").value = "";
+      if (!button.matches(".clear")) return;
+      state.query = named(root, "query").value = "";
       showTable(false);
       keep();
     },
@@ -343,10 +344,10 @@ if (table) {
 function begin() {
   recall();
   for (const name of ["scale", "figure"]) {
-    const select = document.getElementById(name);
+    const select = named(root, name);
     if (select) select.value = state[name];
   }
-  if (table) document.getElementById("query").value = state.query;
+  if (table) named(root, "query").value = state.query;
   if (!state.chosen.length && data.modules.length) state.chosen = [0];
   if (table && (state.sort[0] !== 0 || state.sort[1] !== 1)) {
     heads[state.sort[0]].setAttribute("aria-sort", state.sort[1] === 1 ? "ascending" : "descending");
@@ -389,14 +390,14 @@ addEventListener("message", async (event) => {
   unanswered = 0;
   if (JSON.parse(event.data.data).written !== data.written) {
     await take(event.data.data);
-    document.querySelector(".overview").innerHTML = event.data.overview;
+    root.querySelector(".overview").innerHTML = event.data.overview;
     showAll();
   }
   sayState();
 });
 
 function sayState() {
-  const box = document.getElementById("state");
+  const box = named(root, "state");
   const isOld = Date.now() / 1000 - data.written > Math.max(60, 20 * data.live);
   const time = new Date(data.written * 1000).toLocaleTimeString();
   const said = isOld ? data.words.stale.map((text) => text.replace("{time}", time)) : data.words.live;

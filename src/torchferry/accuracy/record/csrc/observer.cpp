@@ -2,11 +2,15 @@
 // at a call's tensors before it is made and afterwards, and has read what is not known yet. Whatever is unusual is asked
 // of Python (quick_calls.py): new layouts, tensors of other types, tensors that can't be read.
 
+#include "gradients.h"
 #include "places.h"
 #include "python_objects.h"
 #include "reading.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <cmath>
@@ -152,6 +156,41 @@ struct Storage {
   }
 };
 
+// What is computed while it lives leaves no trace: no graph, no modes or subclasses of the program, no autocast. As
+// `unobserved` of Python's.
+class Unobserved {
+ public:
+  Unobserved() : functions_(at::impl::PythonTorchFunctionTLS::get_disabled_state()) {
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+  }
+  ~Unobserved() { at::impl::PythonTorchFunctionTLS::set_disabled_state(functions_); }
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+
+ private:
+  at::impl::TorchFunctionDisabledState functions_;
+  c10::AutoGradMode gradients_{false};
+  c10::impl::ExcludeDispatchKeyGuard keys_{
+      c10::autocast_dispatch_keyset |
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot})};
+};
+
+// The last block of a table of the file, as the writer in Python describes it (_Block). It has room for more rows
+// unless Python has to be asked for another block, or nothing may be written any more.
+struct Block {
+  char* address;
+  int64_t first, used, limit;
+
+  bool has_room(int64_t rows) const { return used + rows <= limit; }
+};
+
+// A row of the table of calls.
+struct CallRow {
+  uint64_t first_content;
+  uint32_t contents, step, site, signature;
+};
+static_assert(sizeof(CallRow) == 24);
+
 constexpr size_t kFewestPurged = 2048;
 constexpr size_t kMostSignatures = 100000;  // programs whose numbers change all the time have one for each call
 constexpr int kRowSize = 72, kChecksumPlace = 64;
@@ -169,7 +208,8 @@ struct Plan {
         is_described(truth(plan, "is_described")),
         has_effects(truth(plan, "has_effects")),
         may_be_under_way(truth(plan, "may_be_under_way")),
-        positions(attribute(plan, "positions")) {
+        positions(attribute(plan, "positions")),
+        function(attribute(plan, "call")) {
     const Ref place = attribute(plan, "in_place");
     in_place = place.get() == Py_None ? kNoArgument : static_cast<long>(whole(place.get()));
     fill(plan, "written", written);
@@ -191,7 +231,7 @@ struct Plan {
 
   Ref object;
   bool is_view, waits, communicates, is_uninitialised, is_described, has_effects, may_be_under_way;
-  Ref positions;
+  Ref positions, function;
   long in_place;
   std::vector<bool> written, lost;
 };
@@ -210,6 +250,7 @@ struct Ongoing {
   std::vector<Part> inputs, outputs;
   std::vector<int64_t> contents;
   Digest digest;
+  Digest shape;  // of its lists and tensors alone, whatever values it is given
 };
 
 struct OngoingObject {
@@ -218,6 +259,33 @@ struct OngoingObject {
 };
 
 PyTypeObject* ongoing_type = nullptr;
+
+// Holds the lock of the record's file.
+class Locked {
+ public:
+  Locked(const Ref& acquire, const Ref& release) : release_(release) { call(acquire); }
+  ~Locked() {
+    const Ref done(PyObject_CallNoArgs(release_.get()));
+    if (!done) PyErr_Clear();
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  const Ref& release_;
+};
+
+// Puts away the error that is set, and sets it again.
+class SavedError {
+ public:
+  SavedError() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~SavedError() { PyErr_Restore(type_, value_, trace_); }
+  SavedError(const SavedError&) = delete;
+  SavedError& operator=(const SavedError&) = delete;
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
 
 class Observer {
  public:
@@ -237,6 +305,10 @@ class Observer {
         new_numbers_(attribute(helpers, "new_numbers")),
         write_(attribute(helpers, "write")),
         where_(attribute(helpers, "where")),
+        find_site_(attribute(where_.get(), "find_site")),
+        acquire_(attribute(helpers, "acquire")),
+        release_(attribute(helpers, "release")),
+        caller_(checked(PyLong_FromLong(1))),
         parameter_(attribute(helpers, "parameter")),
         buffer_(attribute(helpers, "buffer")),
         no_role_(attribute(helpers, "no_role")),
@@ -249,6 +321,9 @@ class Observer {
         regions_(checked(PyDict_New())),
         odd_keys_(checked(PyDict_New())),
         marks_(checked(PyDict_New())),
+        rows_(reinterpret_cast<Block*>(whole(helpers, "rows_block"))),
+        calls_(reinterpret_cast<Block*>(whole(helpers, "calls_block"))),
+        contents_(reinterpret_cast<Block*>(whole(helpers, "contents_block"))),
         short_(reinterpret_cast<Kernel>(whole(helpers, "short_kernel"))),
         long_(reinterpret_cast<Kernel>(whole(helpers, "long_kernel"))),
         most_short_(whole(helpers, "most_short")),
@@ -259,6 +334,7 @@ class Observer {
 
   // The arguments of a call, as the operator finds them.
   Ongoing* before(PyObject* plan, PyObject* site, PyObject* args, PyObject* kwargs) {
+    const Unobserved guard;
     auto call = std::make_unique<Ongoing>();
     call->plan = plan_of(plan);
     call->site = Ref::borrowed(site);
@@ -266,6 +342,7 @@ class Observer {
     call->kwargs = Ref::borrowed(kwargs);
     call->digest.add(plan);
     call->digest.add(site);
+    call->shape.add(plan);
     for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(args); ++place)
       take(*call, static_cast<long>(place), PyTuple_GET_ITEM(args, place));
     PyObject *name, *value;
@@ -281,14 +358,40 @@ class Observer {
 
   // The results, and the arguments that the operator has written to; then the whole call is written.
   void take(Ongoing& call, PyObject* result, PyObject* step) {
+    const Unobserved guard;
     const Plan& plan = *call.plan;
     if (plan.in_place == kNoArgument || !take_in_place(call, result)) take_whole(call, result);
     launch();
     write(call, step);
   }
 
+  // What Recorder.observe does for a call that is wanted: looks at it, makes it, looks at its results.
+  PyObject* observed(PyObject* recorder, PyObject* object, PyObject* args, PyObject* kwargs) {
+    const Plan& plan = *plan_of(object);
+    std::unique_ptr<Ongoing> ongoing;
+    const bool is_seen = has_done([&] {
+      const Locked lock(acquire_, release_);
+      const Ref site = call(find_site_, caller_.get());
+      ongoing.reset(before(object, site.get(), args, kwargs));
+    });
+    if (!is_seen) fail(recorder);
+    Ref result(PyObject_Call(plan.function.get(), args, kwargs));
+    if (!result) {
+      if (plan.has_effects) lose(object, args, kwargs);  // a call that fails may have written already
+      throw Raised();
+    }
+    const bool is_written = !ongoing || has_done([&] {
+      const Locked lock(acquire_, release_);
+      const Ref step = attribute(recorder, "_step");
+      take(*ongoing, result.get(), step.get());
+    });
+    if (!is_written) fail(recorder);
+    return result.release();
+  }
+
   // Forget what a call that was not looked at has written to.
   void effects_of(PyObject* object, PyObject* args, PyObject* kwargs) {
+    const Unobserved guard;
     const Plan& plan = *plan_of(object);
     std::vector<Part> tensors;
     for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(args); ++place)
@@ -309,6 +412,34 @@ class Observer {
   }
 
  private:
+  // Whether it goes through without an error; an error is set if not.
+  template <typename Work>
+  static bool has_done(Work work) {
+    const Ref done(guarded([&]() -> PyObject* {
+      work();
+      Py_RETURN_NONE;
+    }));
+    return static_cast<bool>(done);
+  }
+
+  // The recording ends with the error that is set, and the program goes on.
+  static void fail(PyObject* recorder) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    const Ref kind(type), error(value), place(trace);
+    checked(PyObject_CallMethod(recorder, "_fail", "O", value));
+  }
+
+  void lose(PyObject* plan, PyObject* args, PyObject* kwargs) {
+    const SavedError error;
+    const bool is_done = has_done([&] {
+      const Locked lock(acquire_, release_);
+      effects_of(plan, args, kwargs);
+    });
+    if (!is_done) PyErr_Clear();
+  }
+
   // Arguments and results
 
   void take(Ongoing& call, long position, PyObject* value) {
@@ -318,10 +449,11 @@ class Observer {
       take_input(call, position, value, layout_from(value));
     } else if (kind == &PyList_Type || kind == &PyTuple_Type) {
       const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-      digest.add(kList);
-      digest.add(static_cast<uint64_t>(count));
-      for (Py_ssize_t each = 0; each < PySequence_Fast_GET_SIZE(value); ++each)
+      add_list(call, count);
+      for (Py_ssize_t each = 0; each < PySequence_Fast_GET_SIZE(value); ++each) {
+        call.shape.add(static_cast<uint64_t>(each));
         take(call, position, PySequence_Fast_GET_ITEM(value, each));
+      }
     } else if (!add_value(digest, value)) {
       if (is_tensor(value)) {
         take_input(call, position, value, layout_of_any(value));
@@ -346,10 +478,24 @@ class Observer {
     }
     call.inputs.push_back({tensor, position, layout, mark});
     call.contents.push_back(content);
-    call.digest.add(kTensor);
-    call.digest.add(static_cast<uint64_t>(position));
-    call.digest.add(layout);
-    call.digest.add(mark);
+    call.shape.add(static_cast<uint64_t>(position));
+    add_tensor(call, layout, mark);
+  }
+
+  // The parts of a digest that say where its lists and tensors are: values have none of them.
+  static void add_list(Ongoing& call, Py_ssize_t count) {
+    for (Digest* digest : {&call.digest, &call.shape}) {
+      digest->add(kList);
+      digest->add(static_cast<uint64_t>(count));
+    }
+  }
+
+  static void add_tensor(Ongoing& call, const Layout* layout, PyObject* mark) {
+    for (Digest* digest : {&call.digest, &call.shape}) {
+      digest->add(kTensor);
+      digest->add(layout);
+      digest->add(mark);
+    }
   }
 
   void take_output(Ongoing& call, PyObject* tensor) {
@@ -371,9 +517,7 @@ class Observer {
     }
     call.outputs.push_back({tensor, kNoArgument, layout, mark});
     call.contents.push_back(content);
-    call.digest.add(kTensor);
-    call.digest.add(layout);
-    call.digest.add(mark);
+    add_tensor(call, layout, mark);
   }
 
   // The result of most calls that write is the argument that was written to, and tensors as it did.
@@ -416,10 +560,10 @@ class Observer {
     if (is_plain_tensor(Py_TYPE(result)) || is_tensor(result)) {
       take_output(call, result);
     } else if (PyList_Check(result) || PyTuple_Check(result)) {
-      call.digest.add(kList);
-      call.digest.add(static_cast<uint64_t>(PySequence_Fast_GET_SIZE(result)));
+      add_list(call, PySequence_Fast_GET_SIZE(result));
       for (Py_ssize_t each = 0; each < PySequence_Fast_GET_SIZE(result); ++each) {
         call.digest.add(kIndex);
+        call.shape.add(static_cast<uint64_t>(each));
         take_results(call, PySequence_Fast_GET_ITEM(result, each));
       }
     } else if (!add_value(call.digest, result)) {
@@ -652,6 +796,10 @@ class Observer {
   }
 
   std::pair<int64_t, void*> new_row() {
+    if (rows_->has_room(1)) {
+      const int64_t used = rows_->used++;
+      return {rows_->first + used + 1, rows_->address + used * kRowSize};
+    }
     const Ref pair = call(row_);
     return {whole(PyTuple_GET_ITEM(pair.get(), 0)), reinterpret_cast<void*>(whole(PyTuple_GET_ITEM(pair.get(), 1)))};
   }
@@ -664,7 +812,8 @@ class Observer {
       is_waiting_ = true;
       return whole(number.get());
     }
-    if (queue_ != layout.queue) call_for_reading(refuse_capturing_, layout.object.get());
+    if (queue_ != layout.queue && layout.queue->may_be_captured())
+      call_for_reading(refuse_capturing_, layout.object.get());
     const auto [number, row] = new_row();
     if (queue_ != nullptr && queue_ != layout.queue) queue_->launch();  // another device's
     layout.queue->put(start, layout.code, layout.numbers, layout.nbytes, row);
@@ -797,19 +946,38 @@ class Observer {
       if (numbers_.size() >= kMostSignatures) numbers_.clear();
       place = numbers_.emplace(ongoing.digest, numbers).first;
     }
-    const Ref contents = checked(PyList_New(static_cast<Py_ssize_t>(ongoing.contents.size())));
-    for (size_t each = 0; each < ongoing.contents.size(); ++each)
-      PyList_SET_ITEM(
-          contents.get(), static_cast<Py_ssize_t>(each), checked(PyLong_FromLongLong(ongoing.contents[each])).release());
     const Ref site = place->second.first, signature = place->second.second;
+    const auto count = static_cast<int64_t>(ongoing.contents.size());
+    if (calls_->has_room(1) && contents_->has_room(count)) {
+      put_row(ongoing, whole(step), whole(site.get()), whole(signature.get()));
+      return;
+    }
+    const Ref contents = checked(PyList_New(count));
+    for (int64_t each = 0; each < count; ++each)
+      PyList_SET_ITEM(
+          contents.get(), each, checked(PyLong_FromLongLong(ongoing.contents[static_cast<size_t>(each)])).release());
     call(write_, step, site.get(), signature.get(), contents.get());
+  }
+
+  // What StatisticsWriter.call does while the blocks have room.
+  void put_row(const Ongoing& ongoing, int64_t step, int64_t site, int64_t signature) {
+    const auto count = static_cast<int64_t>(ongoing.contents.size());
+    auto* contents = reinterpret_cast<uint32_t*>(contents_->address) + contents_->used;
+    for (int64_t content : ongoing.contents) *contents++ = static_cast<uint32_t>(content);
+    const CallRow row{
+        static_cast<uint64_t>(contents_->first + contents_->used), static_cast<uint32_t>(count),
+        static_cast<uint32_t>(step), static_cast<uint32_t>(site), static_cast<uint32_t>(signature)};
+    contents_->used += count;
+    std::memcpy(calls_->address + calls_->used * static_cast<int64_t>(sizeof row), &row, sizeof row);
+    calls_->used += 1;
   }
 
   std::pair<Ref, Ref> new_numbers(const Ongoing& ongoing) {
     const Ref inputs = listed(ongoing.inputs), outputs = listed(ongoing.outputs);
+    const Ref shape = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(&ongoing.shape), sizeof(Digest)));
     const Ref pair =
         call(new_numbers_, ongoing.plan->object.get(), ongoing.site.get(), ongoing.args.get(), ongoing.kwargs.get(),
-             inputs.get(), outputs.get(), ongoing.result.get());
+             inputs.get(), outputs.get(), ongoing.result.get(), shape.get());
     return {Ref::borrowed(PyTuple_GET_ITEM(pair.get(), 0)), Ref::borrowed(PyTuple_GET_ITEM(pair.get(), 1))};
   }
 
@@ -824,10 +992,11 @@ class Observer {
   }
 
   Ref layout_of_, layout_of_any_, is_shared_, row_, address_, put_, launch_, refuse_capturing_, queue_for_, synchronize_, key_of_odd_;
-  Ref new_numbers_, write_, where_;
+  Ref new_numbers_, write_, where_, find_site_, acquire_, release_, caller_;
   Ref parameter_, buffer_, no_role_, overwritten_, uninitialised_, under_way_;
   Ref tensor_type_, parameter_type_, dtype_type_;
   Ref regions_, odd_keys_, marks_;  // dictionaries that keep one object for equal ones
+  Block *rows_, *calls_, *contents_;
   Kernel short_, long_;
   int64_t most_short_;
   Ref empty_;
@@ -896,6 +1065,11 @@ PyObject* take(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+PyObject* observed(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (!has_arguments(count, 4)) return nullptr;
+  return guarded([&]() -> PyObject* { return observer_of(self).observed(args[0], args[1], args[2], args[3]); });
+}
+
 PyObject* effects_of(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (!has_arguments(count, 3)) return nullptr;
   return guarded([&]() -> PyObject* {
@@ -928,6 +1102,7 @@ Py_ssize_t size(PyObject* self) { return static_cast<Py_ssize_t>(observer_of(sel
 PyMethodDef observer_methods[] = {
     {"before", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(before)), METH_FASTCALL, nullptr},
     {"take", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(take)), METH_FASTCALL, nullptr},
+    {"observed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(observed)), METH_FASTCALL, nullptr},
     {"effects_of", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(effects_of)), METH_FASTCALL, nullptr},
     {"forget_all", forget_all, METH_NOARGS, nullptr},
     {"forget_storage", forget_storage, METH_O, nullptr},
@@ -967,7 +1142,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit_torchferry_ca
   ongoing_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&ongoing_spec));
   PyObject* observer = PyType_FromSpec(&observer_spec);
   if (ongoing_type == nullptr || observer == nullptr || PyModule_AddObject(module, "QuickObserver", observer) < 0 || !add_reading_queue(module) ||
-      !add_places(module)) {
+      !add_places(module) || !add_gradients(module)) {
     Py_DECREF(module);
     return nullptr;
   }

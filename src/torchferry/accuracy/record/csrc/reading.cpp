@@ -52,7 +52,12 @@ ReadingQueue::ReadingQueue(PyObject* owner)
       device_(whole(owner, "device_index")),
       left_(whole(owner, "left_address")),
       current_stream_(attribute(owner, "current_stream")),
-      current_device_(attribute(owner, "current_device")) {}
+      current_device_(attribute(owner, "current_device")),
+      is_capturing_(attribute(owner, "is_capturing")) {}
+
+bool ReadingQueue::may_be_captured() const {
+  return is_capturing_.get() != Py_None && call(is_capturing_).get() != Py_False;
+}
 
 void ReadingQueue::put(const void* start, int kind, int64_t numbers, int64_t nbytes, void* row) {
   const int64_t wanted = std::min((nbytes + tile_ - 1) / tile_, most_programs_);

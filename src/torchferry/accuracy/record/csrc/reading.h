@@ -35,6 +35,9 @@ class ReadingQueue {
   // The batch is on its way: a new one begins.
   void clear();
 
+  // Whether what is asked of the device's current stream may become part of a graph: Python can tell.
+  bool may_be_captured() const;
+
   void set_function(int kind, int64_t function, int threads, int shared);
   bool can_launch(int kind) const { return functions[kind].handle != nullptr; }
 
@@ -58,7 +61,7 @@ class ReadingQueue {
   PyObject* owner_;  // it has us
   int64_t tile_, most_programs_, most_partials_, most_tensors_, beyond_, device_;
   int64_t left_;  // the address of what programs leave
-  Ref current_stream_, current_device_;
+  Ref current_stream_, current_device_, is_capturing_;
   int64_t stream_ = -1;
   int pending_kinds_ = 0;
   Function functions[kKinds];

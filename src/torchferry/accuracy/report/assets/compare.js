@@ -1,12 +1,12 @@
 const NUMBER = 0, OPERATOR = 1, VERDICT = 2, SORT = 3, ERRORS = 4, STEP = 5, PHASE = 6, PATH = 7, MODULE = 8, PLACE = 9,
   PICTURE = 10, WHY = 11, HOW = 12, GOLDEN = 13, TENSORS = 14;
-const data = JSON.parse(document.getElementById("data").textContent);
-const table = document.querySelector(".calls");
+const data = dataOf(root, "data");
+const table = root.querySelector(".calls");
 const body = table.tBodies[0];
 const heads = [...table.tHead.rows[0].cells];
 const filter = { query: "", verdicts: new Set(), module: null };
 let order = data.rows.map((_, at) => at);
-const pager = new Pager(document.querySelector(".pager"), (rows) => body.replaceChildren(...rows.map((at) => drawn(data.rows[at]))));
+const pager = new Pager(root.querySelector(".pager"), (rows) => body.replaceChildren(...rows.map((at) => drawn(data.rows[at]))));
 
 function figure(value) {
   if (value === null) return "";
@@ -57,7 +57,7 @@ function drawn(row) {
   return made;
 }
 
-function named(pair, content) {
+function labelled(pair, content) {
   const line = element("p");
   line.append(both(pair), ": ", content);
   return line;
@@ -67,9 +67,9 @@ function details(row) {
   const cell = element("td");
   cell.colSpan = heads.length;
   const why = data.pairs[row[WHY]];
-  if (why[0]) cell.append(named(data.words.why, both(why)));
+  if (why[0]) cell.append(labelled(data.words.why, both(why)));
   const how = data.how[data.texts[row[HOW]]];
-  if (how) cell.append(named(data.words.match, both(how)));
+  if (how) cell.append(labelled(data.words.match, both(how)));
   if (row[TENSORS].length) cell.append(tensors(row[TENSORS]));
   const made = element("tr", undefined, "more-of");
   made.append(cell);
@@ -105,9 +105,9 @@ function fits(row) {
 
 function apply() {
   const shown = order.filter((at) => fits(data.rows[at]));
-  sayCount(document.getElementById("shown"), shown.length);
-  press(document.querySelectorAll("[data-verdict]"), (button) => filter.verdicts.has(button.dataset.verdict));
-  const chosen = document.getElementById("chosen");
+  sayCount(named(root, "shown"), shown.length);
+  press(root.querySelectorAll("[data-verdict]"), (button) => filter.verdicts.has(button.dataset.verdict));
+  const chosen = named(root, "chosen");
   chosen.hidden = !filter.module;
   chosen.textContent = filter.module ? `${filter.module} ✕` : "";
   pager.show(shown);
@@ -140,26 +140,26 @@ function chooseModule(path) {
 
 sortable(heads, sort);
 filtered(
-  document.querySelector(".filters"),
+  root.querySelector(".filters"),
   (text) => { filter.query = text; apply(); },
   (button) => {
-    if (button.id === "clear") {
+    if (button.matches(".clear")) {
       filter.query = "";
       filter.module = null;
       filter.verdicts.clear();
-      document.getElementById("query").value = "";
+      named(root, "query").value = "";
     }
-    if (button.id === "chosen") filter.module = null;
+    if (button.matches(".chosen")) filter.module = null;
     const verdict = button.dataset.verdict;
     if (verdict && !filter.verdicts.delete(verdict)) filter.verdicts.add(verdict);
     apply();
   },
 );
-for (const button of document.querySelectorAll("[data-module]")) {
+for (const button of root.querySelectorAll("[data-module]")) {
   button.addEventListener("click", (event) => {
     event.preventDefault();
     chooseModule(button.dataset.module);
-    document.getElementById("calls").scrollIntoView({ block: "start" });
+    named(root, "calls").scrollIntoView({ block: "start" });
   });
 }
 sort(heads[2], 2);

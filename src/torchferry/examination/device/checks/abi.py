@@ -18,8 +18,8 @@ _FOUND = Text(
     "{plugin} 以 _GLIBCXX_USE_CXX11_ABI={theirs} 编译，torch 为 {ours}",
 )
 _WHY = Text(
-    "importing it fails with 'undefined symbol': take a build of torch, or of the plugin, with the other setting",
-    "导入会报 'undefined symbol'：请换用另一设置的 torch 或插件",
+    "importing it fails with 'undefined symbol'; use a build of torch or of the plugin with the same setting",
+    "导入会报 'undefined symbol'；请换用设置一致的 torch 或插件",
 )
 
 

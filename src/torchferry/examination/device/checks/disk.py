@@ -12,15 +12,17 @@ from torchferry.units import size
 ID = "disk"
 _LITTLE = 2 << 30
 _FOUND = Text("{free} free of {total}", "共 {total}，剩余 {free}")
-_CLOSED = Text("{place}: nothing can be written there", "{place}：无法写入")
+_CLOSED = Text("{place}: not writable", "{place}：无法写入")
 _CLOSED_WHY = Text(
-    "vendors' runtimes write compiled operators, locks and logs there, and fail or are slow where they can't: make it "
-    "writable, or set HOME and TMPDIR to folders that are",
-    "厂商运行时会在其中写入编译的算子、锁与日志，无法写入时会失败或变慢：请改为可写，或将 HOME 与 TMPDIR 设为可写目录",
+    "vendors' runtimes write compiled operators, locks and logs there, and fail or slow down if they "
+    "can't; make it writable, or set HOME and TMPDIR to writable folders",
+    "厂商运行时会在其中写入编译的算子、锁与日志，无法写入时会失败或变慢；请改为可写，或将 HOME 与 "
+    "TMPDIR 设为可写文件夹",
 )
 _WHY = Text(
-    "vendors' runtimes keep compiled operators and logs on the disk, and checkpoints come on top: a full disk ends a training",
-    "厂商运行时在磁盘上保存编译的算子与日志，另有检查点：磁盘写满会中断训练",
+    "vendors' runtimes keep compiled operators and logs on disk, in addition to your checkpoints; a "
+    "full disk stops training",
+    "厂商运行时在磁盘上保存编译的算子与日志，另有 checkpoint；磁盘写满会中断训练",
 )
 
 

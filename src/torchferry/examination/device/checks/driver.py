@@ -11,43 +11,48 @@ from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "driver"
-_ABSENT = Text("no sign of it: no device file, no version", "没有迹象：没有设备文件，也没有版本信息")
+_ABSENT = Text("not found: no device file, no version", "未找到：没有设备文件，也没有版本信息")
 _NEEDED = Text(
-    "without it no device can be used; get it: {get}; in a container it comes from the host",
-    "没有它无法使用设备；获取：{get}；容器中使用主机的驱动",
+    "no device can be used without it; get it: {get}; a container uses the host's driver",
+    "没有它无法使用设备；获取：{get}；容器使用主机的驱动",
 )
-_SOME = Text("there are device files, but no version is told", "有设备文件，但没有版本信息")
+_SOME = Text("device files exist, but no version was found", "有设备文件，但没有版本信息")
 _HOST = Text(
-    "in a container, mount the driver's folder of the host to see its version",
-    "容器中请挂载主机的驱动目录以查看版本",
+    "in a container, mount the host's driver folder to see its version",
+    "容器中请挂载主机的驱动文件夹以查看版本",
 )
 _NOT_KNOWN = Text(
-    "installed; which driver {toolkit} needs is not known", "已安装；{toolkit} 需要哪个版本的驱动未知"
+    "installed; the driver version that {toolkit} needs is unknown",
+    "已安装；{toolkit} 需要哪个版本的驱动未知",
 )
 _WORDS = {
-    VersionFit.FITS: Text("goes with {toolkit}", "与 {toolkit} 配套"),
+    VersionFit.FITS: Text("compatible with {toolkit}", "与 {toolkit} 配套"),
     VersionFit.OLDER: Text(
-        "{toolkit} needs {wanted}: with an older driver devices can't be opened, or calls fail; get it: {get}",
+        "{toolkit} needs {wanted}: with an older driver, devices can't be opened or calls fail; get it: "
+        "{get}",
         "{toolkit} 需要 {wanted}：驱动过旧会打不开设备或调用失败；获取：{get}",
     ),
     VersionFit.BELOW: Text(
-        "{wanted} is known to go with {toolkit}; of older drivers nothing is known: if devices can't be opened, update it",
+        "{wanted} is known to work with {toolkit}; nothing is known about older drivers: if devices "
+        "can't be opened, update the driver",
         "已知与 {toolkit} 配套的是 {wanted}；更旧的驱动情况未知：如打不开设备，请升级",
     ),
     VersionFit.NEWER: Text(
-        "newer than what is known to go with {toolkit} ({wanted}); newer drivers mostly carry older toolkits",
+        "newer than the drivers known to work with {toolkit} ({wanted}); newer drivers usually support "
+        "older toolkits",
         "比已知与 {toolkit} 配套的（{wanted}）更新；新驱动通常兼容旧工具包",
     ),
     VersionFit.OTHER: Text(
-        "{wanted} is known to go with {toolkit}; of this one nothing is known",
+        "{wanted} is known to work with {toolkit}; nothing is known about this one",
         "已知与 {toolkit} 配套的是 {wanted}；该版本情况未知",
     ),
 }
 _STATUS = {VersionFit.FITS: Status.FINE, VersionFit.OLDER: Status.DOUBT}
-_FIRMWARE_FITS = Text("the driver names it: {spans}", "在驱动声明的范围内：{spans}")
+_FIRMWARE_FITS = Text("within the range that the driver declares: {spans}", "在驱动声明的范围内：{spans}")
 _FIRMWARE_OTHER = Text(
-    "the driver goes with {spans} only: update driver and firmware together, then restart the machine; get them: {get}",
-    "驱动只与 {spans} 配套：请同时升级驱动与固件并重启机器；获取：{get}",
+    "the driver supports only {spans}; update driver and firmware together, then restart the "
+    "machine; get them: {get}",
+    "驱动只支持 {spans}；请同时升级驱动与固件并重启机器；获取：{get}",
 )
 
 

@@ -13,12 +13,13 @@ from torchferry.text import Text
 ID = "emulation"
 _IMPORT = "import torch"
 _DEVICE = "emulated device"
-_FAILS = Text("fails here, in every program", "在此处会失败，任何程序都不例外")
+_FAILS = Text("fails here in every program", "在任何程序中都会失败")
 _FAILS_WHY = Text(
-    "PyTorch loads {plugin} by itself, whose library {library} is missing: 'Failed to load the backend extension: "
-    "{module}'; install the toolkit, or take the plugin out of this environment ({emulate} keeps one beside it)",
-    "PyTorch 会自动加载 {plugin}，而它缺少库 {library}：'Failed to load the backend extension: {module}'；请安装工具包，或从此环境中移除该插件"
-    "（{emulate} 会在环境之外保存一份）",
+    "PyTorch loads {plugin} automatically, but its library {library} is missing: 'Failed to load the "
+    "backend extension: {module}'; install the toolkit, or remove the plugin from this environment "
+    "({emulate} keeps one outside of it)",
+    "PyTorch 会自动加载 {plugin}，而它缺少库 {library}：'Failed to load the backend extension: "
+    "{module}'；请安装工具包，或从此环境中移除该插件（{emulate} 会在环境之外保存一份）",
 )
 _SET_UP = Text("set up, with {plugin} {version}", "已就绪，插件 {plugin} {version}")
 _SET_UP_WHY = Text(
@@ -27,8 +28,8 @@ _SET_UP_WHY = Text(
 )
 _NOT_SET_UP = Text("not set up", "尚未设置")
 _NOT_SET_UP_WHY = Text(
-    "the vendor's own plugin can run here without a device: ferry emulate setup --to {vendor} fetches it",
-    "厂商官方插件可以在没有设备时于此运行：ferry emulate setup --to {vendor} 会获取它",
+    "the vendor's own plugin can run here without a device; ferry emulate setup --to {vendor} downloads it",
+    "厂商官方插件可以在没有设备时于此运行；ferry emulate setup --to {vendor} 会下载它",
 )
 _SWITCH = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _FIRST_WITH_AUTOLOAD = (2, 5)

@@ -14,22 +14,23 @@ from torchferry.text import Text
 ID = "environment"
 _UNSET = Text("not set", "未设置")
 _SCRIPT = Text(
-    "the toolkit's script sets it: it was not sourced in this shell", "由工具包脚本设置：当前 shell 未执行它"
+    "set by the toolkit's script, which was not sourced in this shell",
+    "由工具包脚本设置，而当前 shell 没有执行该脚本",
 )
 _EMPTY = Text("set, but empty", "已设置但为空")
-_BY_HAND = Text("the plugin looks for the toolkit there", "插件据此查找工具包")
-_NO_FOLDER = Text("{value}: no such folder", "{value}：没有该目录")
-_WRONG = Text("it must name the toolkit's folder", "它必须指向工具包目录")
-_FINE = Text("names a folder that exists", "指向存在的目录")
+_BY_HAND = Text("the plugin looks for the toolkit in it", "插件据此查找工具包")
+_NO_FOLDER = Text("{value}: no such folder", "{value}：没有该文件夹")
+_WRONG = Text("it must name the toolkit's folder", "它必须指向工具包文件夹")
+_FINE = Text("names an existing folder", "指向已有文件夹")
 _TOO_MANY = Text(
     "there are {count} devices, numbered from 0: programs see none, or too few of them",
     "共有 {count} 个设备，从 0 编号：程序看不到设备，或看到的数量不足",
 )
 _NO_LIST = Text(
-    "it must be a list of numbers, as 0,1: with anything else programs see no device, or fail",
-    "须为数字列表，如 0,1：否则程序看不到设备或失败",
+    "it must be a list of numbers such as 0,1; otherwise programs see no device, or fail",
+    "必须是 0,1 这样的数字列表；否则程序看不到设备或失败",
 )
-_VISIBLE = Text("programs see these devices only", "程序只能看到这些设备")
+_VISIBLE = Text("programs see only these devices", "程序只能看到这些设备")
 
 
 def check(station: Station) -> Iterator[CheckResult]:

@@ -12,15 +12,16 @@ from torchferry.text import Text
 
 ID = "python"
 _FOUND = Text("Python {python} on {architecture}", "Python {python}，{architecture}")
-_FITS = Text("the vendor publishes for it", "厂商有相应的发布")
-_UNKNOWN = Text("for which Pythons the vendor publishes is not known", "厂商为哪些 Python 发布未知")
+_FITS = Text("the vendor publishes packages for it", "厂商发布了对应的软件包")
+_UNKNOWN = Text("the Python versions that the vendor supports are unknown", "厂商支持哪些 Python 版本未知")
 _OTHER_PYTHON = Text(
-    "{name} is published for Python {listed}: make an environment with one of them",
-    "{name} 只为 Python {listed} 发布：请用其中之一建立环境",
+    "{name} is published only for Python {listed}; create an environment with one of them",
+    "{name} 只为 Python {listed} 发布；请用其中之一创建环境",
 )
 _OTHER_BUILD = Text(
-    "{file} of {name} is compiled for another Python: importing it fails; install {name} anew in this environment",
-    "{name} 的 {file} 是为其他 Python 编译的：无法导入；请在当前环境中重新安装 {name}",
+    "{file} of {name} is compiled for another Python, so importing it fails; reinstall {name} in "
+    "this environment",
+    "{name} 的 {file} 是为其他 Python 编译的，无法导入；请在当前环境中重新安装 {name}",
 )
 _OTHER_PROCESSOR = Text("{name} is published for {listed}", "{name} 只为 {listed} 发布")
 

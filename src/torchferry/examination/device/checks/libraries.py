@@ -13,38 +13,41 @@ from torchferry.text import Text
 
 ID = "libraries"
 _SUBJECT = "libraries"
-_FINE = Text("all {count} that the plugin needs are found", "插件需要的 {count} 个库均已找到")
+_FINE = Text("all {count} libraries that the plugin needs were found", "插件需要的 {count} 个库均已找到")
 _FINE_WHY = Text(
-    "read from the plugin's files and from what they need in turn, without loading them",
-    "读自插件文件及其依赖的库，未加载它们",
+    "read from the plugin's files and their dependencies, without loading them",
+    "读自插件文件及其依赖的库，没有加载它们",
 )
 _MISSING = Text("not found: {names}", "未找到：{names}")
 _NEEDED_BY = Text("{name} (for {file})", "{name}（{file} 需要）")
 _ELSEWHERE = Text(
-    "they lie in {folder}, where the loader does not look: `import` fails with 'cannot open shared object file'",
+    "they are in {folder}, where the loader does not look: `import` fails with 'cannot open shared "
+    "object file'",
     "它们位于 {folder}，但加载器不在该处查找：`import` 会报 'cannot open shared object file'",
 )
 _NOWHERE = Text(
-    "the loader looks in LD_LIBRARY_PATH and ld.so.conf: install the toolkit, or name its folders there",
-    "加载器查找 LD_LIBRARY_PATH 与 ld.so.conf：请安装工具包，或在其中加入其目录",
+    "the loader uses LD_LIBRARY_PATH and ld.so.conf; install the toolkit, or add its folders there",
+    "加载器按 LD_LIBRARY_PATH 与 ld.so.conf 查找；请安装工具包，或将其文件夹加入其中",
 )
-_OTHER_PROCESSOR = Text("{file} is made for another processor", "{file} 是为其他处理器编译的")
+_OTHER_PROCESSOR = Text("{file} is built for another processor", "{file} 是为其他处理器编译的")
 _EXPECTED = Text(
-    "the plugin is not installed: looked for those that it is known to need",
-    "插件未安装：查找的是已知它需要的库",
+    "the plugin is not installed, so the libraries it is known to need were checked",
+    "插件未安装，因此检查的是已知它需要的库",
 )
-_OLD = Text("{file} has no {versions}", "{file} 没有 {versions}")
+_OLD = Text("{file} lacks {versions}", "{file} 缺少 {versions}")
 _OLD_WHY = Text(
-    "{by} needs it: `import` fails with 'version ... not found'; another {name} comes first, as that of a conda environment: "
-    "take a newer one (conda install -c conda-forge libstdcxx-ng), or a newer system",
-    "{by} 需要它：`import` 会报 'version ... not found'；有另一个 {name} 排在前面，例如 conda 环境中的："
-    "请使用更新的版本（conda install -c conda-forge libstdcxx-ng），或更新的系统",
+    "{by} needs it: `import` fails with 'version ... not found'. Another {name} is found first, for "
+    "example from a conda environment; use a newer one (conda install -c conda-forge libstdcxx-ng), "
+    "or a newer system",
+    "{by} 需要它：`import` 会报 'version ... not found'。有另一个 {name} 排在前面，例如 conda "
+    "环境中的；请使用更新的版本（conda install -c conda-forge libstdcxx-ng），或更新的系统",
 )
 _MIXED = Text("{name} is found in {found}", "{name} 位于 {found}")
 _MIXED_WHY = Text(
-    "and the toolkit that the variables name is {toolkit}: libraries of two toolkits in one program fail in odd ways; open a "
-    "new shell and source one script only",
-    "而变量指向的工具包是 {toolkit}：同一程序混用两个工具包的库会出现奇怪的错误；请新开 shell，只执行一个脚本",
+    "but the variables point to the toolkit {toolkit}: mixing libraries of two toolkits in one "
+    "program causes strange errors; open a new shell and source only one script",
+    "而变量指向的工具包是 {toolkit}：同一程序混用两个工具包的库会出现奇怪的错误；请新开 shell，"
+    "只执行一个脚本",
 )
 
 

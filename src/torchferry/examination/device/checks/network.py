@@ -16,53 +16,57 @@ ID = "network"
 DEFAULT_PORT = 29500  # of torchrun
 _RESOLVES = Text("{name} is {address}", "{name} 为 {address}")
 _LOCAL = Text(
-    "other machines that are told this address look at themselves: for several machines set MASTER_ADDR, and give this "
-    "host its real address in /etc/hosts",
-    "其他机器得到该地址后会连到自身：多机时请设置 MASTER_ADDR，并在 /etc/hosts 中写入真实地址",
+    "other machines that receive this address connect to themselves; for several machines set "
+    "MASTER_ADDR, and give this host its real address in /etc/hosts",
+    "其他机器得到该地址后会连到自身；多机时请设置 MASTER_ADDR，并在 /etc/hosts 中写入真实地址",
 )
 _FINE = Text("collectives find this host by its name", "集合通信可按主机名找到本机")
 _UNRESOLVED = Text("{name} has no address", "{name} 没有地址")
 _UNRESOLVED_WHY = Text(
-    "process groups look the host's name up and fail with 'host not found': add it to /etc/hosts",
-    "进程组按主机名查找，会报 'host not found'：请写入 /etc/hosts",
+    "process groups look up the host name and fail with 'host not found'; add it to /etc/hosts",
+    "进程组按主机名查找，会报 'host not found'；请写入 /etc/hosts",
 )
 _MASTER_WHY = Text(
-    "all processes connect to it, and time out: give an address that every machine reaches",
-    "所有进程都会连接它并超时：请填写各机器均可到达的地址",
+    "all processes connect to it and time out; give an address that every machine can reach",
+    "所有进程都会连接它并超时；请填写各机器均可到达的地址",
 )
-_TAKEN = Text("port {port} is taken", "端口 {port} 已被占用")
+_TAKEN = Text("port {port} is in use", "端口 {port} 已被占用")
 _TAKEN_WHY = Text(
-    "the first process can't listen there: end what an earlier run has left, or set MASTER_PORT",
-    "首个进程无法监听：请结束以前运行遗留的进程，或设置 MASTER_PORT",
+    "the first process can't listen there; end what an earlier run has left behind, or set MASTER_PORT",
+    "首个进程无法监听；请结束以前运行遗留的进程，或设置 MASTER_PORT",
 )
-_NO_PORT = Text("{value}: is no port", "{value}：不是端口")
-_NO_PORT_WHY = Text("it must be a number from 1 to 65535", "须为 1 到 65535 的数字")
+_NO_PORT = Text("{value}: not a port", "{value}：不是端口")
+_NO_PORT_WHY = Text("it must be a number from 1 to 65535", "必须是 1 到 65535 的数字")
 _FREE = Text("port {port} is free", "端口 {port} 空闲")
 _FREE_WHY = Text("the first process listens there", "首个进程在此监听")
-_NO_INTERFACE = Text("{value}: no such interface; there are {names}", "{value}：没有该网卡；现有 {names}")
+_NO_INTERFACE = Text(
+    "{value}: no such interface; choose one of {names}", "{value}：没有该网卡；请从 {names} 中选择"
+)
 _NO_INTERFACE_WHY = Text("collectives can't start with it", "集合通信无法启动")
-_NO_ADDRESS = Text("{value}: is no address", "{value}：不是地址")
+_NO_ADDRESS = Text("{value}: not an address", "{value}：不是地址")
 _INTERFACE = Text("an interface of this host", "本机网卡")
-_NO_FILE = Text("not there", "不存在")
+_NO_FILE = Text("does not exist", "不存在")
 _FILE_WHY = Text(
-    "it holds the addresses of the cards' own network ports: needed for several machines, not for one",
-    "其中是加速卡自身网口的地址：多机训练需要，单机不需要",
+    "it holds the addresses of the cards' own network ports, which only training on several machines needs",
+    "其中是卡自身网口的地址，只有多机训练才需要",
 )
 _LINES = Text("{count} lines", "{count} 行")
 _CARDS = Text("addresses for {count} of {all} cards", "{all} 张卡中 {count} 张有地址")
 _NO_JSON = Text("{value}: {fault}", "{value}：{fault}")
-_UNREAD = Text("no file that can be read", "没有可读的文件")
-_MALFORMED = Text("no JSON ({error})", "不是 JSON（{error}）")
+_UNREAD = Text("not a readable file", "不是可读的文件")
+_MALFORMED = Text("not valid JSON ({error})", "不是合法的 JSON（{error}）")
 _JSON_WHY = Text(
-    "collectives read it when they start, and fail: correct it, or unset the variable",
-    "集合通信启动时读取它并失败：请改正，或取消该变量",
+    "collectives read it at startup and fail; correct it, or unset the variable",
+    "集合通信启动时读取它并失败；请改正，或取消该变量",
 )
-_JSON = Text("a file of JSON", "JSON 文件")
-_RANGE = Text("{first}-{last}, among those that the system hands out", "{first}-{last}，系统会分配给其他程序")
+_JSON = Text("a JSON file", "JSON 文件")
+_RANGE = Text(
+    "{first}-{last}, in the range that the system assigns to programs", "{first}-{last}，系统会分配给其他程序"
+)
 _RANGE_WHY = Text(
-    "hosts meet there: any other program may be given one of them first, and collectives fail to bind; reserve them on "
-    "machines that train together",
-    "各主机在此会合：其他程序可能先占用，集合通信会绑定失败；多机训练的机器请预留这些端口",
+    "hosts connect there: another program may get one of these ports first, and collectives then "
+    "fail to bind; reserve them on machines that train together",
+    "各主机在此连接：其他程序可能先占用，集合通信会绑定失败；多机训练的机器请预留这些端口",
 )
 
 

@@ -12,22 +12,23 @@ from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "nodes"
-_NONE = Text("none; looked for {patterns}", "没有；查找了 {patterns}")
+_NONE = Text("none found; searched for {patterns}", "没有；查找了 {patterns}")
 _NONE_WHY = Text(
-    "the driver makes them when it finds a card: look at `dmesg` and `lspci`; start a container with --device for each",
-    "驱动发现加速卡后会创建它们：请查看 `dmesg` 与 `lspci`；启动容器时须用 --device 逐个映射",
+    "the driver creates them when it finds a card; check `dmesg` and `lspci`; start containers with "
+    "--device for each of them",
+    "驱动发现卡后会创建它们；请查看 `dmesg` 与 `lspci`；启动容器时须用 --device 逐个映射",
 )
 _MISSING = Text("missing: {names}", "缺少：{names}")
 _MISSING_WHY = Text(
-    "programs need them beside the devices; in a container, map them with --device",
+    "programs need them in addition to the devices; in a container, map them with --device",
     "程序除设备外还需要它们；容器中请用 --device 映射",
 )
-_CLOSED = Text("{name} is of group {group}, mode {mode:o}", "{name} 属于组 {group}，权限 {mode:o}")
+_CLOSED = Text("{name} belongs to group {group}, mode {mode:o}", "{name} 属于组 {group}，权限 {mode:o}")
 _CLOSED_WHY = Text(
-    "this user may not read and write it: join the group, then log in anew",
-    "当前用户无权读写：请加入该组并重新登录",
+    "this user may not read and write it; join the group, then log in again",
+    "当前用户无权读写；请加入该组并重新登录",
 )
-_FOUND = Text("{files} files, so {devices} devices", "{files} 个文件，即 {devices} 个设备")
+_FOUND = Text("{files} files, that is {devices} devices", "{files} 个文件，即 {devices} 个设备")
 _FINE = Text("this user may use them", "当前用户可以使用")
 
 

@@ -20,27 +20,28 @@ from torchferry.vendors.machine import Release
 
 ID = "plugin"
 _ABSENT = Text("not installed", "未安装")
-_NEEDED = Text("it brings the device to PyTorch", "它为 PyTorch 提供该设备")
+_NEEDED = Text("it adds the device to PyTorch", "它为 PyTorch 提供该设备")
 _GET = Text("; get it: {get}", "；获取：{get}")
-_WITH = Text("for {row} the vendor's table names {plugin}", "厂商配套表中与 {row} 对应的是 {plugin}")
+_WITH = Text("for {row} the vendor's table lists {plugin}", "厂商配套表中与 {row} 对应的是 {plugin}")
 _MADE_FOR = Text(
-    "made for torch {wanted}, and torch {found} is installed: importing it fails, or calls do",
-    "为 torch {wanted} 制作，而安装的是 torch {found}：导入或调用会失败",
+    "built for torch {wanted}, but torch {found} is installed: importing it fails, or calls do",
+    "对应 torch {wanted}，而安装的是 torch {found}：导入或调用会失败",
 )
 _PATCH = Text(
-    "made for torch {wanted}, and torch {found} is installed: mostly they go together, but the vendor tests only the former",
-    "为 torch {wanted} 制作，而安装的是 torch {found}：通常可用，但厂商只测试前者",
+    "built for torch {wanted}, but torch {found} is installed: this usually works, but the vendor "
+    "tests only {wanted}",
+    "对应 torch {wanted}，而安装的是 torch {found}：通常可用，但厂商只测试 {wanted}",
 )
 _NEWER = Text(
-    "newer than what is known; by its name it is for this torch",
+    "newer than the known versions; its version number matches this torch",
     "比已知的版本更新；从版本号看适用于当前 torch",
 )
-_MATCHES = Text("made for torch {wanted}", "为 torch {wanted} 制作")
+_MATCHES = Text("built for torch {wanted}", "对应 torch {wanted}")
 _UNKNOWN = Text(
-    "no table of versions that is known speaks of it; by its name it is for this torch",
+    "not listed in any known version table; its version number matches this torch",
     "已知的配套表中没有它；从版本号看适用于当前 torch",
 )
-_NO_TABLE = Text("which torch it is made for is not known", "它为哪个 torch 制作未知")
+_NO_TABLE = Text("the torch it is built for is unknown", "它对应哪个 torch 未知")
 
 
 def check(station: Station) -> Iterator[CheckResult]:

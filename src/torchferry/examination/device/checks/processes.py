@@ -12,11 +12,11 @@ from torchferry.report.checks import CheckResult, Command, Reach, Status
 from torchferry.text import Text
 
 ID = "processes"
-_NONE = Text("no process that can be seen holds a device", "没有可见的进程占用设备")
-_NONE_WHY = Text("nothing was left behind by an earlier run", "没有以前运行遗留的进程")
+_NONE = Text("no visible process uses a device", "没有可见的进程占用设备")
+_NONE_WHY = Text("an earlier run left nothing behind", "没有以前运行遗留的进程")
 _WHY = Text(
-    "they keep memory of the devices and ports of collectives; if they are left over from a run that failed, end them",
-    "它们占用设备显存与通信端口；如果是失败的运行遗留的，请结束它们",
+    "they hold device memory and ports of collectives; if they are left over from a failed run, end them",
+    "它们占用设备显存与集合通信端口；如果是失败的运行遗留的，请结束它们",
 )
 _SHOWN = 8
 

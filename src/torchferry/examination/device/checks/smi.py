@@ -15,30 +15,30 @@ from torchferry.text import Text
 ID = "smi"
 _ABSENT = Text("no such command", "没有该命令")
 _ABSENT_WHY = Text(
-    "it comes with the driver; in a container it must be mounted from the host",
-    "随驱动提供；容器中须从主机挂载",
+    "it comes with the driver; in a container, mount it from the host",
+    "随驱动提供；容器中请从主机挂载",
 )
-_SLOW = Text("no answer within {seconds} s", "{seconds} 秒内没有回答")
-_SLOW_WHY = Text("a device hangs, or the driver does: look at `dmesg`", "设备或驱动无响应：请查看 `dmesg`")
+_SLOW = Text("no response within {seconds} s", "{seconds} 秒内没有响应")
+_SLOW_WHY = Text("a device or the driver hangs; check `dmesg`", "设备或驱动无响应；请查看 `dmesg`")
 _FAILED = Text("it failed with exit code {code}: {line}", "退出码 {code}：{line}")
 _FAILED_WHY = Text(
-    "where the vendor's own command fails, no program can use the device", "厂商命令失败时程序也无法使用设备"
+    "if the vendor's own command fails, no program can use the device", "厂商命令失败时程序也无法使用设备"
 )
 _UNLOADED = "error while loading shared libraries"
 _UNLOADED_WHY = Text(
-    "the driver's libraries are not found: in a container, mount the driver's folder of the host, and name its folders in "
-    "LD_LIBRARY_PATH",
-    "找不到驱动的库：容器中请挂载主机的驱动目录，并将其目录加入 LD_LIBRARY_PATH",
+    "the driver's libraries are not found; in a container, mount the host's driver folder, and add "
+    "its folders to LD_LIBRARY_PATH",
+    "找不到驱动的库；容器中请挂载主机的驱动文件夹，并将其加入 LD_LIBRARY_PATH",
 )
 _LONGEST_LINE = 200
 _NONE = Text("it lists no device", "没有列出设备")
-_UNREAD = Text("it answers; how to read its list is not known", "有回答；其列表格式未知")
+_UNREAD = Text("it responds; the format of its list is unknown", "有响应；其列表格式未知")
 _SICK = Text("not healthy: {devices}", "状态异常：{devices}")
 _SICK_WHY = Text(
-    "the vendor's command warns of these devices: reset them, or leave them out with {variable}",
-    "厂商命令对这些设备报警：请复位，或用 {variable} 排除",
+    "the vendor's command reports problems with these devices; reset them, or exclude them with {variable}",
+    "厂商命令对这些设备报警；请复位，或用 {variable} 排除",
 )
-_FINE = Text("they answer", "设备有响应")
+_FINE = Text("they respond", "设备有响应")
 
 
 def check(station: Station) -> Iterator[CheckResult]:

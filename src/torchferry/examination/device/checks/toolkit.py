@@ -12,41 +12,44 @@ from torchferry.text import Text
 from torchferry.vendors.machine import Release
 
 ID = "toolkit"
-_ABSENT = Text("not found; looked for it in {places}", "未找到；查找了 {places}")
-_NEEDED = Text("its libraries compute for the plugin; get it: {get}", "插件依赖其中的库；获取：{get}")
+_ABSENT = Text("not found; searched {places}", "未找到；查找了 {places}")
+_NEEDED = Text(
+    "the plugin uses its libraries for computing; get it: {get}", "插件依赖其中的库进行计算；获取：{get}"
+)
 _FOUND = Text("{version} in {folder}", "{version}，位于 {folder}")
 _NO_VERSION = Text("of unknown version", "版本未知")
-_PROCESSOR = Text("in {folder}, made for {other}", "位于 {folder}，为 {other} 制作")
+_PROCESSOR = Text("in {folder}, built for {other}", "位于 {folder}，对应 {other}")
 _PROCESSOR_WHY = Text(
-    "this machine is {here}: its libraries can't be loaded; install the package for {here}: {get}",
-    "本机是 {here}：无法加载其中的库；请安装 {here} 的软件包：{get}",
+    "this machine is {here}, so its libraries can't be loaded; install the package for {here}: {get}",
+    "本机是 {here}，无法加载其中的库；请安装 {here} 的软件包：{get}",
 )
 _OTHER = Text(
-    "the vendor's table names {wanted} for {plugin} {version}",
+    "the vendor's table lists {wanted} for {plugin} {version}",
     "厂商配套表中 {plugin} {version} 对应 {wanted}",
 )
-_MATCHES = Text("as the vendor's table says for {plugin} {version}", "与厂商配套表中 {plugin} {version} 一致")
+_MATCHES = Text("matches the vendor's table for {plugin} {version}", "与厂商配套表中 {plugin} {version} 一致")
 _COMPATIBLE = Text(
-    "the vendor's table names {wanted} for {plugin} {version}, and calls this one compatible",
+    "the vendor's table lists {wanted} for {plugin} {version}, and this version as compatible",
     "厂商配套表中 {plugin} {version} 对应 {wanted}，并标明兼容该版本",
 )
 _PATCH = Text(
-    "a later correction of {wanted}, which the vendor's table names for {plugin} {version}",
+    "a bugfix release of {wanted}, which the vendor's table lists for {plugin} {version}",
     "是厂商配套表中 {plugin} {version} 所对应 {wanted} 的后续修正版本",
 )
 _NEWER = Text(
-    "newer than all that is known; the vendor's table names {wanted} for {plugin} {version}",
+    "newer than all known versions; the vendor's table lists {wanted} for {plugin} {version}",
     "比所有已知版本更新；厂商配套表中 {plugin} {version} 对应 {wanted}",
 )
-_NOT_KNOWN = Text("which one the plugin needs is not known", "插件需要哪个版本未知")
+_NOT_KNOWN = Text("the version that the plugin needs is unknown", "插件需要哪个版本未知")
 _NO_OPERATORS = Text("not found in {folder}", "在 {folder} 中未找到")
 _NO_OPERATORS_WHY = Text(
-    "the toolkit comes without compiled operators: they are a package of their own, for the card's kind and of the same "
-    "version; without it operators are not found, or compiled one by one; get it: {get}",
-    "工具包不含编译好的算子：算子包需按芯片型号单独安装，且版本一致；缺少时会找不到算子或逐个编译；获取：{get}",
+    "the toolkit comes without compiled operators: they are a separate package for the card's type, "
+    "with the same version; without it, operators are missing or compiled one by one; get it: {get}",
+    "工具包不含编译好的算子：算子包需按卡的型号单独安装，且版本一致；缺少时会找不到算子或逐个编译；"
+    "获取：{get}",
 )
 _PACKAGES_WHY = Text(
-    "the toolkit's compilers import them, and operators fail where they are missing ('No module named ...')",
+    "the toolkit's compilers import them; without them operators fail ('No module named ...')",
     "工具包的编译器会导入它们，缺少时算子会失败（'No module named ...'）",
 )
 _MISSING = Text("not installed: {names}", "未安装：{names}")

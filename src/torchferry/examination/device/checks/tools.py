@@ -11,13 +11,15 @@ from torchferry.text import Text
 ID = "tools"
 _COMPILERS = ("g++", "clang++", "c++")
 _COMPILER_WHY = Text(
-    "the simulated device and the vendor's extensions are compiled with it; programs on a real device do without",
+    "the simulated device and the vendor's extensions are compiled with it; programs on a real "
+    "device do not need it",
     "模拟设备与厂商扩展需要它编译；在真实设备上运行程序不需要",
 )
 _GCC = Text("; the plugin itself is built with gcc {gcc}", "；插件本身用 gcc {gcc} 构建")
 _ABSENT = Text("not found", "未找到")
 _PACKAGES = {
-    "h5py": (Text("`ferry record` and `ferry compare` keep operators in HDF5", "`ferry record` 与 `ferry compare` 用 HDF5 保存算子"), "torchferry[record]"),
+    "h5py": (Text("`ferry record` and `ferry compare` store operators in HDF5",
+"`ferry record` 与 `ferry compare` 用 HDF5 保存算子"), "torchferry[record]"),
     "msgspec": (Text("`ferry analyze` reads traces with it", "`ferry analyze` 用它读取 trace"), "torchferry[perf]"),
 }  # fmt: skip
 

@@ -13,27 +13,27 @@ ID = "torch"
 _ABSENT = Text("not installed", "未安装")
 _NEEDED = Text("every program needs it", "所有程序都需要它")
 _BUILD = Text(
-    "PyTorch has this device in builds with +{build} only; this one is for something else",
+    "only PyTorch builds with +{build} have this device; this build is for something else",
     "只有带 +{build} 的 PyTorch 构建支持该设备；当前构建用于其他设备",
 )
 _FINE = Text("installed", "已安装")
 _CUDA = Text(
-    "a build for CUDA: it carries several GB of libraries that are of no use here; the one for processors does as well",
+    "a CUDA build, with several GB of libraries that are useless here; a CPU build works as well",
     "CUDA 构建：带有数 GB 在此无用的库；CPU 构建同样可用",
 )
 _FIRST_WITH_NUMPY_2 = "2.3"
 _NUMPY = Text(
-    "torch {torch} is compiled for numpy 1: with numpy 2 `tensor.numpy()` and loaders fail",
+    "torch {torch} is compiled for numpy 1: with numpy 2, `tensor.numpy()` and data loaders fail",
     "torch {torch} 为 numpy 1 编译：使用 numpy 2 时 `tensor.numpy()` 与数据加载会失败",
 )
 
 _FIRST_TORCHVISION = 15  # of torch 2.0
 _PROCESSORS = "https://download.pytorch.org/whl/cpu"
 _TORCHVISION = Text(
-    "it does not belong to torch {torch} (another release, or a build for CUDA beside one for processors): `import "
-    "torchvision` ends with `operator torchvision::nms does not exist`",
-    "它与 torch {torch} 不对应（版本不同，或是 CUDA 构建而 torch 为 CPU 构建）：`import torchvision` 会报 "
-    "`operator torchvision::nms does not exist`",
+    "it does not match torch {torch} (another release, or a CUDA build with a CPU torch): `import "
+    "torchvision` fails with `operator torchvision::nms does not exist`",
+    "它与 torch {torch} 不对应（版本不同，或是 CUDA 构建而 torch 为 CPU 构建）：`import torchvision` "
+    "会报 `operator torchvision::nms does not exist`",
 )
 
 

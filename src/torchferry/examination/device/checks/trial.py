@@ -12,24 +12,25 @@ from torchferry.units import signal_name
 
 ID = "trial"
 _SUBJECT = "trial"
-_DONE = Text("{count} devices computed", "{count} 个设备完成计算")
+_DONE = Text("computed on {count} devices", "{count} 个设备完成计算")
 _DONE_WHY = Text(
-    "a process of its own imported the plugin and added tensors on each",
+    "a separate process imported the plugin and added tensors on each device",
     "独立进程导入插件并在每个设备上做了张量加法",
 )
 _NO_DEVICE = Text("the import works, but no device is seen", "可以导入，但看不到设备")
 _NO_DEVICE_WHY = Text(
-    "device files, the list of visible devices, or the driver: see the other lines",
+    "check device files, the list of visible devices and the driver in the other lines",
     "请查看设备文件、可见设备列表与驱动等各项",
 )
-_LATE = Text("no answer within {seconds} s", "{seconds} 秒内没有回答")
+_LATE = Text("no response within {seconds} s", "{seconds} 秒内没有响应")
 _LATE_WHY = Text(
-    "importing the plugin, or the first call on a device, hangs: look at `dmesg`, and for processes that hold the device",
-    "导入插件或首次使用设备时无响应：请查看 `dmesg` 以及占用设备的进程",
+    "importing the plugin, or the first call on a device, hangs; check `dmesg`, and for processes "
+    "that use the device",
+    "导入插件或首次使用设备时无响应；请查看 `dmesg` 以及占用设备的进程",
 )
-_CRASHED = Text("ended by {name}: {line}", "被 {name} 终止：{line}")
+_CRASHED = Text("killed by {name}: {line}", "被 {name} 终止：{line}")
 _FAILED_WHY = Text(
-    "so ends every program that uses the device; `ferry explain` knows many such messages",
+    "every program that uses the device ends like this; `ferry explain` explains many such messages",
     "使用设备的程序都会这样结束；`ferry explain` 能解释许多此类信息",
 )
 _LONGEST = 300

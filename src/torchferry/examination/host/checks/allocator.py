@@ -19,9 +19,9 @@ _PATTERNS = tuple(
 _C_LIBRARY = Text("that of the C library", "C 库自带的")
 _PRELOADED = Text("{name} is preloaded", "已预加载 {name}")
 _WHY = Text(
-    "programs that make many small tensors on the host, or load data in threads, often gain from tcmalloc or jemalloc; "
-    "measure",
-    "在主机上创建大量小张量或用线程加载数据的程序常可受益于 tcmalloc 或 jemalloc；请测量",
+    "programs that create many small tensors on the host, or load data in threads, often benefit "
+    "from tcmalloc or jemalloc; measure it",
+    "在主机上创建大量小张量或用线程加载数据的程序常可受益于 tcmalloc 或 jemalloc；请实际测量",
 )
 
 

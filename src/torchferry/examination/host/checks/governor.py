@@ -13,29 +13,31 @@ ID = "governor"
 _PATTERN = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
 
 _WHY = Text(
-    "only `performance` keeps the clock up between the short bursts of work that launch operators; the others lower it",
+    "only `performance` keeps the clock high between the short bursts that launch operators; other "
+    "governors lower it",
     "只有 `performance` 在下发算子的短促负载之间保持频率；其他调速器会降频",
 )
 _OWN_DRIVER = Text(
-    "the driver {driver} chooses the clock itself, `powersave` is not the lowest one, but `performance` reacts at once",
+    "the driver {driver} chooses the clock itself; `powersave` is not the lowest clock, but "
+    "`performance` reacts at once",
     "驱动 {driver} 自行选择频率，`powersave` 并非最低频率，但 `performance` 反应更快",
 )
 _UNSEEN = Text("no cpufreq in /sys", "/sys 中没有 cpufreq")
 _UNSEEN_WHY = Text(
-    "in a virtual machine or a container the host decides: look there; otherwise the firmware keeps the control",
-    "虚拟机或容器中由宿主机决定：请在宿主机上查看；否则由固件控制",
+    "a virtual machine's or container's host decides, so check there; otherwise the firmware is in control",
+    "虚拟机或容器由宿主机决定，请在宿主机上查看；否则由固件控制",
 )
-_POLICY = Text("can't be seen by the operating system", "操作系统无法查看")
+_POLICY = Text("not visible to the operating system", "操作系统无法查看")
 _POLICY_WHY = {
     True: Text(
-        "set it to Performance in the firmware: Advanced > Performance Config > Power Policy on Arm servers",
-        "请在固件中设为 Performance：ARM 服务器为 Advanced > Performance Config > Power Policy",
+        "set it to Performance in the firmware; on Arm servers: Advanced > Performance Config > Power Policy",
+        "请在固件中设为 Performance；ARM 服务器为 Advanced > Performance Config > Power Policy",
     ),
     False: Text(
-        "set it to Performance in the firmware: Advanced > Socket Configuration > Advanced Power Mgmt. Configuration > "
-        "Power Policy on x86 servers",
-        "请在固件中设为 Performance：x86 服务器为 Advanced > Socket Configuration > "
+        "set it to Performance in the firmware; on x86 servers: Advanced > Socket Configuration > "
         "Advanced Power Mgmt. Configuration > Power Policy",
+        "请在固件中设为 Performance；x86 服务器为 Advanced > Socket Configuration > Advanced Power Mgmt. "
+        "Configuration > Power Policy",
     ),
 }
 

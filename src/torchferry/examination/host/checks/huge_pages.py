@@ -13,7 +13,8 @@ ID = "huge-pages"
 _FILE = "sys/kernel/mm/transparent_hugepage/enabled"
 _UNSEEN = Text("not in /sys", "/sys 中没有")
 _WHY = Text(
-    "with `never` every 4 KiB of a host tensor is a page of its own; `madvise` lets programs ask for large ones",
+    "with `never`, every 4 KiB of a host tensor is a separate page; with `madvise`, programs can "
+    "request huge pages",
     "为 `never` 时主机张量每 4 KiB 一页；`madvise` 允许程序申请大页",
 )
 

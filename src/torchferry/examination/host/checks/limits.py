@@ -12,13 +12,13 @@ ID = "limits"
 _FILES = 4096
 _FOUND = Text("{soft}, at most {hard}", "{soft}，上限 {hard}")
 _FILES_WHY = Text(
-    "each batch in flight of a loader takes open files: with many workers the default of 1024 is used up",
-    "加载器每个传递中的批次都占用打开的文件：加载进程多时默认的 1024 会用尽",
+    "each batch in flight of a data loader holds open files; many workers exhaust the default of 1024",
+    "数据加载器每个传递中的批次都占用打开的文件；加载进程多时会用尽默认的 1024",
 )
 _LOCK_WHY = Text(
-    "memory that devices and network cards read by themselves must be locked: communication between machines needs "
-    "`unlimited`",
-    "设备与网卡直接读取的内存需要锁定：机器间通信需要 `unlimited`",
+    "memory that devices and network cards read directly must be locked; communication between "
+    "machines needs `unlimited`",
+    "设备与网卡直接读取的内存需要锁定；机器间通信需要 `unlimited`",
 )
 
 

@@ -18,15 +18,15 @@ _FOUND = Text(
     "{available} of {total} available, {swapped} in swap",
     "可用 {available} / 共 {total}，swap 使用 {swapped}",
 )
-_LOOK = Text("look with `free -h`, on the host as well", "请用 `free -h` 查看，包括宿主机")
-_FINE = Text("enough memory, and no swapping to speak of", "内存充足，几乎没有使用 swap")
+_LOOK = Text("check with `free -h`, on the host as well", "请用 `free -h` 查看，包括宿主机")
+_FINE = Text("enough memory, hardly any swap in use", "内存充足，几乎没有使用 swap")
 _LOW = Text(
-    "hardly any memory is left: caches of files are thrown away and loaders read from the disk again",
+    "hardly any memory is left: file caches are dropped, and data loaders read from disk again",
     "内存所剩无几：文件缓存会被丢弃，数据加载需要重新读盘",
 )
 _SWAP = Text(
-    "memory was swapped out, and comes back page by page: end what you do not need, then empty the swap",
-    "有内存被换出，会逐页换回：请结束不需要的程序，再清空 swap",
+    "memory was swapped out and returns page by page; end what you do not need, then empty the swap",
+    "有内存被换出，会逐页换回；请结束不需要的程序，再清空 swap",
 )
 
 

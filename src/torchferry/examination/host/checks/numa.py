@@ -11,15 +11,16 @@ from torchferry.text import Text
 
 ID = "numa"
 _UNSEEN = Text("no NUMA nodes in /sys", "/sys 中没有 NUMA 节点")
-_UNSEEN_WHY = Text("a machine of one node, or one that hides them", "单节点机器，或不显示节点")
+_UNSEEN_WHY = Text("a machine with one node, or one that hides its nodes", "单节点机器，或不显示节点")
 _FOUND = Text(
-    "nodes: {count}, of which the process may use {used}", "{count} 个节点，进程可使用其中 {used} 个"
+    "nodes: {count}, of which this process may use {used}", "{count} 个节点，进程可使用其中 {used} 个"
 )
 _FINE = Text("memory and processors are on the same node", "内存与处理器在同一节点")
 _WHY = Text(
-    "memory of another node is slower: bind each process to the node of its device (the node is in "
-    "/sys/bus/pci/devices/*/numa_node), or let the vendor's variable do it",
-    "访问其他节点的内存较慢：请把每个进程绑定到其设备所在节点（见 /sys/bus/pci/devices/*/numa_node），或使用厂商的变量",
+    "memory of another node is slower; bind each process to the node of its device (see "
+    "/sys/bus/pci/devices/*/numa_node), or use the vendor's variable",
+    "访问其他节点的内存较慢；请把每个进程绑定到其设备所在节点（见 /sys/bus/pci/devices/*/numa_node）"
+    "，或使用厂商的变量",
 )
 _BIND = "numactl --cpunodebind=0 --membind=0 python train.py"
 

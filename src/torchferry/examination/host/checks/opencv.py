@@ -12,15 +12,16 @@ ID = "opencv"
 _PACKAGES = tuple(f"opencv-{kind}python{head}" for kind in ("", "contrib-") for head in ("", "-headless"))
 _RECOMMENDED = "3.4.10"
 _ABSENT = Text("not installed", "未安装")
-_ABSENT_WHY = Text("nothing to do unless a program uses cv2", "程序不使用 cv2 时无需处理")
+_ABSENT_WHY = Text("only relevant if a program uses cv2", "程序不使用 cv2 时无需处理")
 _WHY = Text(
-    "the migration guide recommends {version} for speed; whether it is faster here only a measurement tells. "
-    "Each loader worker starts as many threads as there are processors: call cv2.setNumThreads(0) in worker_init_fn",
-    "迁移指南出于速度建议 {version}；在本机是否更快需要测量。每个数据加载进程会启动与处理器数相同的线程："
-    "请在 worker_init_fn 中调用 cv2.setNumThreads(0)",
+    "the migration guide recommends {version} for speed; measure whether it is faster here. Each "
+    "loader worker starts one thread per processor: call cv2.setNumThreads(0) in worker_init_fn",
+    "迁移指南出于速度建议 {version}；在本机是否更快需要测量。"
+    "每个数据加载进程会启动与处理器数相同的线程：请在 worker_init_fn 中调用 cv2.setNumThreads(0)",
 )
 _SEVERAL = Text(
-    "several packages of it overwrite each other's files: keep one", "多个软件包互相覆盖文件：只保留一个"
+    "several of its packages overwrite each other's files; keep only one",
+    "多个软件包互相覆盖文件；请只保留一个",
 )
 
 

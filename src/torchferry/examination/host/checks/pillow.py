@@ -11,7 +11,7 @@ from torchferry.text import Text
 
 ID = "pillow"
 _ABSENT = Text("not installed", "未安装")
-_ABSENT_WHY = Text("nothing to do unless a program loads images", "程序不加载图像时无需处理")
+_ABSENT_WHY = Text("only relevant if a program loads images", "程序不加载图像时无需处理")
 _FOUND = Text("{name} {version}{turbo}", "{name} {version}{turbo}")
 _TURBO = {
     True: Text(", with libjpeg-turbo", "，使用 libjpeg-turbo"),
@@ -19,17 +19,17 @@ _TURBO = {
     None: Text("", ""),
 }
 _SIMD = Text(
-    "programs that load images gain from pillow-simd, which resizes with vector instructions; it follows Pillow 9, so "
-    "try it in an environment of its own",
+    "programs that load images benefit from pillow-simd, which resizes with vector instructions; it "
+    "is based on Pillow 9, so try it in a separate environment",
     "加载图像的程序可受益于 pillow-simd，它用向量指令缩放图像；它对应 Pillow 9，请在单独的环境中尝试",
 )
 _IS_SIMD = Text("resizes with vector instructions", "使用向量指令缩放图像")
 _NO_TURBO = Text(
-    "JPEG files are decoded by the plain libjpeg, several times slower; wheels from PyPI bring libjpeg-turbo",
+    "JPEG files are decoded by plain libjpeg, several times slower; the wheels on PyPI include libjpeg-turbo",
     "JPEG 由普通 libjpeg 解码，慢数倍；PyPI 的 wheel 自带 libjpeg-turbo",
 )
 _ARM = Text(
-    "pillow-simd is for x86 only; nothing better is known for this processor",
+    "pillow-simd supports only x86; no faster alternative is known for this processor",
     "pillow-simd 仅用于 x86；该处理器没有已知的更好选择",
 )
 

@@ -11,9 +11,7 @@ from torchferry.text import Text
 ID = "processor"
 _KNOWN = ("sse4_2", "avx2", "avx512f", "amx_tile", "asimd", "sve")
 _NONE = Text("none of {names}", "没有 {names}")
-_WHY = Text(
-    "libraries that are built for them decode and resize images faster", "为其编译的库解码与缩放图像更快"
-)
+_WHY = Text("libraries built for them decode and resize images faster", "为其编译的库解码与缩放图像更快")
 _UNSEEN = Text("no flags in /proc/cpuinfo", "/proc/cpuinfo 中没有指令集信息")
 
 

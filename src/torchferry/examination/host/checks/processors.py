@@ -9,25 +9,28 @@ from torchferry.report.checks import CheckResult, Status
 from torchferry.text import Text
 
 ID = "processors"
-_UNSEEN = Text("the number of processors is not known", "处理器数未知")
-_FOUND = Text("{mask} by affinity, of {all} online", "亲和性允许 {mask} 个，在线 {all} 个")
-_QUOTA = Text("{mask} by affinity, but a quota of {quota}", "亲和性允许 {mask} 个，但配额为 {quota} 个")
-_FINE = Text("no quota below that", "没有更低的配额")
+_UNSEEN = Text("the number of processors is unknown", "处理器数未知")
+_FOUND = Text("{mask} allowed by affinity, {all} online", "亲和性允许 {mask} 个，在线 {all} 个")
+_QUOTA = Text(
+    "{mask} allowed by affinity, but a quota of {quota}", "亲和性允许 {mask} 个，但配额为 {quota} 个"
+)
+_FINE = Text("no lower quota", "没有更低的配额")
 _QUOTA_WHY = Text(
-    "libraries start a thread for each of the {mask}, and the container is stopped again and again when {quota} are used "
-    "up: raise the quota (docker run --cpus), or set thread counts to it",
-    "库会为 {mask} 个处理器各启动一个线程，用满 {quota} 个后容器会反复被暂停：请提高配额（docker run --cpus），或将线程数设为配额",
+    "libraries start a thread for each of the {mask}, and the container is paused whenever {quota} "
+    "are used up; raise the quota (docker run --cpus), or set thread counts to it",
+    "库会为 {mask} 个处理器各启动一个线程，用满 {quota} 个后容器会反复被暂停；请提高配额（docker run "
+    "--cpus），或将线程数设为配额",
 )
 _WORKERS = Text(
-    "{workers} for each process (processes: {nproc}): num_workers of all its loaders together",
+    "{workers} for each process (processes: {nproc}), as the total num_workers of its data loaders",
     "{nproc} 个进程每个 {workers} 个：其所有加载器的 num_workers 之和",
 )
 _WORKERS_WHY = Text(
-    "one processor is left to the process itself; more workers only take turns",
+    "one processor is left for the process itself; more workers only take turns",
     "给进程本身留一个处理器；更多的加载进程只会轮流执行",
 )
 _TOO_FEW = Text(
-    "there are fewer than two processors for each process: loaders and launches wait for each other",
+    "fewer than two processors for each process: data loading and launches wait for each other",
     "每个进程不足两个处理器：数据加载与算子下发会互相等待",
 )
 

@@ -22,18 +22,18 @@ class _Flag(NamedTuple):
 
 _FLAGS = {
     "PYTHONDEVMODE": _Flag(
-        r"(?!0$).+", Status.COSTS, Text("extra checks at every call", "每次调用都做额外检查")
+        r"(?!0$).+", Status.COSTS, Text("extra checks in every call", "每次调用都做额外检查")
     ),
     "PYTHONMALLOC": _Flag(
         r".*debug|malloc",
         Status.COSTS,
         Text(
-            "every allocation of Python is checked, or goes to malloc",
+            "every allocation of Python is checked, or uses malloc",
             "Python 的每次内存分配都被检查，或改用 malloc",
         ),
     ),
     "PYTHONTRACEMALLOC": _Flag(
-        r"(?!0$).+", Status.COSTS, Text("every allocation keeps a traceback", "每次内存分配都保存调用栈")
+        r"(?!0$).+", Status.COSTS, Text("every allocation stores a traceback", "每次内存分配都保存调用栈")
     ),
     "PYTHONASYNCIODEBUG": _Flag(
         _SOME, Status.COSTS, Text("asyncio checks every callback", "asyncio 检查每个回调")
@@ -43,7 +43,7 @@ _FLAGS = {
         _SOME,
         Status.COULD,
         Text(
-            "modules are compiled anew at each start, in each worker that is spawned",
+            "modules are compiled again at each start, also in each spawned worker",
             "每次启动、每个 spawn 的进程都重新编译模块",
         ),
     ),
@@ -67,13 +67,13 @@ _FLAGS = {
         r"1",
         Status.COSTS,
         Text(
-            "the host waits for every kernel; the runtime layer passes it on to other devices",
-            "主机等待每个内核；运行时层会传递给其他设备",
+            "the host waits for every kernel; the runtime layer applies it to other devices",
+            "主机等待每个 kernel；运行时层会将其用于其他设备",
         ),
     ),
 }
 _NONE = Text("none is set", "均未设置")
-_NONE_WHY = Text("looked for {names}", "检查了 {names}")
+_NONE_WHY = Text("checked {names}", "检查了 {names}")
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:

@@ -14,11 +14,12 @@ _ENOUGH = 1 << 30  # Docker's default of 64 MiB holds a handful of batches
 _UNSEEN = Text("no /dev/shm", "没有 /dev/shm")
 _FOUND = Text("{total}, {free} free", "{total}，空闲 {free}")
 _WHY = Text(
-    "loader workers hand batches over through it: where it is full they stop with a bus error, so that people do without "
-    "workers; start the container with --shm-size=16g or --ipc=host",
-    "数据加载进程通过它传递批次：用尽时会因 bus error 退出，只能不用加载进程；请以 --shm-size=16g 或 --ipc=host 启动容器",
+    "loader workers pass batches through it; when it is full they stop with a bus error, so that "
+    "only loading without workers runs; start the container with --shm-size=16g or --ipc=host",
+    "数据加载进程通过它传递批次；用尽时会因 bus error 退出，只能不用加载进程；请以 --shm-size=16g 或 "
+    "--ipc=host 启动容器",
 )
-_FINE = Text("room for batches of loader workers", "足够数据加载进程传递批次")
+_FINE = Text("enough for batches of loader workers", "足够数据加载进程传递批次")
 
 
 def check(machine: Machine) -> Iterator[CheckResult]:

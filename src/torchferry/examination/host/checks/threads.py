@@ -11,15 +11,15 @@ from torchferry.text import Text
 ID = "threads"
 _NAME = "OMP_NUM_THREADS"
 _UNSET = Text(
-    "not set: a thread for each core in each process (processes: {nproc})",
+    "not set: one thread per core in each process (processes: {nproc})",
     "未设置：{nproc} 个进程各自为每个核启动一个线程",
 )
 _SET = Text("{value} in each process (processes: {nproc})", "{nproc} 个进程每个 {value} 个")
 _FINE = Text("no more threads than processors", "线程不多于处理器")
-_WRONG = Text("no number", "不是数字")
+_WRONG = Text("not a number", "不是数字")
 _TOO_MANY = Text(
-    "{threads} threads share {usable} processors: they wait for each other at every parallel loop",
-    "{threads} 个线程共用 {usable} 个处理器：每个并行循环都要互相等待",
+    "{threads} threads share {usable} processors and wait for each other at every parallel loop",
+    "{threads} 个线程共用 {usable} 个处理器，每个并行循环都要互相等待",
 )
 
 

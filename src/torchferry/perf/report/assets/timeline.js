@@ -5,12 +5,13 @@ const ROW = 16, GAP = 8, TITLE = 18, AXIS = 22, LEAST_VIEW = 0.05; // pixels; mi
 const DEEPEST = 24; // rows of a lane
 
 class Timeline {
-  constructor(section) {
+  constructor(section, data, bar) {
     this.section = section;
+    this.bar = bar;
     this.canvas = section.querySelector("canvas");
     this.box = section.querySelector(".canvas");
     this.hover = section.querySelector(".hover");
-    this.data = JSON.parse(document.getElementById("spans").textContent);
+    this.data = data;
     const spans = this.data.spans;
     this.first = spans.reduce((least, span) => Math.min(least, span[START]), this.data.step[0]);
     this.last = spans.reduce((most, span) => Math.max(most, span[START] + span[LENGTH]), this.data.step[1]);
@@ -48,7 +49,7 @@ class Timeline {
   listen() {
     new ResizeObserver(() => this.resize()).observe(this.box);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.resize());
-    for (const button of document.querySelectorAll("[data-language]")) button.addEventListener("click", () => this.resize());
+    for (const change of ["languagechange", "themechange"]) document.addEventListener(change, () => this.resize());
     this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.canvas.addEventListener("pointerdown", (event) => this.press(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
@@ -202,7 +203,7 @@ class Timeline {
 
   choose(span) {
     this.chosen = span;
-    document.getElementById("bar").textContent = span ? this.said(span).join(" · ") : "";
+    this.bar.textContent = span ? this.said(span).join(" · ") : "";
     this.redraw();
   }
 
@@ -221,7 +222,7 @@ class Timeline {
     this.paper = colour("--paper");
     this.font = `11px ${colour("--sans")}`;
     this.scale = scale;
-    if (this.chosen) document.getElementById("bar").textContent = this.said(this.chosen).join(" · ");
+    if (this.chosen) this.bar.textContent = this.said(this.chosen).join(" · ");
     this.redraw();
   }
 

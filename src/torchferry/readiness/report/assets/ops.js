@@ -1,4 +1,4 @@
-const table = document.querySelector(".operators");
+const table = root.querySelector(".operators");
 const bodies = table ? [...table.tBodies] : [];
 const heads = table ? [...table.tHead.rows[0].cells] : [];
 const filter = { query: "", device: -1, supports: new Set() };
@@ -22,12 +22,12 @@ function apply() {
     body.hidden = !fits(body);
     shown += body.hidden ? 0 : 1;
   }
-  sayCount(document.getElementById("shown"), shown);
+  sayCount(named(root, "shown"), shown);
 }
 
 function showFilters() {
-  press(document.querySelectorAll("[data-device]"), (button) => Number(button.dataset.device) === filter.device);
-  press(document.querySelectorAll("[data-support]"), (button) => filter.supports.has(button.dataset.support));
+  press(root.querySelectorAll("[data-device]"), (button) => Number(button.dataset.device) === filter.device);
+  press(root.querySelectorAll("[data-support]"), (button) => filter.supports.has(button.dataset.support));
   apply();
 }
 
@@ -35,7 +35,7 @@ function clear() {
   filter.query = "";
   filter.device = -1;
   filter.supports.clear();
-  document.getElementById("query").value = "";
+  named(root, "query").value = "";
   showFilters();
 }
 
@@ -55,7 +55,7 @@ function sort(head, column) {
 // A link to an operator or a line leads there, whatever is filtered out or closed.
 function reveal() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!target) return;
+  if (!target || !root.contains(target)) return;
   if (target.hidden) clear();
   const details = target.matches("tbody") ? target.querySelector("details") : target.closest("details");
   if (details) details.open = true;
@@ -65,10 +65,10 @@ function reveal() {
 if (table) {
   sortable(heads, sort);
   filtered(
-    document.querySelector(".filters"),
+    root.querySelector(".filters"),
     (text) => { filter.query = text; apply(); },
     (button) => {
-      if (button.id === "clear") return clear();
+      if (button.matches(".clear")) return clear();
       if (button.dataset.device) filter.device = Number(button.dataset.device);
       const support = button.dataset.support;
       if (support && !filter.supports.delete(support)) filter.supports.add(support);

@@ -41,7 +41,7 @@ function commonTokens(a, b) {
 function marked(parts, tag) {
   const nodes = [];
   let text = "", common = true;
-  const flush = () => { if (text) nodes.push(common ? text : el(tag, null, text)); text = ""; };
+  const flush = () => { if (text) nodes.push(common ? text : element(tag, text)); text = ""; };
   for (const [part, isCommon] of parts) {
     if (isCommon !== common) { flush(); common = isCommon; }
     text += part;
@@ -51,18 +51,22 @@ function marked(parts, tag) {
 }
 
 function fileBody(file) {
-  const body = el("div", { class: "body" });
-  if (file.reason) body.append(el("p", { class: "reason" }, file.reason));
+  const body = box("div", "body");
+  if (file.reason) body.append(element("p", file.reason, "reason"));
   const explained = new Set();
   if (file.hunks.length) body.append(diffTable(file, explained));
   const elsewhere = file.findings.filter((finding) => !explained.has(finding.line));
   if (elsewhere.length) {
-    if (file.hunks.length) body.append(el("h3", null, word("elsewhere")));
-    const list = el("div", { class: "items" });
-    paged(list, elsewhere, 50, (finding) => findingItem(finding, false));
+    if (file.hunks.length) body.append(box("h3", "", word("elsewhere")));
+    const list = box("div", "items");
+    paged(list, elsewhere, 50, (finding) => {
+      const note = box("div", "elsewhere", element("span", `${finding.line}:${finding.col}`, "place"), codeOf(finding));
+      note.append(noteElement({ finding, count: 1 }));
+      return note;
+    });
     body.append(list);
   } else if (!file.hunks.length && !file.reason) {
-    body.append(el("p", { class: "quiet" }, word("no_diff")));
+    body.append(box("p", "quiet", word("no_diff")));
   }
   return body;
 }
@@ -73,17 +77,20 @@ function diffTable(file, explained) {
     if (!byLine.has(finding.line)) byLine.set(finding.line, []);
     byLine.get(finding.line).push(finding);
   }
-  const rows = file.hunks.flatMap((hunk, index) => hunkRows(hunk, index));
+  const rows = file.hunks.filter((hunk) => !choices.hidesTrivial || hasOpen(hunk, byLine)).flatMap((hunk, index) => hunkRows(hunk, index));
   for (const row of rows) if (row.old) explained.add(row.old);
   placeNotes(rows, byLine);
-  const body = el("tbody", null);
-  const table = el("table", { class: "diff" },
-    el("colgroup", null, el("col", { class: "n" }), el("col"), el("col", { class: "n" }), el("col")),
-    el("thead", null, el("tr", null,
-      el("th", { colspan: 2, scope: "col" }, word("old_code")), el("th", { colspan: 2, scope: "col" }, word("new_code")))),
-    body);
+  const body = box("tbody", "");
+  const head = ["old_code", "new_code"].map((key) => {
+    const cell = box("th", "", word(key));
+    cell.colSpan = 2;
+    cell.scope = "col";
+    return cell;
+  });
+  const columns = box("colgroup", "", ...["n", "", "n", ""].map((kind) => box("col", kind)));
+  const table = box("table", "diff", columns, box("thead", "", box("tr", "", ...head)), body);
   let shown = 0;
-  const more = el("button", { type: "button", class: "more", onclick: next }, word("hunks_more"));
+  const more = button("more", word("hunks_more"), next);
   function next() {
     for (const row of rows.slice(shown, shown + ROWS_AT_ONCE)) body.append(...rowElements(row));
     shown += ROWS_AT_ONCE;
@@ -91,7 +98,18 @@ function diffTable(file, explained) {
   }
   next();
   while (state.line && !more.hidden && !body.querySelector(`[data-line="${state.line}"]`)) next();
-  return el("div", { class: "diff-frame" }, table, more);
+  return box("div", "diff-frame", table, more);
+}
+
+// Whether a person has to look at a line of this hunk.
+function hasOpen([start, , lines], byLine) {
+  let line = start;
+  for (const [tag] of lines) {
+    if (tag === "+") continue;
+    if ((byLine.get(line) || []).some(isOpen)) return true;
+    line += 1;
+  }
+  return false;
 }
 
 // The rows of a hunk with their line numbers, after a row that says where the hunk starts.
@@ -122,7 +140,9 @@ const ROW_CLASS = { " ": "same", "~": "changed", "+": "added", "-": "removed" };
 
 function rowElements(row) {
   if (row.tag === "@") {
-    return [el("tr", { class: "gap" }, el("td", { colspan: 4 }, `⋯ ${word("line")} ${row.start}`))];
+    const gap = box("td", "", "⋯ ", word("line", { count: row.start }));
+    gap.colSpan = 4;
+    return [box("tr", "gap", gap)];
   }
   let before = [row.before], after = [row.after];
   if (row.tag === "~") {
@@ -130,36 +150,40 @@ function rowElements(row) {
     before = marked(oldParts, "del");
     after = marked(newParts, "ins");
   }
-  const line = el("tr", { class: ROW_CLASS[row.tag], "data-line": row.old || null },
-    el("td", { class: "n old" }, row.old ? String(row.old) : ""), el("td", { class: "old code" }, ...before),
-    el("td", { class: "n new" }, row.new ? String(row.new) : ""), el("td", { class: "new code" }, ...after));
+  const line = box("tr", ROW_CLASS[row.tag],
+    element("td", row.old ? String(row.old) : "", "n old"), box("td", "old code", ...before),
+    element("td", row.new ? String(row.new) : "", "n new"), box("td", "new code", ...after));
+  if (row.old) line.dataset.line = row.old;
   if (!row.notes.length) return [line];
-  const notes = el("td", { colspan: 4 }, ...gatherNotes(row.notes).map(noteElement));
-  return [line, el("tr", { class: "notes" }, notes)];
+  const notes = box("td", "", ...gatherNotes(row.notes).map(noteElement));
+  notes.colSpan = 4;
+  return [line, box("tr", "notes", notes)];
 }
 
 // Findings on one line that say the same are said once, with a count.
 function gatherNotes(findings) {
   const groups = new Map();
   for (const finding of findings) {
-    const key = [finding.rule, finding.kind.id, ...finding.message].join("\n");
+    const key = finding.item;
     if (groups.has(key)) groups.get(key).count += 1;
     else groups.set(key, { finding, count: 1 });
   }
   return [...groups.values()];
 }
 
+// What a person has to look at can be ticked off here as well; j and k stop there.
 function noteElement({ finding, count }) {
-  return el("div", { class: `note ${finding.kind.id}` },
-    kindLabel(finding.kind), el("span", { class: "rule" }, finding.rule), count > 1 ? el("span", { class: "times" }, `×${count}`) : "",
-    el("span", { class: "says" }, say(finding.message), sourceLink(finding)));
-}
-
-function kindLabel(kind) {
-  return el("span", { class: `kind ${kind.id}` }, say(kind.name));
-}
-
-function sourceLink(finding) {
-  if (!finding.url) return "";
-  return el("a", { class: "source", href: finding.url, target: "_blank", rel: "noopener noreferrer" }, word("source"));
+  const item = finding.item;
+  const note = box("div", `note ${item.severity.kind}${isOpen(finding) ? " problem" : ""}`, badgeOf(item.severity), element("span", item.rule.id, "rule"));
+  if (count > 1) note.append(element("span", `× ${count}`, "times"));
+  const says = box("span", "says", prose(item.title));
+  if (item.why[0]) says.append(". ", prose(finding.why));
+  if (item.does[0]) says.append(" ", prose(item.does));
+  if (item.url) says.append(" ", sourceLink(item.url));
+  note.append(says);
+  if (isOpen(finding)) {
+    note.dataset.ticked = "";
+    note.prepend(ticks.box(finding.fingerprint, worded("tick", { place: `${finding.file.path}:${finding.line}` })));
+  }
+  return note;
 }

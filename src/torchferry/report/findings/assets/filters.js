@@ -1,76 +1,46 @@
-// Which findings and files are shown, and the same choice as the hash of the address.
+// Which findings are shown, and the same choice as the hash of the address.
 
-function terms() {
-  return state.query.toLowerCase().split(/\s+/).filter(Boolean);
-}
-
-function findingText(finding) {
-  finding.text ??= [finding.rule, finding.kind.id, ...finding.kind.name, finding.file.path, ...finding.message,
-    finding.before, finding.after].join("\n").toLowerCase();
+function searched(finding) {
+  finding.text ??= [finding.item.rule.id, finding.item.severity.id, ...finding.item.title, ...finding.item.why,
+    ...finding.item.does, finding.file.path, finding.before, finding.after, finding.source].join("\n").toLowerCase();
   return finding.text;
 }
 
-function fileText(file) {
-  file.text ??= [file.path, file.reason, ...file.hunks.flatMap((hunk) => hunk[2].flatMap((row) => row.slice(1)))]
-    .join("\n").toLowerCase();
-  return file.text;
-}
-
-function holds(text, wanted) {
-  return wanted.every((term) => text.includes(term));
-}
-
-// Findings that pass every filter; the kind can be left out, for the counts on the kind buttons.
-function matchingFindings(anyKind) {
-  const wanted = terms();
+function matching(anySeverity) {
+  const wanted = state.query.toLowerCase().split(/\s+/).filter(Boolean);
   return FINDINGS.filter((finding) =>
-    (anyKind || !state.kinds.size || state.kinds.has(finding.kind.id)) &&
-    (!state.rule || finding.rule === state.rule) &&
-    (!state.file || finding.file.path === state.file) &&
-    holds(findingText(finding), wanted));
-}
-
-// Files with a matching finding; a search alone also looks into the lines of the diffs.
-function matchingFiles(findings) {
-  const hit = new Set(findings.map((finding) => finding.file));
-  const byContent = !state.kinds.size && !state.rule;
-  const wanted = terms();
-  return FILES.filter((file) =>
-    (!state.file || file.path === state.file) &&
-    (hit.has(file) || (byContent && holds(fileText(file), wanted))));
+    (anySeverity || !state.severities.size || state.severities.has(finding.item.severity.id)) &&
+    (!state.rule || finding.item.rule.id === state.rule) &&
+    wanted.every((term) => searched(finding).includes(term)));
 }
 
 function isFiltered() {
-  return Boolean(state.kinds.size || state.rule || state.file || state.query);
+  return Boolean(state.severities.size || state.rule || state.query);
 }
 
-function hashOf(values) {
+// A page of several reports has an address of its own.
+const hasAddress = !root.dataset.prefix;
+
+function writeHash() {
+  if (!hasAddress) return;
   const parameters = new URLSearchParams();
-  if (values.view !== "findings") parameters.set("view", values.view);
-  if (values.kinds.size) parameters.set("kind", [...values.kinds].join(","));
-  for (const key of ["rule", "file", "line"]) if (values[key]) parameters.set(key, values[key]);
-  if (values.query) parameters.set("q", values.query);
-  if (values.language !== DATA.language) parameters.set("lang", values.language);
-  return "#" + parameters.toString();
+  if (state.view !== "work") parameters.set("view", state.view);
+  if (state.severities.size) parameters.set("severity", [...state.severities].join(","));
+  for (const key of ["rule", "file", "line"]) if (state[key]) parameters.set(key, state[key]);
+  if (state.query) parameters.set("q", state.query);
+  const hash = `#${parameters}`;
+  if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
 }
 
 function readHash() {
+  if (!hasAddress) return;
   const parameters = new URLSearchParams(location.hash.slice(1));
-  const kinds = (parameters.get("kind") || "").split(",");
-  const view = parameters.get("view");
-  state.view = ["findings", "files", "rules"].includes(view) ? view : "findings";
-  state.kinds = new Set(KINDS.map((kind) => kind.id).filter((id) => kinds.includes(id)));
-  state.rule = known(parameters.get("rule"), DATA.rules.map((rule) => rule.id));
-  state.file = known(parameters.get("file"), FILES.map((file) => file.path));
+  const severities = (parameters.get("severity") || "").split(",");
+  const known = (name, values) => (values.includes(parameters.get(name)) ? parameters.get(name) : "");
+  state.view = known("view", ["work", "files", "rules"]) || "work";
+  state.severities = new Set(SEVERITIES.map((severity) => severity.id).filter((id) => severities.includes(id)));
+  state.rule = known("rule", DATA.rules.map((rule) => rule.id));
+  state.file = known("file", FILES.map((file) => file.path));
   state.line = Number(parameters.get("line")) || 0;
   state.query = parameters.get("q") || "";
-  state.language = ["en", "zh"].includes(parameters.get("lang")) ? parameters.get("lang") : DATA.language;
-}
-
-function known(value, values) {
-  return value !== null && values.includes(value) ? value : "";
-}
-
-function writeHash() {
-  history.replaceState(null, "", hashOf(state));
 }

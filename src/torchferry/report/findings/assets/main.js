@@ -1,115 +1,78 @@
 // Start: the controls, and showing everything anew when the state changes.
 
-const control = (id) => document.getElementById(id);
-
-function translate() {
-  document.documentElement.lang = state.language === "zh" ? "zh-CN" : "en";
-  for (const element of document.querySelectorAll("[data-word]")) element.textContent = word(element.dataset.word);
-  for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", word(element.dataset.label));
-  for (const element of document.querySelectorAll("[data-placeholder]")) element.placeholder = word(element.dataset.placeholder);
-  for (const button of document.querySelectorAll("[data-language]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.language === state.language));
-  }
-  control("title").replaceChildren(DATA.project, el("span", { class: "arrow" }, " → "), DATA.vendor);
-  control("footer").textContent = word("made_by", { tool: DATA.tool });
-  fillSelect("rule", word("all_rules"), DATA.rules.map((rule) => rule.id));
-  fillSelect("file", word("all_files"), FILES.map((file) => file.path));
-}
-
-function fillSelect(id, all, values) {
-  control(id).replaceChildren(el("option", { value: "" }, all), ...values.map((value) => el("option", { value }, value)));
-}
-
-function showControls() {
-  control("query").value = state.query;
-  control("rule").value = state.rule;
-  control("file").value = state.file;
-  control("clear").hidden = !isFiltered();
+function showControls(findings) {
+  const query = named(root, "query");
+  if (query.value.trim() !== state.query) query.value = state.query;
+  named(root, "rule").value = state.rule;
+  named(root, "clear").hidden = !isFiltered();
   const counts = new Map();
-  for (const finding of matchingFindings(true)) counts.set(finding.kind.id, (counts.get(finding.kind.id) || 0) + 1);
-  for (const button of control("kinds").children) {
-    const kind = kindNamed(button.dataset.kind);
-    button.setAttribute("aria-pressed", String(state.kinds.has(kind.id)));
-    button.replaceChildren(say(kind.name), el("span", { class: "count" }, number(counts.get(kind.id) || 0)));
+  for (const finding of matching(true)) counts.set(finding.item.severity.id, (counts.get(finding.item.severity.id) || 0) + 1);
+  for (const chip of named(root, "severities").children) {
+    chip.setAttribute("aria-pressed", String(state.severities.has(chip.dataset.severity)));
+    chip.querySelector(".count").textContent = number(counts.get(chip.dataset.severity) || 0);
   }
+  const totals = { work: findings.filter(isOpen).length, files: matchingFiles(findings).length, rules: DATA.rules.length };
+  for (const tab of named(root, "tabs").children) {
+    tab.querySelector(".count").textContent = number(totals[tab.dataset.view]);
+    if (tab.dataset.view === state.view) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+    named(root, `view-${tab.dataset.view}`).hidden = tab.dataset.view !== state.view;
+  }
+  named(root, "filters").hidden = state.view === "rules";
 }
 
-function showTabs(findings) {
-  const counts = { findings: findings.length, files: matchingFiles(findings).length, rules: DATA.rules.length };
-  const names = { findings: word("tab_findings"), files: word("tab_files"), rules: word("rules") };
-  for (const button of control("tabs").children) {
-    const view = button.dataset.view;
-    button.replaceChildren(names[view], el("span", { class: "count" }, number(counts[view])));
-    if (view === state.view) button.setAttribute("aria-current", "page");
-    else button.removeAttribute("aria-current");
-    control(`view-${view}`).hidden = view !== state.view;
-  }
-  control("filters").hidden = state.view === "rules";
-}
-
-function show() {
-  const findings = matchingFindings(false);
-  showControls();
-  showTabs(findings);
-  if (state.view === "findings") showFindings(findings);
+function show(chosenRule) {
+  const findings = matching(false);
+  showControls(findings);
+  if (state.view === "work") showWork(findings);
   if (state.view === "files") showFiles(findings);
+  if (state.view === "rules") showRules(chosenRule);
 }
 
-function showAll() {
-  translate();
-  showOverview();
-  for (const id of ["tabs", "filters", "main"]) control(id).hidden = isEmpty;
-  if (isEmpty) return;
-  showRules();
-  show();
-}
-
-function change(values) {
-  Object.assign(state, { line: 0 }, values);
+function change(values, chosenRule) {
+  Object.assign(state, { line: 0, file: "" }, values);
   writeHash();
-  if ("language" in values) showAll();
-  else show();
+  show(chosenRule);
+}
+
+function nameAllRules() {
+  named(root, "rule").options[0].textContent = inLanguage(worded("all_rules"));
 }
 
 function listen() {
+  nameAllRules();
+  document.addEventListener("languagechange", nameAllRules);
   let timer = 0;
-  control("query").addEventListener("input", (event) => {
+  named(root, "filters").hidden = false;
+  named(root, "filters").addEventListener("submit", (event) => event.preventDefault());
+  named(root, "query").addEventListener("input", (event) => {
     clearTimeout(timer);
     timer = setTimeout(() => change({ query: event.target.value.trim() }), 150);
   });
-  control("rule").addEventListener("change", (event) => change({ rule: event.target.value }));
-  control("file").addEventListener("change", (event) => change({ file: event.target.value }));
-  control("clear").addEventListener("click", () => {
-    change({ query: "", rule: "", file: "", kinds: new Set() });
-    control("query").focus();
+  named(root, "rule").addEventListener("change", (event) => change({ rule: event.target.value }));
+  named(root, "clear").addEventListener("click", () => {
+    change({ query: "", rule: "", severities: new Set() });
+    named(root, "query").focus();
   });
-  control("filters").addEventListener("submit", (event) => event.preventDefault());
-  for (const button of control("tabs").children) button.addEventListener("click", () => change({ view: button.dataset.view }));
-  for (const button of document.querySelectorAll("[data-language]")) {
-    button.addEventListener("click", () => change({ language: button.dataset.language }));
+  named(root, "export").addEventListener("click", exportTicks);
+  for (const tab of named(root, "tabs").children) tab.addEventListener("click", () => change({ view: tab.dataset.view }));
+  for (const chip of named(root, "severities").children) {
+    chip.addEventListener("click", () => {
+      const severities = new Set(state.severities);
+      if (!severities.delete(chip.dataset.severity)) severities.add(chip.dataset.severity);
+      change({ severities });
+    });
   }
-  for (const kind of KINDS) {
-    control("kinds").append(el("button", { type: "button", class: `chip ${kind.id}`, "data-kind": kind.id, onclick: () => toggleKind(kind.id) }));
+  if (hasAddress) {
+    addEventListener("popstate", () => {
+      readHash();
+      show();
+    });
   }
-  window.addEventListener("hashchange", () => {
-    if (location.hash === "#main") return;
-    readHash();
-    showAll();
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
-      event.preventDefault();
-      control("query").focus();
-    }
-  });
 }
 
-function toggleKind(id) {
-  const kinds = new Set(state.kinds);
-  if (!kinds.delete(id)) kinds.add(id);
-  change({ kinds });
+if (FINDINGS.length || FILES.length) {
+  readHash();
+  listen();
+  show();
 }
-
-readHash();
-listen();
-showAll();

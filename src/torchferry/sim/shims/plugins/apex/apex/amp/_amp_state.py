@@ -49,9 +49,9 @@ class Properties:
                 if given.get(name) not in (None, False):
                     raise RuntimeError(f"amp.initialize: {name} can't be set with opt_level='O1': {why}")
         elif given.get("patch_torch_functions") or given.get("user_cast_preferred"):
-            raise RuntimeError("amp.initialize: casts around torch's functions go with opt_level='O1' alone")
+            raise RuntimeError("amp.initialize: casts around torch functions work only with opt_level='O1'")
         if given.get("combine_grad") and self.opt_level not in ("O1", "O2"):
-            raise RuntimeError("amp.initialize: combine_grad=True goes with opt_level='O1' or 'O2' alone")
+            raise RuntimeError("amp.initialize: combine_grad=True works only with opt_level='O1' or 'O2'")
         if given.get("combine_ddp") and not given.get("combine_grad"):
             raise RuntimeError("amp.initialize: combine_ddp=True needs combine_grad=True")
 

@@ -1,0 +1,5 @@
+"""Counts the devices."""
+
+import torch
+
+print(f"{torch.cuda.device_count()} devices")

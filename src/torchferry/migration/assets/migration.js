@@ -1,0 +1,36 @@
+// The tabs of a migration: a report is put in its place, and starts, when its tab is opened for the first time.
+
+const panels = [...root.querySelectorAll("[data-panel]")];
+const tabs = [...root.querySelectorAll("[data-stage]")];
+
+function put(holder) {
+  const data = holder.querySelector(":scope > script");
+  if (!data) return;
+  holder.innerHTML = JSON.parse(data.textContent);
+  startReports(holder);
+  choose(page.lang);
+}
+
+function open(key) {
+  for (const panel of panels) panel.hidden = panel.dataset.panel !== key;
+  for (const tab of tabs) {
+    if (tab.dataset.stage === key) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  }
+  const panel = panels.find((each) => each.dataset.panel === key);
+  panel.querySelectorAll(".stage-report").forEach(put);
+}
+
+// #proof opens a tab; the ids of its reports begin with its name: #proof-prove-settings leads to a place in it.
+function follow() {
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  const key = wanted.split("-")[0];
+  if (!panels.some((panel) => panel.dataset.panel === key)) return;
+  open(key);
+  const place = wanted === key ? null : document.getElementById(wanted);
+  if (place) place.scrollIntoView();
+}
+
+addEventListener("hashchange", follow);
+open("overview");
+follow();
