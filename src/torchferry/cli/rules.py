@@ -1,4 +1,4 @@
-"""List the conversion rules, or explain one."""
+"""`ferry rules`: the conversion rules, or one of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,30 @@ import argparse
 import sys
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.conversion.rule import all_rules
 from torchferry.errors import FerryError
+from torchferry.text import Text
+
+ABOUT = About(
+    Text(
+        "Every finding of `ferry scan` and `ferry convert` names the rule that made it, such as TF105.",
+        "`ferry scan` 和 `ferry convert` 的每条发现都注明产生它的规则，例如 TF105。",
+    ),
+    (
+        Example("ferry rules", Text("List all rules", "列出所有规则")),
+        Example("ferry rules TF105", Text("Explain one rule", "解释一条规则")),
+    ),
+    page="rules/index.md",
+)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry rules`."""
-    parser.add_argument("rule", nargs="?", help="the id of a rule, e.g. TF105")
+    text = Text(
+        "Id of a rule, for example TF105 (default: list all)", "规则编号，例如 TF105（默认：列出全部）"
+    )
+    parser.add("rule", nargs="?", metavar="RULE", text=text)
     options.add_language(parser)
 
 

@@ -149,7 +149,8 @@ class Reports(Generic[Content]):
             return cast("PageBody", _named(self.body)(content, options or Options()))
         from torchferry.report.page import to_body
 
-        return to_body(_named(self.page)(content, options or Options()), options or Options())
+        chosen = replace(options or Options(), everything=True)  # what needs no attention is folded
+        return to_body(_named(self.page)(content, chosen), chosen)
 
     def pieces(self, content: Content, format_name: str, options: Options | None = None) -> Iterator[bytes]:
         """The bytes of a file, piece by piece: a large report need not be in memory whole."""

@@ -44,7 +44,7 @@ def page_of(report: Report, options: Options) -> PageBody:
         sections=() if is_empty else (_controls(summary, work), _data(report, summary, work, options)),
         package=__package__,
         styles=STYLES,
-        scripts=(ELEMENTS, CONTROLS, TICKS, FOLDERS, *SCRIPTS),
+        scripts=() if is_empty else (ELEMENTS, CONTROLS, TICKS, FOLDERS, *SCRIPTS),
     )
 
 
