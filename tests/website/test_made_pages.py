@@ -6,8 +6,9 @@ import pytest
 from tools.website import command_pages, rule_pages, schema_pages, vendor_pages
 
 from torchferry.cli.commands import COMMANDS
+from torchferry.conversion.examples import RuleExample, rule_examples
 from torchferry.conversion.rule import all_rules
-from torchferry.text import Language
+from torchferry.text import Language, Text
 from torchferry.vendors.registry import vendor_names
 
 LANGUAGES: list[Language] = ["en", "zh"]
@@ -24,7 +25,7 @@ def test_every_command_has_a_page_with_its_options(language: Language) -> None:
 @pytest.mark.parametrize(("language", "kind"), [("en", "Example"), ("zh", "示例")])
 def test_a_rules_page_shows_what_the_rule_does_for_each_target(language: Language, kind: str) -> None:
     rule = next(rule for rule in all_rules() if rule.id == "TF201")
-    page = rule_pages.page(rule, rule_pages.read_examples()["TF201"], language)
+    page = rule_pages.page(rule, rule_examples()["TF201"], language)
     assert page.startswith("# TF201 ") and f"\n## {kind}\n" in page
     for backend in ("hccl", "cncl", "tccl", "mccl", "xccl"):
         assert f'`"nccl"` → `"{backend}"`' in page
@@ -33,7 +34,7 @@ def test_a_rules_page_shows_what_the_rule_does_for_each_target(language: Languag
 
 def test_a_rule_behind_an_option_names_it() -> None:
     rule = next(rule for rule in all_rules() if rule.id == "TF720")
-    assert "`--amp`" in rule_pages.page(rule, {"en": "Why.", "zh": "原因。"}, "en")
+    assert "`--amp`" in rule_pages.page(rule, RuleExample(Text("Why.", "原因。")), "en")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

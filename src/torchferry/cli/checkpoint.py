@@ -222,5 +222,5 @@ def _fix(args: argparse.Namespace) -> int:
     done = repair(args.file, args.output, asked)
     show(REPAIRS, done, args)
     if done.is_state_dict:
-        print(f"\n{next_step.after_mending(args.output, args.lang)}")
+        print(f"\n{next_step.after_mending(args.output).in_language(options.language_of(args))}")
     return 0

@@ -13,9 +13,9 @@ from torchferry.cli.grammar import Group, Parser
 from torchferry.cli.output import note
 from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.discover import PYTHON_SUFFIXES
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.planning import OPT_INS, ConversionRequest, cores, find_target, plan_for
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.settings import AmpForm, PassSettings
 from torchferry.conversion.write import REPORT_FILES, Replace, Written, check_output, write_project
 from torchferry.errors import InputError

@@ -12,8 +12,8 @@ from torchferry.cli.output import exit_code, note_report, report_options, show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.write import (
     Replace,
     Written,
@@ -194,7 +194,9 @@ def _show(
     print(one_line(line), file=sys.stderr)
     main = distributed.main if distributed else ""
     files = (item.path for item in outcome.entries if not (item.is_folder or item.is_link or item.problem))
-    script = next_step.training_script(outcome.folder, files)
-    hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang, script)
-    if hint:
-        print(hint, file=sys.stderr)
+    scripts = next_step.training_scripts(outcome.folder, files)
+    hints = next_step.after_conversion(
+        args.path, args.output, outcome.target, main, scripts, args.vendor_path
+    )
+    for hint in hints:
+        print(hint.in_language(language), file=sys.stderr)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options
+from torchferry.cli import next_step, options
 from torchferry.cli.grammar import About, Example, Group, Parser
 from torchferry.cli.output import note, show
 from torchferry.cli.program import USAGE, add_program, add_torchrun, torchrun_options, words_of
@@ -148,7 +148,18 @@ def run(args: argparse.Namespace) -> int:
     earlier, proof = run_proof(_plan(args), args.output, language, watch, show_proof, progress)
     if earlier:
         note(f"what was there is kept as {earlier}: it holds things that no proof has written")
+    if proof.holds:
+        _say_next(args)
     return 0 if proof.holds else 1
+
+
+def _say_next(args: argparse.Namespace) -> None:
+    vendors = options.names(args.to)
+    if args.quiet or not args.converted or args.nproc or args.is_module or len(vendors) != 1:
+        return
+    found = next_step.after_proof(Path(args.original), Path(args.converted), vendors[0], args.vendor_path)
+    for line in found:
+        print(line.in_language(options.language_of(args)), file=sys.stderr)
 
 
 def _plan(args: argparse.Namespace) -> ProofPlan:

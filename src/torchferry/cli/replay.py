@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import need, say
 from torchferry.cli.program import say_if_simulated
 from torchferry.errors import InputError, RunError
+from torchferry.report.commands import next_step
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 from torchferry.units import size
@@ -96,7 +96,6 @@ _FELL_BACK = Text(
     "computed on the CPU, because the device has no kernel: {operators}",
     "设备没有内核、在 CPU 上计算：{operators}",
 )
-_NEXT = Text("next: {command}", "下一步：{command}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -118,8 +117,7 @@ def run(args: argparse.Namespace) -> int:
         say(args, _COMMAND, *_told(output, outcome))
         if any(each.is_failure for each in outcome.left):
             code = 3
-    command = shlex.join(["ferry", "compare", str(args.output), str(args.record)])
-    say(args, _COMMAND, _NEXT.format(command=command))
+    say(args, _COMMAND, next_step("compare", args.output, args.record))
     return code
 
 

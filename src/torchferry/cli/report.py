@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the findings and render them; of a migration folder make its page."""
     if args.findings is None or args.findings.is_dir():
         return results.make_page(args)
-    from torchferry.conversion.rule import rule_docs
+    from torchferry.conversion.examples import rule_docs
     from torchferry.report.findings import REPORTS
     from torchferry.report.findings.json import read_findings
 

@@ -13,9 +13,9 @@ from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import exit_code, note_report, report_options
 from torchferry.cli.paths import expanded
 from torchferry.conversion.discover import check_input
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.planning import ConversionRequest, plan_for
 from torchferry.conversion.project import examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.errors import FerryError
 from torchferry.finding import Finding, Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
@@ -104,7 +104,8 @@ def run(args: argparse.Namespace) -> int:
         with reader_may_leave():
             REPORTS.show(report, args.format, wanted)
             if args.format == "text" and is_to_do and len(roots) == 1 and not args.quiet:
-                write_text(sys.stdout, f"\n{next_step.after_scan(roots[0], plan.target, args.lang)}\n")
+                hint = next_step.after_scan(roots[0], plan.target, args.vendor_path)
+                write_text(sys.stdout, f"\n{hint.in_language(options.language_of(args))}\n")
     for outcome in outcomes:
         conversion.note_nothing(outcome)
     conversion.note_unused_rules(outcomes, plan.custom)

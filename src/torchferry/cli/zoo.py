@@ -11,6 +11,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver
 from torchferry.errors import FerryError, InputError
+from torchferry.report.commands import next_step, vendor_path_words
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 
@@ -207,7 +208,9 @@ def _told(args: argparse.Namespace, made: NewDelivery, address: str) -> Iterator
     if made.not_required:
         taken = ", ".join(made.not_required)
         yield f"taken out of requirements.txt: {taken}; the vendor brings its own"
-    yield f"next: ferry zoo check {args.path}"
+    given = ["--to", args.to] if args.to else []
+    said = next_step("zoo", "check", args.path, *given, *vendor_path_words(args.vendor_path))
+    yield said.in_language(options.language_of(args))
     yield f"then: put it into your fork of {address}, commit it, and open a pull request"
 
 
