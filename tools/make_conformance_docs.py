@@ -48,7 +48,7 @@ MADE = Text(
 BY_DTYPE = Text("By dtype", "按数据类型")
 DTYPE_HEAD = Text(
     "| dtype | Operators | Equal bit for bit | Equal but for rounding | Different | Crashed | Passing | Skipped | Calls compared | of these upcast |",
-    "| 数据类型 | 算子数 | 逐位相等 | 仅舍入不同 | 不同 | 崩溃 | 通过率 | 跳过 | 比较的调用数 | 其中升精度 |",
+    "| 数据类型 | 算子数 | 逐位一致 | 仅舍入不同 | 不同 | 崩溃 | 通过率 | 跳过 | 比较的调用数 | 其中升精度 |",
 )
 ROUNDING = Text("Equal but for rounding", "仅舍入不同")
 DIFFERENT = Text("Different or crashed", "不同或崩溃")

@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 COMPARING = Text("comparing", "正在比较")
-_FIRST = Text("first wrong: {said}", "首个错误：{said}")
+_FIRST = Text("first wrong: {said}", "第一个出错的算子：{said}")
 
 
 def _tell_first(language: Language, pair: CallPair) -> None:

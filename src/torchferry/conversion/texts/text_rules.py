@@ -22,7 +22,7 @@ TEXT_FILE = report_rule(
     "TF802",
     "text-file",
     Text(
-        "lines of scripts and configurations that speak of CUDA, and that no other rule understands",
+        "lines of scripts and configurations that mention CUDA and that no other rule handles",
         "脚本和配置中提到 CUDA、但其他规则无法判断的行",
     ),
 )
