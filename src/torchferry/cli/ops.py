@@ -72,7 +72,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="evidence/readiness.md",
+    page="how-to/operators.md",
 )
 
 
