@@ -1,7 +1,7 @@
 """Writes docs/en/evidence/conformance.md and docs/zh/evidence/conformance.md from the result of a conformance run.
 
 python -m tools.conformance --vendor NAME -o result.json
-python tools/make_conformance_docs.py result.json
+python -m tools.make_conformance_docs result.json
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from conformance.reasons import DIFFERENCES, REASONS, explanation
-from conformance.records import Outcome, Result, Run, pass_rate
+from tools.conformance.reasons import DIFFERENCES, REASONS, explanation
+from tools.conformance.records import Outcome, Result, Run, pass_rate
+
 from torchferry.text import Language, Text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
