@@ -71,6 +71,7 @@ bench: emulation ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/oplog.py
 	$(BIN)/python benchmarks/perf_collect.py
 	$(BIN)/python benchmarks/explain.py
+	$(BIN)/python -m benchmarks.pages
 
 docs: $(STAMP)   ## the pages and tables that are made from the code
 	$(BIN)/python tools/make_rule_docs.py
