@@ -590,6 +590,13 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
+    "torchferry-vendors-work": (
+        "ferry scan --to VENDOR,VENDOR",
+        {
+            **each("tool project", "text"),
+            "vendors": [{"vendor": "text", **each("blockers decisions checks done minutes", "whole")}],
+        },
+    ),
     "torchferry-run": (
         "ferry run -o",
         {

@@ -103,12 +103,25 @@ def run(args: argparse.Namespace) -> int:
     check_reports(REPORTS, args.output)
     if args.trial and args.part == "host":
         raise ReportError(
-            "--try computes on the devices, at which `host` does not look; leave one of them out"
+            Text(
+                "--try computes on the devices, which `host` does not check; leave one of them out",
+                "--try 在设备上计算，而 `host` 不检查设备；请去掉其中一个",
+            )
         )
     if args.emulate and (args.part == "host" or not args.to):
-        raise ReportError("--emulate: of which vendor? It goes with --to VENDOR, and without `host`")
+        raise ReportError(
+            Text(
+                "--emulate: of which vendor? It goes with --to VENDOR, and without `host`",
+                "--emulate：哪个厂商？需与 --to VENDOR 一起使用，不能与 `host` 同用",
+            )
+        )
     if args.fix and args.format != "text":
-        raise ReportError("--fix prints commands, --format a report; leave one of them out")
+        raise ReportError(
+            Text(
+                "--fix prints commands, --format a report; leave one of them out",
+                "--fix 输出命令，--format 输出报告；请去掉其中一个",
+            )
+        )
     machine = this_machine(args.nproc)
     return _host(args, machine) if args.part == "host" else _whole(args, machine)
 

@@ -149,7 +149,10 @@ def run(args: argparse.Namespace) -> int:
     name = args.to or os.environ.get(variables.TO)
     if not name:
         raise RunError(
-            f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}"
+            Text(
+                f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}",
+                f"哪种设备？ferry run --to VENDOR SCRIPT（选项写在脚本之前），或设置 {variables.TO}",
+            )
         )
     vendor = with_card(get_vendor(name, args.vendor_path), args.card)
     choice = plugin.choose(vendor, args.sim, args.emulate, may_emulate=not (args.strict or args.card))
@@ -188,6 +191,16 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
+_UNREDIRECTED = Text(
+    "{chosen}: not with --converted, where nothing is redirected; leave one out",
+    "{chosen}：不能与不做重定向的 --converted 同用；请去掉一个",
+)
+_BY_VENDOR = Text(
+    "{chosen}: not with --native, where the vendor redirects; leave one out",
+    "{chosen}：不能与由厂商重定向的 --native 同用；请去掉一个",
+)
+
+
 def _place(args: argparse.Namespace, vendor: Vendor, kind: DeviceKind) -> Place:
     from torchferry.launch.place import Place
     from torchferry.runtime.settings import LayerSettings, TypeChecks
@@ -198,9 +211,8 @@ def _place(args: argparse.Namespace, vendor: Vendor, kind: DeviceKind) -> Place:
         checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
         layer = LayerSettings(vendor.name, paths, checks, args.capability or "", args.cuda_version or "")
     elif chosen:
-        converted, native = "--converted, where nothing is redirected", "--native, where the vendor redirects"
-        why = converted if args.converted else native
-        raise RunError(f"{', '.join(chosen)}: not with {why}; leave one out")
+        why = _UNREDIRECTED if args.converted else _BY_VENDOR
+        raise RunError(why.format(chosen=", ".join(chosen)))
     place = Place(
         kind,
         vendor,
