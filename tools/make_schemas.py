@@ -590,8 +590,15 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             ],
         },
     ),
+    "torchferry-vendors-work": (
+        "ferry scan --to VENDOR,VENDOR",
+        {
+            **each("tool project", "text"),
+            "vendors": [{"vendor": "text", **each("blockers decisions checks done minutes", "whole")}],
+        },
+    ),
     "torchferry-run": (
-        "ferry run --summary",
+        "ferry run -o",
         {
             **each("torchferry vendor device_type", "text"),
             **each("exit_code left_running unreported", "whole"),

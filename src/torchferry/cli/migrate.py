@@ -1,27 +1,53 @@
-"""Migrate a program to another accelerator: check the machine, scan, list operators, convert, run, prove and report, each step
-as the command that it would be by hand. Stops where you must decide; `--resume` goes on from there.
-"""
+"""`ferry migrate`: all steps of a migration, each as the command that it would be by hand; stops where the user must decide."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.errors import InputError, RunError
+from torchferry.cli.grammar import About, Example, Parser
+from torchferry.errors import RunError
+from torchferry.report.progress import Counted, LongTask
 from torchferry.report.safe import one_line
 from torchferry.text import Text
-from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.migration.migrating import Migrating
-    from torchferry.migration.request import MigrationRequest
     from torchferry.migration.steps import MigrationStep
 
-_EPILOG = """exit codes: 0 all steps are done and the proof holds; 1 you must decide something, or the proof does not hold; 2 bad usage;
-3 a step failed; 130 interrupted, `ferry migrate --resume` goes on"""
+ABOUT = About(
+    Text(
+        "Checks the machine, scans, lists operators, converts, runs, proves and reports, each step as the command that "
+        "it would be by hand. It stops where you must decide; --resume goes on from there. Results are kept in a "
+        "migration folder, of which `ferry report` makes one page.",
+        "依次检查机器、扫描、列出算子、转换、运行、验证并生成报告，每一步都等同于手工执行的命令。需要您决定时会停下；--resume "
+        "从该处继续。结果保存在迁移文件夹中，`ferry report` 可汇总为一个页面。",
+    ),
+    (
+        Example(
+            "ferry migrate train.py --to ascend -- --epochs 1",
+            Text("Migrate a program with its arguments", "迁移程序并传入参数"),
+        ),
+        Example(
+            "ferry migrate --resume --accept TF204",
+            Text("Go on in spite of a blocker", "忽略一个阻塞项并继续"),
+        ),
+    ),
+    usage=("PROGRAM --to VENDOR [OPTIONS] [-- ARGUMENTS of the program]", "--resume [--accept NAME ...]"),
+    exit_codes=(
+        ("0", Text("All steps are done and the proof holds", "所有步骤完成，验证通过")),
+        ("1", Text("You must decide something, or the proof does not hold", "需要您决定，或验证未通过")),
+        ("3", Text("A step failed", "某一步失败")),
+        (
+            "130",
+            Text("Interrupted; `ferry migrate --resume` goes on", "被中断；`ferry migrate --resume` 可继续"),
+        ),
+    ),
+    page="how-to/migrate.md",
+)
 _WHICH = Text(
     "which program? ferry migrate PROGRAM --to VENDOR [-- ARGUMENTS]",
     "要迁移哪个程序？ferry migrate PROGRAM --to VENDOR [-- ARGUMENTS]",
@@ -30,59 +56,54 @@ _NOT_BOTH = Text(
     "--resume takes the program and its options from the migration folder; leave {given} out",
     "--resume 从迁移文件夹中读取程序及其选项；请去掉 {given}",
 )
-_NO_SCRIPT = Text(
-    "{path}: no such script; name the program that trains", "{path}：没有该脚本；请指定训练程序"
-)
-_NO_FOLDER = Text(
-    "no migration folder found here; name it with --into, or start with `ferry migrate PROGRAM --to VENDOR`",
-    "此处没有迁移文件夹；请用 --into 指定，或先运行 `ferry migrate PROGRAM --to VENDOR`",
-)
-_STARTS = Text("{name} ({command})", "{name}（{command}）")
+_STEP = Text("migrating, {name}", "迁移，{name}")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry migrate`."""
-    parser.usage = (
-        "ferry migrate PROGRAM --to VENDOR [OPTIONS] [-- ARGUMENTS of the program]\n"
-        "       ferry migrate --resume [--accept NAME ...]"
-    )
-    parser.epilog = _EPILOG
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="Script that trains")
-    options.add_to(parser, "Target vendor")
+    parser.add("program", nargs="?", metavar="PROGRAM", text=Text("Script that trains", "训练脚本"))
+    options.add_to(parser)
     options.add_vendor_path(parser)
-    parser.add_argument(
-        "--project",
-        type=Path,
-        metavar="DIR",
-        help="Project of the program (default: the current folder)",
+    text = Text("Project of the program (default: the current folder)", "程序所在的项目（默认：当前文件夹）")
+    parser.add("--project", type=Path, metavar="DIR", text=text)
+    text = Text(
+        "Folder for the converted copy (default: beside the project)", "转换副本的文件夹（默认：在项目旁边）"
     )
-    options.add_output(parser, None, "Folder for the converted copy (default: beside the project)", "DIR")
-    options.add_means(
-        parser.add_argument_group("Device"),
-        "Use the simulated device even if the vendor's plugin is installed",
-        "Use the vendor's own plugin on an emulated device",
+    options.add_output(parser, None, text, "DIR")
+    options.add_means(parser.group(options.DEVICE))
+    text = Text(
+        "Number of optimizer steps to run and prove (default: 20)", "运行和验证的优化器步数（默认：20）"
     )
-    options.add_steps(parser, "Optimizer steps that are run and proved (default: 20)", 20)
-    options.add_seed(parser, "Random seed of the proof (default: 0)", 0)
-    parser.add_argument(
-        "--nproc", type=options.at_least_one, default=0, metavar="N", help="Processes, started by torchrun"
+    options.add_steps(parser, text, 20)
+    options.add_seed(
+        parser, Text("Random seed of the proof (default: 0)", "验证使用的随机种子（默认：0）"), 0
     )
-    parser.add_argument(
-        "--convert-options",
-        default="",
-        metavar="OPTIONS",
-        help="Further options of `ferry convert`, for example '--amp --data-parallel single'",
+    text = Text("Number of processes, started by torchrun", "由 torchrun 启动的进程数")
+    parser.add("--nproc", type=options.at_least_one, default=0, metavar="N", text=text)
+    text = Text(
+        "Further options of `ferry convert`, for example '--amp --data-parallel single'",
+        "`ferry convert` 的其他选项，例如 '--amp --data-parallel single'",
     )
-    options.add_switch(parser, "--resume", "Continue the migration that was begun here")
+    parser.add("--convert-options", default="", metavar="OPTIONS", text=text)
+    group = parser.group(Text("Going on", "继续迁移"))
+    options.add_switch(
+        group, "--resume", Text("Continue the migration that was begun here", "继续在此处开始的迁移")
+    )
+    text = Text(
+        "Go on in spite of a blocker (TF204), a missing operator or a failed step",
+        "忽略某个阻塞项（TF204）、缺失算子或失败的步骤并继续",
+    )
+    options.add_repeatable(group, "--accept", "NAME", text)
     options.add_repeatable(
-        parser, "--accept", "NAME", "Go on in spite of a blocker (TF204), a missing operator or a failed step"
+        group, "--revoke", "NAME", Text("Take back what --accept has accepted", "撤销 --accept 接受的项")
     )
-    options.add_repeatable(parser, "--revoke", "NAME", "Take back what --accept has accepted")
-    parser.add_argument(
-        "--into", type=Path, metavar="DIR", help="Migration folder (default: .ferry in the project's folder)"
+    text = Text(
+        "Migration folder (default: .ferry in the project's folder)",
+        "迁移文件夹（默认：项目文件夹中的 .ferry）",
     )
-    options.add_json(parser, "Print the result as JSON")
-    options.add_quiet(parser, "Print the result only")
+    parser.add("--into", type=Path, metavar="DIR", text=text)
+    options.add_format(parser, options.SUMMARY_FORMATS)
+    options.add_quiet(parser)
     options.add_language(parser)
 
 
@@ -96,8 +117,10 @@ def run(args: argparse.Namespace) -> int:
     migrating.accept(
         *([name for given in names for name in options.names(given)] for names in (args.accept, args.revoke))
     )
-    with reader:
+    try:
         migration = migrating.carry_out()
+    finally:
+        reader.stop()
     if args.format == "json":
         from torchferry.cli.output import show
 
@@ -108,81 +131,66 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _started(args: argparse.Namespace, tell: _Reader) -> Migrating:
-    from torchferry.migration.folder import NAME, open_or_make
-    from torchferry.migration.migrating import Migrating
+    from torchferry.migration.starting import start
 
-    if not args.program:
+    if not args.program or not args.to:
         raise RunError(_WHICH)
-    if not args.to:
-        raise RunError(_WHICH)
-    script, here = Path(args.program), Path.cwd()
-    if not script.is_file():
-        raise InputError(_NO_SCRIPT.format(path=script))
-    is_below = script.resolve().is_relative_to(here.resolve())
-    project = args.project or (here if is_below else script.parent)
-    folder = open_or_make(args.into or project / NAME, project.resolve().name)
-    return Migrating(folder, _request(args, script, project, here), project.resolve(), tell, resume=False)
-
-
-def _request(args: argparse.Namespace, script: Path, project: Path, here: Path) -> MigrationRequest:
-    import shlex
-
-    from torchferry.launch import plugin
-    from torchferry.launch.place import DeviceKind
-    from torchferry.migration.request import request_of
-
-    vendor = get_vendor(args.to, args.vendor_path)
-    kind = plugin.choose(vendor, args.sim, args.emulate, may_emulate=False).kind
-    means = {DeviceKind.SIMULATED: "sim", DeviceKind.EMULATED: "emulate"}.get(kind, "")
-    return request_of(
-        script,
-        project,
-        here,
-        vendor.device_type,
-        args.output,
-        to=vendor.name,
-        arguments=tuple(args.rest),
-        means=means,
+    return start(
+        Path(args.program),
+        args.to,
+        tell,
+        arguments=args.rest,
+        project=args.project,
+        copy=args.output,
+        into=args.into,
+        sim=args.sim,
+        emulate=args.emulate,
         steps=args.steps,
         seed=args.seed,
         nproc=args.nproc,
-        convert_options=tuple(shlex.split(args.convert_options)),
-        vendor_paths=options.vendor_paths(args),
+        convert_options=shlex.split(args.convert_options),
+        vendor_path=args.vendor_path,
     )
 
 
 def _resumed(args: argparse.Namespace, tell: _Reader) -> Migrating:
-    from torchferry.migration.folder import find, open_or_make
-    from torchferry.migration.migrating import Migrating, load
+    from torchferry.migration.starting import resume
 
     given = [name for name in ("program", "to", "output", "project") if getattr(args, name)]
     if given:
         raise RunError(_NOT_BOTH.format(given=given[0].upper() if given[0] == "program" else f"--{given[0]}"))
-    folder = open_or_make(args.into) if args.into else find(Path.cwd())
-    if folder is None:
-        raise InputError(_NO_FOLDER)
-    earlier = load(folder)
-    project = (folder.path / earlier.root).resolve()
-    return Migrating(folder, earlier.request, project, tell, resume=True)
+    return resume(tell, args.into)
 
 
 class _Reader:
-    """Tells how far the migration is, as it goes."""
+    """Tells how far the migration is, as it goes: each step as it ends, and on stderr what is going on meanwhile."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._is_quiet = args.quiet or args.format == "json"
-        self._args = args
+        self._language = options.language_of(args)
+        self._task: LongTask | None = None
 
     def __call__(self, step: MigrationStep, begins: bool) -> None:
         from torchferry.migration.report import step_lines
 
-        if self._is_quiet or begins:
+        self.stop()
+        if self._is_quiet:
             return
-        for line in step_lines(step, options.language_of(self._args)):
+        if begins:
+            self._begin(step)
+            return
+        for line in step_lines(step, self._language):
             print(one_line(line), flush=True)
 
-    def __enter__(self) -> _Reader:
-        return self
+    def _begin(self, step: MigrationStep) -> None:
+        from torchferry.migration.request import STEP_NAMES
 
-    def __exit__(self, *_error: object) -> None:
-        sys.stdout.flush()
+        self._task = LongTask(_STEP.format(name=step.name), Counted.STEPS, language=self._language)
+        self._task(STEP_NAMES.index(step.name), len(STEP_NAMES))
+        self._task.start()
+
+    def stop(self) -> None:
+        """Take the line from the terminal."""
+        if self._task is not None:
+            self._task.stop()
+            self._task = None

@@ -27,9 +27,12 @@ def say(args: argparse.Namespace, command: str, *lines: Text) -> None:
         print_line(f"{command}: {line.in_language(language_of(args))}")
 
 
-def note(text: str) -> None:
+_NOTE = Text("note: {said}", "说明：{said}")
+
+
+def note(said: Text) -> None:
     """A remark on stderr, on one line."""
-    print_line(f"note: {one_line(text)}")
+    print_line(one_line(_NOTE.format(said=said).in_language(user_language())))
 
 
 def write(data: bytes | str) -> None:
@@ -39,12 +42,12 @@ def write(data: bytes | str) -> None:
 
 
 def report_options(args: argparse.Namespace, **more: Any) -> Options:
-    """What the command line says about reports: --lang, --color, --all, and what the command adds."""
+    """What the command line says about reports: --lang, --color, --verbose, and what the command adds."""
     from torchferry.report.formats import Options
 
     chosen = {
         "language": args.lang or user_language(),
-        "everything": getattr(args, "all", False),
+        "everything": getattr(args, "verbose", False),
         "color": getattr(args, "color", "auto"),
     }
     return Options(**{**chosen, **more})
@@ -70,11 +73,25 @@ def note_report(reports: Reports[Content], content: Content, wanted: Options) ->
     note(reports, content, wanted)
 
 
-def deliver(reports: Reports[Content], content: Content, args: argparse.Namespace, **more: Any) -> None:
+def deliver(
+    reports: Reports[Content],
+    content: Content,
+    args: argparse.Namespace,
+    stream: TextIO | None = None,
+    **more: Any,
+) -> None:
     """Write a report into each file that -o names, and print it."""
     for path in args.output:
         reports.write(content, path, report_options(args, **more))
-    show(reports, content, args, **more)
+    show(reports, content, args, stream, **more)
+
+
+FOUND, PARTIAL = 1, 3
+
+
+def exit_code(*, is_found: bool, is_partial: bool) -> int:
+    """1 where a check has found something, else 3 where not all could be looked at: what is known comes first."""
+    return FOUND if is_found else PARTIAL if is_partial else 0
 
 
 def check_reports(reports: Reports[Content], outputs: Iterable[Path]) -> None:
@@ -88,11 +105,22 @@ def check_writable(*paths: Path) -> None:
     """Say before the work, not after it, that a file can't be written."""
     for path in paths:
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+            raise OutputError(
+                Text(
+                    f"{path}: can't be written there; name a file in a folder that exists",
+                    f"{path}：无法在此写入；请指定已存在文件夹中的文件",
+                )
+            )
 
 
-def need(what: str, *packages: str) -> None:
-    """Say what is not installed before it is missed: `what` tells what it is needed for."""
+RECORD_EXTRA = "'torchferry[record]'"  # what reads recordings, as a shell takes it
+_NEEDED = Text(
+    "not installed: {missing}; pip install {extra}", "未安装：{missing}；请运行 pip install {extra}"
+)
+
+
+def need(extra: str, *packages: str) -> None:
+    """Say which packages are not installed before they are missed; `extra` is what brings them."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise RunError(f"{what} {' and '.join(missing)}, not installed here; pip install {' '.join(missing)}")
+        raise RunError(_NEEDED.format(missing=", ".join(missing), extra=extra))

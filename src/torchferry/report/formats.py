@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from torchferry.errors import OutputError, ReportError
 from torchferry.files.aside import write_whole
+from torchferry.finding import RuleDoc
 from torchferry.report.streams import (
     ColorChoice,
     Styles,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from torchferry.report.records import Grade
 
 Content = TypeVar("Content", contravariant=True)
-RuleDocs = Mapping[str, Text]  # rule id -> one sentence that says what the rule is about
+RuleDocs = Mapping[str, RuleDoc]  # by the rule's id
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Options:
     def about_rule(self, rule: str) -> str:
         """What is known about a rule, in the reader's language; may be empty."""
         doc = self.rule_docs.get(rule)
-        return self.say(doc) if doc else ""
+        return self.say(doc.summary) if doc else ""
 
 
 @dataclass(frozen=True)

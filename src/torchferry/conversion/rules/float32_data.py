@@ -13,10 +13,12 @@ from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.model import Support
+from torchferry.vendors.phrases import phrase
 
-_NARROWED = Text(
-    "float32 instead of float64, which {company} limits ({limit}); check what depends on the precision",
-    "用 float32 代替 float64（{company} 对其有限制：{limit}）；请检查依赖精度的部分",
+_NARROWED = Message(
+    Text("Changed from float64 to float32", "由 float64 改为 float32"),
+    why=Text("{company} limits float64: {limit}.", "{company} 对 float64 有限制：{limit}。"),
+    do=Text("Check what depends on the precision.", "请检查依赖精度的部分。"),
 )
 _NO_DATA = Message(
     Text("float64 in a question or a list", "查询或列表中的 float64"),
@@ -40,12 +42,12 @@ _ON_CUDA, _ON_CUDA_NARROWED = "torch.cuda.DoubleTensor", "torch.cuda.FloatTensor
 _TENSORS_OF_ARRAYS = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 
 
-def _message(context: FileContext) -> Text | None:
+def _message(context: FileContext) -> Message | None:
     vendor = context.target.vendor
     limit = vendor.dtypes.get("float64", "")
     if not limit or limit == "unknown":
         return None
-    return _NARROWED.format(company=vendor.company_name, limit=limit)
+    return _NARROWED.format(company=vendor.company_name, limit=phrase(limit))
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
@@ -116,7 +118,9 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF706",
     name="float32-data",
-    summary=Text("float32 instead of float64 where the vendor limits it", "厂商限制 float64 时改用 float32"),
+    summary=Text(
+        "Uses float32 instead of float64 where the vendor limits float64", "厂商限制 float64 时改用 float32"
+    ),
     triggers=("float64", "torch.double", ".double()", "DoubleTensor"),
     tracks=frozenset({"torch", "numpy", *_TENSORS_OF_ARRAYS}),
     roots=("torch",),
