@@ -8,6 +8,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -290,7 +291,8 @@ def run(args: argparse.Namespace) -> int:
         if args.no_run:
             return tell_made(args, "case", 0, [MadeFile(str(file))], vendor=vendor.name)
         try:
-            outcome = bench.run(file)
+            with _testing(args):
+                outcome = bench.run(file)
             _say(args, outcome_sentence(outcome, vendor.name))
             if args.time:
                 _time(args, bench, file, other)
@@ -307,13 +309,23 @@ def run(args: argparse.Namespace) -> int:
     return tell_made(args, "case", code, [MadeFile(str(file))], vendor=vendor.name, device=device, **verdict)
 
 
+_TESTING = Text("testing the operator", "正在测试算子")
+
+
+def _testing(args: argparse.Namespace) -> AbstractContextManager[object]:
+    from torchferry.report.progress import long_task
+
+    return long_task(_TESTING, args.quiet, language=options.language_of(args))
+
+
 def _time(args: argparse.Namespace, bench: Bench, file: Path, other: OtherTimes | None) -> None:
     import json
 
     from torchferry.files.aside import write_whole
     from torchferry.readiness.cases.times import other_sentences, roofline_sentences, time_sentences
 
-    times = bench.time(file)
+    with _testing(args):
+        times = bench.time(file)
     if args.emulate:
         times = replace(times, simulated=True, names={}, by_events=[])
     _say(args, *time_sentences(times))

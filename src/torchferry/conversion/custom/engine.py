@@ -129,7 +129,7 @@ def _check_new_code(rule: UserRule) -> None:
             )
 
 
-_SUMMARY = Text("what your rule file says", "规则文件中的规则")
+_SUMMARY = Text("Your own rule, from a rule file", "规则文件中您自己的规则")
 
 
 def custom_rules(custom: CustomRules, vendor: str) -> list[Rule]:

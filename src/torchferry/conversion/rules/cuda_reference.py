@@ -141,8 +141,8 @@ RULE = Rule(
     id="TF112",
     name="cuda-reference",
     summary=Text(
-        "the method cuda that is kept in a variable, passed on or asked for by name, where it is called in the end",
-        "保存在变量中、作为参数传递或按名称取得，并最终被调用的 cuda 方法",
+        "Changes the method `cuda` where it is kept, passed on or looked up by name, and called later",
+        "修改被保存、传递或按名称取得并在之后调用的 `cuda` 方法",
     ),
     triggers=("cuda",),
     nodes=(ast.Attribute, ast.Constant),
