@@ -9,6 +9,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, report_options, show, write
 from torchferry.errors import ReportError
+from torchferry.report.progress import beside_program
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -139,15 +140,24 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
     return int(args.check and found.count(Status.COSTS) > 0)
 
 
+_EXAMINING = Text("examining this machine", "正在检查本机")
+
+
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
     import socket
 
     from torchferry.examination.examine import examine_machine
     from torchferry.examination.report import REPORTS, for_strangers, to_script
 
-    report = examine_machine(
-        machine, args.to, args.vendor_path, trial=args.trial, emulated=args.emulate, everything=args.verbose
-    )
+    with beside_program(_EXAMINING, args.quiet, options.language_of(args)):
+        report = examine_machine(
+            machine,
+            args.to,
+            args.vendor_path,
+            trial=args.trial,
+            emulated=args.emulate,
+            everything=args.verbose,
+        )
     if args.fix:
         write(to_script(report.results, options.language_of(args)))
         return int(args.check and not report.is_ready)
