@@ -71,6 +71,7 @@ bench: emulation ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/oplog.py
 	$(BIN)/python benchmarks/perf_collect.py
 	$(BIN)/python benchmarks/explain.py
+	$(BIN)/python -m benchmarks.pages
 
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'

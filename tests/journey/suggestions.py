@@ -11,11 +11,17 @@ from pathlib import Path
 
 from torchferry.building.cache import folder as cache_folder_of
 
-_NEXT = re.compile(r"^(?:next|下一步)[^:：]*[:：] ?(?P<command>.*ferry .*)$")
-_NOTE = re.compile(r"^(?:note|说明)[:：].*[:：] ?(?P<command>ferry [a-z]+ .*)$")
+_NEXT = re.compile(r"^(?:ferry [a-z]+: )?(?:next|下一步)[^:：]*[:：] ?(?P<command>.*ferry .*)$")
+_AT_THE_END = re.compile(r"^.*[^\s`][:：] ?(?P<command>ferry [a-z]+ .*)$")
 _INDENTED = re.compile(r"^ {2,}(?P<command>\(?(?:cd .* && )?ferry [a-z]+ .*)$")
 # What stands for something that the reader must fill in, where a command is only described.
 _PLACEHOLDER = re.compile(r"\b(?:SCRIPT|VENDOR|FILE|DIR|SHAPE|MODULE:FACTORY|NAME|ARGS|RECORD)\b|\.\.\.|…")
+
+ANSWERS = (
+    0,
+    1,
+    3,
+)  # found nothing, something, something in a part of it; 2 would be a command that can't be run
 
 
 @dataclass
@@ -41,8 +47,12 @@ class Newcomer:
         }
         return own | {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "CXX") if name in os.environ}
 
-    def type(self, command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Type it into bash; it must end with this exit code."""
+    def follow(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Type what was suggested: it must run, whatever it finds."""
+        return self.type(command, *ANSWERS)
+
+    def type(self, command: str, *codes: int) -> subprocess.CompletedProcess[str]:
+        """Type it into bash; it must end with one of these exit codes, or with 0 if none is named."""
         self.typed.append(command)
         done = subprocess.run(
             ["bash", "-c", command],
@@ -53,7 +63,9 @@ class Newcomer:
             text=True,
             encoding="utf-8",
         )
-        assert done.returncode == code, f"$ {command}\n{done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode in (codes or (0,)), (
+            f"$ {command}\n{done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
         return done
 
 
@@ -61,7 +73,7 @@ def suggested(done: subprocess.CompletedProcess[str]) -> list[str]:
     """The commands of ours that an output says to type, as they are printed."""
     found = []
     for line in (*done.stdout.splitlines(), *done.stderr.splitlines()):
-        match = _NEXT.match(line) or _NOTE.match(line) or _INDENTED.match(line)
+        match = _NEXT.match(line) or _AT_THE_END.match(line) or _INDENTED.match(line)
         if match:
             found.append(match["command"])
     assert not [command for command in found if _PLACEHOLDER.search(command)], found

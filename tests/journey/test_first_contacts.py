@@ -20,15 +20,15 @@ def test_a_messy_repository_trains_on_two_simulated_cards_and_is_proved(tmp_path
     """The first command is in the README; each of the others is the suggestion of the one before it."""
     newcomer = Newcomer(tmp_path)
     before = write_messy_repository(tmp_path / "seg thesis")
-    (command,) = suggested(newcomer.type("ferry scan 'seg thesis' --to ascend"))
+    (command,) = suggested(newcomer.type("ferry scan 'seg thesis' --to ascend", 3))
     assert command.startswith("ferry convert ")
-    (command,) = suggested(newcomer.type(command, code=3))  # a file of Python 2 could not be converted
+    (command,) = suggested(newcomer.type(command, 3))  # a file of Python 2 could not be converted
     assert command.startswith("ferry prove ")
     proved = newcomer.type(command)
     assert "equal bit for bit" in proved.stdout
     (command,) = suggested(proved)
     assert "--distributed --main train.py" in command
-    (command,) = suggested(newcomer.type(command, code=3))
+    (command,) = suggested(newcomer.type(command, 3))
     ran = newcomer.type(command)
     assert "processes that used it: 2" in ran.stderr
     assert [line.split()[0] for line in ran.stdout.splitlines()].count("epoch") >= 2
@@ -45,7 +45,7 @@ def test_a_large_repository_in_ci(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         wraps = "\nmodel = nn.DataParallel(model)" if number % 50 == 0 else ""
         file.write_text(f"import torch\nfrom torch import nn\n\nx{number} = torch.zeros(1).cuda(){wraps}\n")
-    done = newcomer.type("ferry scan repository --to ascend --check", code=1)
+    done = newcomer.type("ferry scan repository --to ascend --check", 1)
     lines = done.stdout.splitlines()
     assert len(lines) <= 25 and max(map(len, lines)) <= 110
     assert "\x1b" not in done.stdout + done.stderr and "\r" not in done.stdout + done.stderr
@@ -54,12 +54,10 @@ def test_a_large_repository_in_ci(tmp_path: Path) -> None:
     progress = [line for line in done.stderr.splitlines() if line.startswith("ferry: scanning")]
     assert len(progress) <= 6  # a minute
     assert set(done.stderr.splitlines()) == set(progress)
-    newcomer.type("ferry scan repository --to ascend --check --format json -o findings.json -q", code=1)
+    newcomer.type("ferry scan repository --to ascend --check --format json -o findings.json -q", 1)
     assert len(json.loads((tmp_path / "findings.json").read_text("utf-8"))["findings"]) >= 510
     newcomer.type("ferry convert repository --to ascend -o converted -q")
-    newcomer.type(
-        "ferry scan converted --to ascend --check -q", code=1
-    )  # DataParallel is still to be decided
+    newcomer.type("ferry scan converted --to ascend --check -q", 1)  # DataParallel is still to be decided
 
 
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\([^()]*\)")
@@ -89,10 +87,10 @@ def test_from_a_loss_that_differs_to_the_operator_in_chinese(tmp_path: Path) -> 
         newcomer.type("ferry record -o gpu.h5 训练.py"),
         newcomer.type("ferry record --to ascend --sim -o npu.h5 训练.py --wrong-kernel"),
     ]
-    compared = newcomer.type("ferry compare npu.h5 gpu.h5", code=1)
+    compared = newcomer.type("ferry compare npu.h5 gpu.h5", 1)
     assert compared.stdout.startswith("aten::gelu 计算错误：")
     outputs.append(compared)
     commands = suggested(compared)
     assert any(command.startswith("ferry case aten::gelu") for command in commands)
-    outputs += [newcomer.type(command) for command in commands]
+    outputs += [newcomer.follow(command) for command in commands]
     assert not [line for done in outputs for line in english_in(done.stdout + done.stderr)]

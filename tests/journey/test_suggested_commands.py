@@ -62,7 +62,7 @@ def test_commands_that_run_programs(newcomer: Newcomer) -> None:
     while waiting:
         command = waiting.pop(0)
         done.add(command)
-        waiting += [each for each in suggested(newcomer.type(command)) if each not in done | {*waiting}]
+        waiting += [each for each in suggested(newcomer.follow(command)) if each not in done | {*waiting}]
     kinds = {" ".join(command.split()[1:2]) for command in done}
     assert {"analyze", "compare"} <= kinds
     assert any(command.startswith("ferry checkpoint fix") for command in done)
@@ -73,11 +73,11 @@ def test_commands_that_run_programs(newcomer: Newcomer) -> None:
 def test_an_overflow_leads_to_a_test_of_the_operator(newcomer: Newcomer) -> None:
     program = TRAINING.replace("loss = model(", "loss = model(1e38 * 1e38 * ")
     (newcomer.folder / "over flow.py").write_text(program)
-    found = newcomer.type("ferry overflow --to ascend --sim -o 'first one.h5' 'over flow.py'", code=1)
+    found = newcomer.type("ferry overflow --to ascend --sim -o 'first one.h5' 'over flow.py'", 1)
     commands = suggested(found)
     assert commands
     for command in commands:
-        newcomer.type(command)
+        newcomer.follow(command)
 
 
 @pytest.mark.long
@@ -85,9 +85,11 @@ def test_a_delivery_leads_to_its_check(newcomer: Newcomer) -> None:
     folder = newcomer.folder / "my project"
     folder.mkdir()
     (folder / "train.py").write_text(TRAINING)
-    made = newcomer.type("ferry zoo new 'my delivery' --from 'my project' --to tecorigin")
+    made = newcomer.type(
+        "ferry zoo new 'my models/PyTorch/contrib/Classification/Net' --from 'my project' --to tecorigin"
+    )
     (command,) = suggested(made)
-    newcomer.type(command, code=1)  # it lacks evidence, and says so
+    newcomer.type(command, 1)  # it lacks evidence, and says so
 
 
 @pytest.mark.long
@@ -96,7 +98,7 @@ def test_a_wrong_kernel_leads_to_everything_about_the_call(newcomer: Newcomer) -
     (newcomer.folder / "train me.py").write_text(program)
     newcomer.type("ferry record -o gpu.h5 'train me.py'")
     newcomer.type("ferry record --to ascend --sim -o npu.h5 'train me.py' --wrong-kernel")
-    commands = suggested(newcomer.type("ferry compare npu.h5 gpu.h5", code=1))
+    commands = suggested(newcomer.type("ferry compare npu.h5 gpu.h5", 1))
     assert {command.split()[1] for command in commands} >= {"case", "record"}
     for command in commands:
-        newcomer.type(command)
+        newcomer.follow(command)

@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         _check_output(args)
     check_sources(request)
-    need("a test calls operators of", "torch")
+    need("torch", "torch")
     with long_task(_PACKING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         made = make_bundle(request, args.output, is_dry=args.dry_run, show=progress)
     show(REPORTS, made, args)
@@ -145,9 +145,19 @@ def run(args: argparse.Namespace) -> int:
 def _check_output(args: argparse.Namespace) -> None:
     path: Path = args.output
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+        raise OutputError(
+            Text(
+                f"{path}: can't be written there; name a file in a folder that exists",
+                f"{path}：无法在此写入；请指定已存在文件夹中的文件",
+            )
+        )
     if os.path.lexists(path) and not args.force:
-        raise OutputError(f"{path}: exists already; --force replaces it, -o FILE names another")
+        raise OutputError(
+            Text(
+                f"{path}: exists already; --force replaces it, -o FILE names another",
+                f"{path}：已存在；--force 可覆盖，-o FILE 可另外指定",
+            )
+        )
 
 
 def _size(text: str) -> int:

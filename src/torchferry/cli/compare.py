@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import check_reports, deliver, need
+from torchferry.cli.output import RECORD_EXTRA, check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import Counted, long_task, print_line
 from torchferry.report.safe import one_line
@@ -109,7 +109,7 @@ NOT_KNOWN = 3  # the exit code where nothing is known to be wrong, and something
 
 def run(args: argparse.Namespace) -> int:
     """Compare, report; the answer is an exit code."""
-    need("records are read with", "numpy")
+    need(RECORD_EXTRA, "numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan
     from torchferry.accuracy.compare.sides import compare_sides
     from torchferry.accuracy.compare.stages import RanksComparison
@@ -118,7 +118,12 @@ def run(args: argparse.Namespace) -> int:
     mine, golden = _records(args)
 
     if args.format in REPORTS.only_files and sys.stdout.isatty():
-        raise ReportError(f"{args.format} is not for a terminal; name a file: -o compare.{args.format}")
+        raise ReportError(
+            Text(
+                f"{args.format} is not for a terminal; name a file: -o compare.{args.format}",
+                f"{args.format} 不适合在终端显示；请指定文件：-o compare.{args.format}",
+            )
+        )
     check_reports(REPORTS, args.output)
     language = options.language_of(args)
     with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, language) as show:
@@ -154,9 +159,16 @@ def _records(args: argparse.Namespace) -> tuple[RecordFiles, RecordFiles | None]
     rest = places if args.named_mine is not None else places[1:]
     golden = RecordFiles(args.named_golden) if args.named_golden is not None else next(iter(rest), None)
     if mine is None:
-        raise RunError("which record? ferry compare MINE [GOLDEN]")
+        raise RunError(
+            Text("which record? ferry compare MINE [GOLDEN]", "哪份记录？ferry compare MINE [GOLDEN]")
+        )
     if len(rest) > (0 if args.named_golden is not None else 1):
-        raise RunError(f"{rest[-1].name}: is one record too many; name MINE and GOLDEN once each")
+        raise RunError(
+            Text(
+                f"{rest[-1].name}: one record too many; name MINE and GOLDEN once each",
+                f"{rest[-1].name}：记录过多；MINE 和 GOLDEN 各指定一次",
+            )
+        )
     return mine, golden
 
 

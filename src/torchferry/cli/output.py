@@ -27,9 +27,12 @@ def say(args: argparse.Namespace, command: str, *lines: Text) -> None:
         print_line(f"{command}: {line.in_language(language_of(args))}")
 
 
-def note(text: str) -> None:
+_NOTE = Text("note: {said}", "说明：{said}")
+
+
+def note(said: Text) -> None:
     """A remark on stderr, on one line."""
-    print_line(f"note: {one_line(text)}")
+    print_line(one_line(_NOTE.format(said=said).in_language(user_language())))
 
 
 def write(data: bytes | str) -> None:
@@ -102,11 +105,22 @@ def check_writable(*paths: Path) -> None:
     """Say before the work, not after it, that a file can't be written."""
     for path in paths:
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+            raise OutputError(
+                Text(
+                    f"{path}: can't be written there; name a file in a folder that exists",
+                    f"{path}：无法在此写入；请指定已存在文件夹中的文件",
+                )
+            )
 
 
-def need(what: str, *packages: str) -> None:
-    """Say what is not installed before it is missed: `what` tells what it is needed for."""
+RECORD_EXTRA = "'torchferry[record]'"  # what reads recordings, as a shell takes it
+_NEEDED = Text(
+    "not installed: {missing}; pip install {extra}", "未安装：{missing}；请运行 pip install {extra}"
+)
+
+
+def need(extra: str, *packages: str) -> None:
+    """Say which packages are not installed before they are missed; `extra` is what brings them."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise RunError(f"{what} {' and '.join(missing)}, not installed here; pip install {' '.join(missing)}")
+        raise RunError(_NEEDED.format(missing=", ".join(missing), extra=extra))

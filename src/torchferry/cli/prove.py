@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     progress = silent if args.quiet else None
     earlier, proof = run_proof(_plan(args), args.output, language, watch, show_proof, progress)
     if earlier:
-        note(f"what was there is kept as {earlier}: it holds things that no proof has written")
+        note(_KEPT.format(path=earlier))
     if proof.holds:
         _say_next(args)
     return 0 if proof.holds else 1
@@ -162,20 +162,36 @@ def _say_next(args: argparse.Namespace) -> None:
         print(line.in_language(options.language_of(args)), file=sys.stderr)
 
 
+_KEPT = Text(
+    "what was there is kept as {path}: it holds things that no proof has written",
+    "原有内容保留为 {path}：其中有并非由验证写出的内容",
+)
+
+
 def _plan(args: argparse.Namespace) -> ProofPlan:
     from torchferry.proof.prover import places_of, refuse_unprovable
     from torchferry.proof.runs import ProofPlan
 
     vendors = [get_vendor(name, args.vendor_path) for name in options.names(args.to)]
     if not vendors:
-        raise RunError("which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT")
+        raise RunError(
+            Text(
+                "which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
+                "哪些设备？ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
+            )
+        )
     for vendor in vendors:
         refuse_unprovable(vendor, args.emulate)
     original, converted = _programs(args)
     devices, paths = args.devices or args.nproc or 1, options.vendor_paths(args)
     places = places_of(vendors, args.emulate, converted is not None, devices, args.memory, paths)
     if args.cwd is not None and not args.cwd.is_dir():
-        raise InputError(f"{args.cwd}: no such folder; --cwd names the one that both runs start in")
+        raise InputError(
+            Text(
+                f"no such folder: {args.cwd}; --cwd names the folder in which both runs start",
+                f"没有该文件夹：{args.cwd}；--cwd 指定两次运行的起始文件夹",
+            )
+        )
     return ProofPlan(
         original=original,
         converted=converted,
@@ -198,9 +214,19 @@ def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
 
     words = words_of(args)
     if bool(args.original) != bool(args.converted):
-        raise RunError("--before and --after belong together: the same program before and after")
+        raise RunError(
+            Text(
+                "--before and --after go together: the same program before and after the conversion",
+                "--before 和 --after 须一起使用：同一程序转换前和转换后",
+            )
+        )
     if not args.original and not words:
-        raise RunError("which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]")
+        raise RunError(
+            Text(
+                "which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
+                "哪个程序？ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
+            )
+        )
     target, arguments = (args.original, words) if args.original else (words[0], words[1:])
     torchrun = torchrun_options(args)
     original = Program(target, args.is_module, tuple(arguments), torchrun)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.made import MadeFile, add_summary_format, tell_made
 from torchferry.cli.output import need, say
 from torchferry.cli.program import say_if_simulated
 from torchferry.errors import InputError, RunError
@@ -75,6 +76,7 @@ def add_arguments(parser: Parser) -> None:
     )
     where.add("--device", metavar="DEVICE", text=text)
     options.add_selection(parser.group(Text("Which operators", "算子范围")))
+    add_summary_format(parser)
     options.add_quiet(parser)
     options.add_language(parser)
 
@@ -105,20 +107,26 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.accuracy.replay.launching import records_to_replay, replay_record
 
     place = _place(args)
-    need("operators are called with", "torch")
+    need("torch", "torch")
     records = records_to_replay(args.record, args.output)
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
-    code = 0
+    code, files = 0, []
     for path, rank, world in records:
         output = file_of(args.output.absolute(), rank, world)
         outcome = replay_record(path, output, place, selection, shows_progress=not args.quiet)
         if not outcome.calls and not outcome.left:
-            raise InputError(f"{path}: has no call that --in-module, --op and --phase select")
+            raise InputError(
+                Text(
+                    f"{path}: has no call that --in-module, --op and --phase select",
+                    f"{path}：没有 --in-module、--op 和 --phase 选中的调用",
+                )
+            )
         say(args, _COMMAND, *_told(output, outcome))
+        files.append(MadeFile(str(output), rank, outcome.calls, is_complete=not outcome.problem))
         if any(each.is_failure for each in outcome.left):
             code = 3
     say(args, _COMMAND, next_step("compare", args.output, args.record))
-    return code
+    return tell_made(args, "replay", code, files, vendor=place.vendor_name, device=place.kind.value)
 
 
 def _place(args: argparse.Namespace) -> Place:
@@ -127,11 +135,21 @@ def _place(args: argparse.Namespace) -> Place:
     from torchferry.launch.place import DeviceKind, Place
 
     if bool(args.to) == bool(args.device):
-        raise RunError("on which device? Name one of --to VENDOR and --device DEVICE")
+        raise RunError(
+            Text(
+                "on which device? give one of --to VENDOR and --device DEVICE",
+                "在哪种设备上？请给出 --to VENDOR 或 --device DEVICE 之一",
+            )
+        )
     if args.device:
         if args.sim or args.emulate:
-            option, does = ("--sim", "simulated") if args.sim else ("--emulate", "emulated")
-            raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
+            option = "--sim" if args.sim else "--emulate"
+            raise RunError(
+                Text(
+                    f"{option} needs a device; name it with --to VENDOR",
+                    f"{option}：针对哪种设备？请用 --to VENDOR 指定",
+                )
+            )
         return Place(DeviceKind.AS_IS, as_is=args.device)
     vendor = get_vendor(args.to, args.vendor_path)
     paths = options.vendor_paths(args)

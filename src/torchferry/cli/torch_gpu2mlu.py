@@ -67,7 +67,12 @@ def _convert(given: Path, language: Language) -> int:
     source = Path(os.path.abspath(root))
     name = source.stem if source.is_file() else source.name
     if not name:
-        raise InputError(f"{source}: has no name to put _mlu after; give the folder of your scripts")
+        raise InputError(
+            Text(
+                f"{source}: has no name to put _mlu after; give the folder of your scripts",
+                f"{source}：没有可加 _mlu 的名称；请给出脚本所在的文件夹",
+            )
+        )
     out = source.parent / f"{name}_mlu"
     outcome = conversion.convert(
         root,

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import check_reports, check_writable, deliver, need, report_options, say
+from torchferry.cli.made import add_summary_format, stdout_kept, tell_made
+from torchferry.cli.output import (
+    RECORD_EXTRA,
+    check_reports,
+    check_writable,
+    deliver,
+    need,
+    report_options,
+    say,
+)
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, RunError
 from torchferry.report.progress import Counted, long_task
@@ -82,6 +91,7 @@ def add_arguments(parser: Parser) -> None:
         "记录文件；可随时读取，包括程序运行期间。多进程时写出 FILE.rank0.h5 等。同名的先前记录会被替换（默认：{name}）",
     )
     options.add_output(parser, DEFAULT_OUTPUT, text.format(name=DEFAULT_OUTPUT))
+    add_summary_format(parser)
     for beside in (show_parser(), convert_parser()):
         parser.beside(beside)
     group = parser.group(Text("Curves while the program runs", "运行期间的曲线"))
@@ -124,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     )
     live = _live_page(args, output, settings.replaced)
     say(args, _COMMAND, *noted(filter(None, [build_for(place, args.quiet)])))
-    with _following(live):
+    with stdout_kept(args), _following(live):
         recorded = run_recorded(program, settings, place, args.timeout)
     for outcome, was_repaired in recorded.files:
         say(args, _COMMAND, *sentences(outcome, was_repaired))
@@ -133,12 +143,24 @@ def run(args: argparse.Namespace) -> int:
     ending = recorded.ending
     stop_if_told(ending, "interrupted; what was watched until then is kept" if recorded.files else "")
     if recorded.files:
-        return ending.exit_code
+        from torchferry.cli.record import made_files
+
+        files = made_files(outcome for outcome, _ in recorded.files)
+        place_words = {"vendor": place.vendor_name, "device": place.kind.value}
+        return tell_made(args, "watch", ending.exit_code, files, **place_words)
     if ending.exit_code:
         raise RunError(
-            f"{program.target}: ended with exit code {ending.exit_code} before anything was seen; its output is above"
+            Text(
+                f"{program.target}: ended with exit code {ending.exit_code} before anything was seen; its output is above",
+                f"{program.target}：在采集到任何内容之前以退出码 {ending.exit_code} 结束；其输出见上方",
+            )
         )
-    raise RunError(f"{program.target}: called no module that has parameters, so there was nothing to watch")
+    raise RunError(
+        Text(
+            f"{program.target}: called no module that has parameters, so there was nothing to watch",
+            f"{program.target}：没有调用带参数的模块，因此没有可监视的内容",
+        )
+    )
 
 
 # The page of a program that runs.
@@ -147,7 +169,12 @@ def run(args: argparse.Namespace) -> int:
 def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) -> LivePage | None:
     if args.page is None:
         if args.golden is not None:
-            raise RunError("--golden is drawn on a page; name one with --page FILE.html")
+            raise RunError(
+                Text(
+                    "--golden is drawn on a page; name one with --page FILE.html",
+                    "--golden 绘制在网页上；请用 --page FILE.html 指定",
+                )
+            )
         return None
     _need_numpy()
     _check_page(args.page)
@@ -157,7 +184,12 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
     golden = [args.golden] if args.golden is not None else []
     taken = {path.resolve() for path in (output, *map(Path, replaced))}
     if any(path.resolve() in taken for name in golden for path in run_files(name)):
-        raise RunError(f"{args.golden}: is to be drawn and overwritten at once; name another file with -o")
+        raise RunError(
+            Text(
+                f"{args.golden}: can't be drawn and overwritten at once; name another file with -o",
+                f"{args.golden}：不能同时绘制并覆盖；请用 -o 指定其他文件",
+            )
+        )
     earlier = {path: path.stat().st_mtime_ns for path in map(Path, replaced)}
 
     def is_of_before() -> bool:
@@ -168,7 +200,12 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
 
 def _check_page(page: Path) -> None:
     if page.suffix.lower() != _PAGE:
-        raise RunError(f"{page}: curves are drawn on a page; end its name in {_PAGE}")
+        raise RunError(
+            Text(
+                f"{page}: curves are drawn on a page; end its name in {_PAGE}",
+                f"{page}：曲线绘制在网页上；文件名须以 {_PAGE} 结尾",
+            )
+        )
     check_writable(page.absolute())
 
 
@@ -197,7 +234,7 @@ def _finish_page(args: argparse.Namespace, live: LivePage) -> None:
 
 
 def _need_numpy() -> None:
-    need("curves are drawn with", "numpy")
+    need(RECORD_EXTRA, "numpy")
 
 
 # `ferry watch show`: the curves of a file, or of two.
@@ -296,7 +333,12 @@ def _follow(args: argparse.Namespace) -> None:
 
     pages = [path for path in args.output if path.suffix.lower() == _PAGE]
     if not pages:
-        raise RunError("--follow writes a page anew; name one with -o FILE.html")
+        raise RunError(
+            Text(
+                "--follow rewrites a page; name one with -o FILE.html",
+                "--follow 会不断更新网页；请用 -o FILE.html 指定",
+            )
+        )
     live = LivePage(pages[0], list(filter(None, (args.file, args.golden))), report_options(args))
     while any(map(is_being_written, run_files(args.file))):
         with suppress(InputError):  # no whole step yet
@@ -344,7 +386,12 @@ def run_convert(words: list[str]) -> int:
     files = [file for name in args.files for file in run_files(name)]
     folders = [args.tensorboard / file.stem for file in files]
     if len(set(folders)) < len(folders):
-        raise InputError("two of the files have the same name; convert them into different folders")
+        raise InputError(
+            Text(
+                "two of the files have the same name; convert them into different folders",
+                "有两个文件同名；请转换到不同的文件夹",
+            )
+        )
     for file, folder in zip(files, folders, strict=True):
         run = WatchedRun(file, args.modules)
         try:
