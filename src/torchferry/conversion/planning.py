@@ -16,7 +16,7 @@ from torchferry.conversion.settings import AmpForm, Distributed, PassSettings
 from torchferry.conversion.target import Target, vendor_target
 from torchferry.conversion.targets import PORTABLE, keep_cuda_target, portable_target
 from torchferry.errors import FerryError, InputError, VendorError
-from torchferry.text import Text
+from torchferry.text import Text, then
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 if TYPE_CHECKING:
@@ -108,7 +108,10 @@ def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> 
     except VendorError as error:
         if name in vendor_names(vendor_path):
             raise
-        raise VendorError(f"{error}, or take `{PORTABLE}` for code that names no vendor") from None
+        portable = Text(
+            f"or use `{PORTABLE}` for code without a vendor", f"或使用 `{PORTABLE}` 生成不含厂商的代码"
+        )
+        raise VendorError(then(error.text, portable)) from None
     return keep_cuda_target(vendor) if keep_cuda else vendor_target(vendor)
 
 
