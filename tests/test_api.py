@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import inspect
 import json
 import os
@@ -19,7 +17,7 @@ import pytest
 import torchferry
 from tests.forking import run_forked
 from torchferry import api
-from torchferry.cli.main import COMMANDS, main
+from torchferry.cli.main import COMMANDS, main, parser_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"accuracy", "emulate", "perf", "runtime", "sim"}
@@ -62,7 +60,6 @@ def test_the_page_lists_every_function(page: str) -> None:
 OWN = {"program", "module", "vendor_path", "lang", "path", "output", "paths", "message", "logs", "options"}
 RENAMED = {
     "trial": "--try",
-    "first_step": "--from",
     "origin": "--from",
     "module": "--module",
     "mine": "--mine",
@@ -74,10 +71,8 @@ GIVEN = {"record", "file", "checkpoint"}  # that the command takes without a fla
 def test_options_have_the_names_of_the_command(name: str) -> None:
     command, _, action = name.partition("_")  # ferry checkpoint info
     parameters = set(inspect.signature(getattr(api, name)).parameters) - OWN - GIVEN
-    parser = argparse.ArgumentParser(prog=f"ferry {command}")
-    importlib.import_module(f"torchferry.cli.{COMMANDS[command][0]}").add_arguments(parser)
-    actions = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-    known = set((actions[0].choices[action] if actions else parser)._option_string_actions)
+    parser = parser_of(command)
+    known = (parser.verbs[action] if action else parser).spellings
     flags = {each: RENAMED.get(each, f"--{each.replace('_', '-')}") for each in parameters}
     assert {each for each, flag in flags.items() if flag not in known} == set()
 

@@ -1,28 +1,20 @@
-"""Writes docs/en/rules/index.md and docs/zh/rules/index.md from the rules and docs/rule_examples.toml; `make docs` calls it.
+"""Writes docs/en/rules/index.md and docs/zh/rules/index.md from the rules and the examples beside them; `make docs` calls it.
 
 The examples are converted here and now, for every target, so that the pages can't say what the rules don't do.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
-from torchferry.conversion.project import Plan, examine_project
+from torchferry.conversion.examples import RuleExample, rule_examples, targets
 from torchferry.conversion.rule import Rule, all_rules
-from torchferry.conversion.settings import Distributed, PassSettings
-from torchferry.conversion.target import Target, vendor_target
-from torchferry.conversion.targets import portable_target
 from torchferry.finding import Finding
-from torchferry.report.findings.words import KIND
+from torchferry.report.findings.words import SEVERITY
 from torchferry.text import Language, Text
-from torchferry.vendors.registry import get_vendor, vendor_names
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-EXAMPLES = DOCS / "rule_examples.toml"
 
 TITLE = Text("Rules", "转换规则")
 INTRO = Text(
@@ -35,60 +27,40 @@ MADE = Text(
     "This page is made by `make docs`: the tables show what the rules did to the examples, for every target.",
     "本页由 `make docs` 生成：表格是各规则对示例的实际转换结果，覆盖所有目标。",
 )
-HEAD = Text("Target | Kind | Before → after | Message", "目标 | 类别 | 修改前 → 修改后 | 说明")
+HEAD = Text("Target | Severity | Before → after | Message", "目标 | 严重程度 | 修改前 → 修改后 | 说明")
 ALL = Text("all", "全部")
-NOTHING = Text("Not said for: {names}.", "以下目标没有相关结果：{names}。")
+NOTHING = Text("Nothing is reported for: {names}.", "以下目标没有相关结果：{names}。")
 
 
-def targets() -> list[Target]:
-    """Every built-in vendor, and portable code."""
-    return [*(vendor_target(get_vendor(name)) for name in vendor_names()), portable_target()]
-
-
-def read_examples() -> dict[str, dict[str, Any]]:
+def read_examples() -> dict[str, RuleExample]:
     """Rule id -> its example."""
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    examples: dict[str, dict[str, Any]] = toml.loads(EXAMPLES.read_text("utf-8"))
+    examples = rule_examples()
     ids = {rule.id for rule in all_rules()}
     if missing := sorted(ids - examples.keys()):
-        sys.exit(f"{EXAMPLES.name}: no example for {', '.join(missing)}")
+        sys.exit(f"examples.toml: no example for {', '.join(missing)}")
     if unknown := sorted(examples.keys() - ids):
-        sys.exit(f"{EXAMPLES.name}: no rule {', '.join(unknown)}")
+        sys.exit(f"examples.toml: no rule {', '.join(unknown)}")
     return examples
 
 
-def outcome(rule: Rule, example: dict[str, Any], target: Target) -> list[Finding]:
-    """What one rule says about its example."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / example.get("file", "train.py")
-        file.parent.mkdir(exist_ok=True)
-        encoding = {"undecodable": "utf-8"}.get(example.get("encoding", ""), example.get("encoding", "utf-8"))
-        data = example["code"].lstrip("\n").encode(encoding)
-        file.write_bytes(data.replace("é".encode(), b"\x81\xff") if "encoding" in example else data)
-        settings = PassSettings(Distributed(example["main"])) if "main" in example else PassSettings()
-        plan = Plan(target, options=frozenset(example.get("options", ())), settings=settings)
-        findings = examine_project(Path(folder), plan).report("scan").findings
-    return [finding for finding in findings if finding.rule == rule.id]
-
-
-def section(rule: Rule, example: dict[str, Any], language: Language) -> list[str]:
+def section(rule: Rule, example: RuleExample, language: Language) -> list[str]:
     """The text about one rule."""
     lines = [f"## {rule.id} {rule.name}", "", capital(rule.summary.in_language(language)) + stop(language)]
-    lines += ["", example[language], ""]
-    if "code" not in example:
+    lines += ["", example.about.in_language(language), ""]
+    if not example.code:
         return lines
-    lines += [f"```{fence(example)}", example["code"].strip("\n"), "```", ""]
+    lines += [f"```{fence(example)}", example.code.strip("\n"), "```", ""]
     lines += table(rule, example, language)
     return lines
 
 
-def table(rule: Rule, example: dict[str, Any], language: Language) -> list[str]:
+def table(rule: Rule, example: RuleExample, language: Language) -> list[str]:
     """What each target makes of the example; targets that say the same share a row."""
     rows: dict[str, list[str]] = {}
     silent: list[str] = []
     names = [target.name for target in targets()]
     for target in targets():
-        findings = outcome(rule, example, target)
+        findings = example.findings(rule, target)
         if not findings:
             silent.append(target.name)
         for finding in findings:
@@ -111,7 +83,7 @@ def row(finding: Finding, language: Language) -> str:
     code = cell(finding.before, True)
     if finding.after:
         code = f"{code} → {cell(finding.after, True)}".strip()
-    kind = KIND[finding.kind].name.in_language(language)
+    kind = SEVERITY[finding.severity].name.in_language(language)
     return f"{kind} | {code} | {cell(finding.message.in_language(language))}"
 
 
@@ -122,8 +94,8 @@ def cell(text: str, is_code: bool = False) -> str:
     return f"`{text}`" if is_code and text else text
 
 
-def fence(example: dict[str, Any]) -> str:
-    file = Path(example.get("file", "a.py"))
+def fence(example: RuleExample) -> str:
+    file = Path(example.file)
     known = {
         ".cu": "cuda",
         ".sh": "bash",

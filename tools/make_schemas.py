@@ -591,7 +591,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "torchferry-run": (
-        "ferry run --summary",
+        "ferry run -o",
         {
             **each("torchferry vendor device_type", "text"),
             **each("exit_code left_running unreported", "whole"),

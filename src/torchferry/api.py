@@ -837,7 +837,7 @@ def _reports_of(result: object) -> Reports[Any]:
 
 
 def _wishes(lang: Language | None, everything: bool) -> Options:
-    from torchferry.conversion.rule import rule_docs
+    from torchferry.conversion.examples import rule_docs
     from torchferry.report.formats import Options
     from torchferry.text import user_language
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from torchferry.text import Text
 
@@ -68,6 +69,13 @@ class Message:
     def and_do(self, advice: Text) -> Message:
         """The same with one more sentence of what to do."""
         return replace(self, do=_joined(self.do, advice))
+
+
+class RuleDoc(NamedTuple):
+    """What a rule is about, for reports."""
+
+    summary: Text  # one sentence
+    about: Text = NO_TEXT  # what it does, and what it leaves alone
 
 
 Wording = Text | Message  # a title alone, or all parts

@@ -53,6 +53,16 @@ def user_language() -> Language:
     return "en"
 
 
+def language_in(words: Sequence[str]) -> Language | None:
+    """The language that --lang names among these words; None without it."""
+    given = list(words[: words.index("--")] if "--" in words else words)
+    for word, following in zip(given, [*given[1:], ""], strict=False):
+        value = word[7:] if word.startswith("--lang=") else following if word == "--lang" else ""
+        if value in ("en", "zh"):
+            return "zh" if value == "zh" else "en"
+    return None
+
+
 def can_show(language: Language, *streams: TextIO | None) -> bool:
     """Whether streams have the characters of a language in their encodings."""
     if language == "zh":

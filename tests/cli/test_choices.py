@@ -18,8 +18,36 @@ def test_check(project: Path, tmp_path: Path) -> None:
     assert ferry("convert", project, "--check", "-q", "-o", tmp_path / "out").returncode == 1
     assert ferry("scan", tmp_path / "out", "--check", "-q").returncode == 0
     assert ferry("convert", tmp_path / "out", "--check").returncode == 0
+
+
+def test_a_file_that_cant_be_read_hides_nothing(project: Path) -> None:
+    """1 comes before 3: something to do in the files that were read, whatever else could not be read."""
     make(project, old="import torch\nprint 1 .cuda()\n")
+    assert ferry("scan", project, "--check").returncode == 1
+    assert ferry("convert", project, "--check").returncode == 1
+    assert ferry("scan", project).returncode == 3
+    (project / "train.py").write_text("import torch\n")
     assert ferry("scan", project, "--check").returncode == 3
+    assert ferry("scan", project, "--check", "--exclude", "old.py").returncode == 0
+
+
+def test_several_paths_and_patterns(project: Path) -> None:
+    def found(*paths: object) -> list[str]:
+        printed = ferry("scan", *paths, "--json", cwd=project.parent).stdout
+        return sorted({finding["path"] for finding in json.loads(printed)["findings"]})
+
+    make(project.parent / "other", tool=TRAIN)
+    assert found("project") == ["train.py"]
+    assert found("project", "other/tool.py") == ["other/tool.py", "project/train.py"]
+    assert found("*/t*.py") == ["other/tool.py", "project/train.py"]
+    assert found("project", "project/train.py") == ["train.py"]
+    assert found() == ["other/tool.py", "project/train.py"]
+    one_line(ferry("scan", "no/*.py"), "no/*.py: no file or folder matches")
+
+
+def test_quiet_leaves_the_result(project: Path) -> None:
+    result = ferry("scan", project, "-q")
+    assert "train.py" in result.stdout and "next:" not in result.stdout and result.stderr == ""
 
 
 def test_select_and_ignore(project: Path) -> None:

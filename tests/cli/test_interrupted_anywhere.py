@@ -79,7 +79,7 @@ def _record(folder: Path) -> None:
     text = TRAINING.replace("torch.ones(8, 64, device=device)", "torch.ones(32, 3, 26, 26, device=device)")
     first = text.index("torch.nn.Sequential")
     make(folder, train=text[:first] + model + text[text.index(".to(device)") :])
-    record = command("ferry", "record", "--steps", "2", "--as-is=cpu", "-o", "a.h5", "train.py")
+    record = command("ferry", "record", "--steps", "2", "--device=cpu", "-o", "a.h5", "train.py")
     subprocess.run(record, cwd=folder, env=environment(), check=True, capture_output=True)
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import TRAIN
-from torchferry.cli.main import STAGES, help_text, main
+from torchferry.cli.commands import STAGES
+from torchferry.cli.main import main
 from torchferry.cli.next_step import training_script
+from torchferry.cli.overview import overview
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,7 @@ def test_from_the_scan_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(following) == 0
     assert "import torch_npu" in (tmp_path / "my project_npu/train.py").read_text()
     following = handed_over(capsys.readouterr().err)
-    pair = ["--original", "my project/train.py", "--converted", "my project_npu/train.py"]
+    pair = ["--before", "my project/train.py", "--after", "my project_npu/train.py"]
     assert following == ["prove", "--to", "ascend", *pair]
 
 
@@ -107,7 +109,7 @@ def test_what_a_conversion_says_is_chinese(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_help_lists_the_commands_stage_by_stage() -> None:
-    lines = help_text().splitlines()
+    lines = overview("en", 200).splitlines()
     for stage, commands in STAGES.items():
-        at = lines.index(f"{stage}:")
+        at = lines.index(f"{stage[0]}:")
         assert [line.split()[0] for line in lines[at + 1 : at + 1 + len(commands)]] == list(commands)

@@ -199,7 +199,7 @@ def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
         (["--to", "ascend", "nowhere.py"], "no such script: nowhere.py"),
         (["--to", "ascend", "--input", "2x3", "train.py"], "--input: only with --model"),
         (["--to", "ascend", "--model", "a:b", "train.py"], "only one of them at a time"),
-        (["--to", "ascend", "--sim", "--as-is", "cuda", "train.py"], "--sim and --as-is"),
+        (["--to", "ascend", "--sim", "--device", "cuda", "train.py"], "--sim and --device"),
         (["--to", "intel", "--sim", "train.py"], "can't be simulated"),
         (["--to", "ascend", "-o", "ops.pdf", "train.py"], "ops.pdf: unknown kind of report"),
         (["--to", "ascend", "-o", "nowhere/ops.json", "train.py"], "folder that exists"),

@@ -191,7 +191,7 @@ def test_a_converted_program_without_and_with_a_mistake_in_it(tmp_path: Path) ->
     make(tmp_path / "original", train=TRAIN)
     make(tmp_path / "out_ascend", train=converted("npu"))
     make(tmp_path / "out_cambricon", train=converted("mlu").replace("lr=0.01", "lr=0.02"))
-    programs = ["--original", "original/train.py", "--converted", "out_{vendor}/train.py"]
+    programs = ["--before", "original/train.py", "--after", "out_{vendor}/train.py"]
     proof = prove_forked(
         "--to", "ascend,cambricon", "--steps", 3, "-o", "proof", *programs, "--", "x", cwd=tmp_path
     )
@@ -477,11 +477,11 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
         (["--to", "intel", "train.py"], "can't be simulated"),
         (["--to", "ascend", "missing.py"], "no such script: missing.py"),
         (
-            ["--to", "ascend", "--original", "train.py", "--", "x"],
+            ["--to", "ascend", "--before", "train.py", "--", "x"],
             "--original and --converted belong together",
         ),
         (
-            ["--to", "ascend", "--original", "train.py", "--converted", "out_{vendor}.py"],
+            ["--to", "ascend", "--before", "train.py", "--after", "out_{vendor}.py"],
             "no such script: out_ascend.py",
         ),
         (["--to", "ascend", "-o", "full", "train.py"], "full: not empty and holds no proof"),
@@ -541,7 +541,7 @@ def _converted(folder: Path) -> None:
 
 def test_each_side_reads_and_writes_in_its_own_project(tmp_path: Path) -> None:
     _converted(tmp_path)
-    pair = ("--original", "a/t.py", "--converted", "b/t.py")
+    pair = ("--before", "a/t.py", "--after", "b/t.py")
     result = prove_forked("--to", "ascend", "--steps", "all", *pair, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "equal bit for bit, 3 steps compared" in result.stdout
@@ -551,7 +551,7 @@ def test_each_side_reads_and_writes_in_its_own_project(tmp_path: Path) -> None:
 
 def test_the_folder_of_both_runs_can_be_chosen(tmp_path: Path) -> None:
     _converted(tmp_path)
-    pair = ("--original", "a/t.py", "--converted", "b/t.py")
+    pair = ("--before", "a/t.py", "--after", "b/t.py")
     result = prove_forked("--to", "ascend", "--cwd", "a", *pair, cwd=tmp_path)
     assert result.returncode == 1 and "ascend (npu): failed" in result.stdout  # it reads cuda:0 there
     missing = prove_forked("--to", "ascend", "--cwd", "nowhere", *pair, cwd=tmp_path)
@@ -568,7 +568,7 @@ def test_a_side_that_imports_the_others_modules_proves_nothing(tmp_path: Path) -
     make(tmp_path / "a", t=train.replace("DEVICE", '"cuda"'), net=net)
     path = f"sys.path.insert(0, {str(tmp_path / 'a')!r})\nimport torch_npu\nimport net\n"
     make(tmp_path / "b", t=train.replace("DEVICE", '"npu"').replace("import net\n", path), net=net)
-    pair = ("--original", "a/t.py", "--converted", "b/t.py")
+    pair = ("--before", "a/t.py", "--after", "b/t.py")
     result = prove_forked("--to", "ascend", *pair, cwd=tmp_path)
     said = " ".join(result.stdout.split())
     assert result.returncode == 1, said

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
 from torchferry.cli import report as command
+from torchferry.cli.main import parser_of
 from torchferry.conversion.rule import all_rules
 from torchferry.errors import OutputError, ReportError
 from torchferry.finding import Finding, Kind
@@ -30,9 +30,7 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+    return command.run(parser_of("report").parse([str(argument) for argument in arguments]))
 
 
 def test_the_command_knows_every_format() -> None:

@@ -71,7 +71,7 @@ def test_a_script(tmp_path: Path) -> None:
         3,
         "--memory",
         "1GiB",
-        "--summary",
+        "-o",
         report,
         tmp_path / "program/train.py",
         *arguments,
@@ -143,7 +143,7 @@ if __name__ == "__main__":
 def test_every_python_process_below_has_the_device(tmp_path: Path) -> None:
     make(tmp_path, children=CHILDREN)
     report = tmp_path / "summary.json"
-    result = ferry_run(*SIM, "--summary", report, tmp_path / "children.py", PYTHONUNBUFFERED="1")
+    result = ferry_run(*SIM, "-o", report, tmp_path / "children.py", PYTHONUNBUFFERED="1")
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[2.0, 4.0]\n[14.0]\n[14.0]\n3.0\n"
     content = summary_of(report)
@@ -199,7 +199,7 @@ def test_a_module_in_two_processes(tmp_path: Path) -> None:
     make(tmp_path / "package", ranks=RANKS)
     report = tmp_path / "summary.json"
     result = ferry_run(
-        *SIM, "--nproc", 2, "--summary", report, "-m", "package.ranks", "-x", PYTHONPATH=str(tmp_path)
+        *SIM, "--nproc", 2, "-o", report, "-m", "package.ranks", "-x", PYTHONPATH=str(tmp_path)
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[3.0, 3.0] hccl 2\n"
@@ -224,7 +224,7 @@ def test_elastic_restart_after_a_killed_process(tmp_path: Path) -> None:
     make(tmp_path, train=RESTARTED)
     report = tmp_path / "summary.json"
     options = ["--nproc_per_node", 1, "--max_restarts", 1, "--monitor-interval", "0.1"]
-    result = ferry_run(*SIM, *options, "--summary", report, tmp_path / "train.py")
+    result = ferry_run(*SIM, *options, "-o", report, tmp_path / "train.py")
     assert result.returncode == 0, result.stderr
     assert result.stdout == "attempt 0\nattempt 1\n"
     content = summary_of(report)
@@ -289,12 +289,12 @@ def test_folders_of_killed_runs_are_removed(tmp_path: Path, monkeypatch: pytest.
         (["--sim", "--to", "ascend", "nowhere.py"], ["nowhere.py", "no such script"]),
         (["--sim", "--to", "ascend", "--memory", "lots", "x.py"], ["lots", "32GiB"]),
         (["--sim", "--to", "ascend", "--devices", "65", "x.py"], ["1 to 64", "65"]),
-        (["--sim", "--to", "ascend", "--summary", "nowhere/s.json", "x.py"], ["nowhere/s.json", "folder"]),
+        (["--sim", "--to", "ascend", "-o", "nowhere/s.json", "x.py"], ["nowhere/s.json", "folder"]),
         (["--sim", "--to", "ascend"], ["which program?", "SCRIPT"]),
         (["--to", "intel", "--devices", "2", "x.py"], ["--devices", "simulated"]),
         (["--to", "ascend", "--capability", "eight", "x.py"], ["'eight'", "8.0"]),
         (["--to", "ascend", "--cuda-version", "new", "x.py"], ["'new'", "12.4"]),
-        (["--to", "ascend", "--converted", "--explain"], ["--explain", "--converted"]),
+        (["--to", "ascend", "--converted", "--list-redirects"], ["--list-redirects", "--converted"]),
         (["--to", "ascend", "--converted", "--type-checks", "vendor", "x.py"], ["--type-checks"]),
     ],
 )

@@ -185,7 +185,7 @@ def test_ferry_analyze_names_the_kernels(written: Folder, capsys: pytest.Capture
 def test_ferry_profile_keeps_its_folder(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINED)
     words = command(
-        "ferry", "profile", "--to", "ascend", "--emulate", "--steps", "3:4", "-o", "prof", "train.py"
+        "ferry", "profile", "--to", "ascend", "--emulate", "--window", "3:4", "-o", "prof", "train.py"
     )
     done = subprocess.run(
         words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=_SECONDS

@@ -102,7 +102,7 @@ def test_one_process_has_one_device() -> None:
 
 def test_a_cuda_program_runs_unchanged_and_the_summary_says_on_what(tmp_path: Path) -> None:
     make(tmp_path, train=TRAIN)
-    result = ferry_run("--to", "ascend", "--emulate", "--summary", tmp_path / "s.json", tmp_path / "train.py")
+    result = ferry_run("--to", "ascend", "--emulate", "-o", tmp_path / "s.json", tmp_path / "train.py")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("npu:0")
     assert "ascend's own plugin on an emulated npu: processes that used it: 1" in result.stderr
@@ -145,7 +145,7 @@ def test_the_proof_holds_on_the_vendors_plugin(tmp_path: Path) -> None:
 
 
 def test_the_doctor_computes_on_it() -> None:
-    result = run("ferry", "doctor", "--to", "ascend", "--emulate", "--try", "--all", "--check")
+    result = run("ferry", "doctor", "--to", "ascend", "--emulate", "--try", "--verbose", "--check")
     assert result.returncode == 0, result.stdout
     assert "2 devices computed" in result.stdout
 

@@ -90,7 +90,7 @@ def test_list(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_pipe(tee: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     text = f"step 1\r\n{OOM}\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
-    code, out, err = run(capfd, "--lang", "en", "--check", *(["--tee"] if tee else []))
+    code, out, err = run(capfd, "--lang", "en", "--check", *(["--pass-through"] if tee else []))
     assert code == 1
     assert "cause: device memory is exhausted" in (err if tee else out)
     if tee:
@@ -102,7 +102,7 @@ def test_a_pipe(tee: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     [
         (["no-such.log"], "no such file or folder"),
         (["--code", "1", "--list"], "leave all but one out"),
-        (["x.log", "--tee"], "--tee passes standard input on"),
+        (["x.log", "--pass-through"], "--pass-through passes standard input on"),
         (["a b c", "--to", "acme"], "unknown vendor 'acme'"),
     ],
 )

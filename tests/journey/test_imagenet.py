@@ -147,7 +147,7 @@ def prove(folder: Path, *arguments: str) -> dict[str, str]:
 def test_converted_programs_are_proved_equal(tmp_path: Path) -> None:
     for vendor in VENDORS:
         converted(vendor, tmp_path)
-    programs = ["--original", str(EXAMPLE / "main.py"), "--converted", "out_{vendor}/main.py"]
+    programs = ["--before", str(EXAMPLE / "main.py"), "--after", "out_{vendor}/main.py"]
     found = prove(tmp_path, "--to", ",".join(VENDORS), *programs, "--", *SMALL, "--gpu", "0")
     assert found == dict.fromkeys(VENDORS, "equal")
 

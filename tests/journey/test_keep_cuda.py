@@ -120,7 +120,7 @@ def test_two_processes(
 def test_the_imagenet_trainer_is_proved(options: tuple[str, ...], tmp_path: Path) -> None:
     source = ROOT / "examples" / "imagenet"
     out = converted(source, tmp_path, *options)
-    pair = ["--original", str(source / "main.py"), "--converted", str(out / "main.py")]
+    pair = ["--before", str(source / "main.py"), "--after", str(out / "main.py")]
     text = run([FERRY, "prove", "--to", "ascend", "--steps", "2", "-q", *pair, "--", *IMAGENET], tmp_path)
     assert "equal bit for bit" in text
 

@@ -113,7 +113,7 @@ def _proved(program: Program, vendor: str, folder: Path, *scripts: str, forked: 
 
 
 def _pair(program: Program) -> tuple[str, ...]:
-    return ("--original", f"original/{program}.py", "--converted", f"converted/{program}.py")
+    return ("--before", f"original/{program}.py", "--after", f"converted/{program}.py")
 
 
 @pytest.mark.parametrize("program", [each for each in TABLE if each.name in QUICK], ids=str)

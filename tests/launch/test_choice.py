@@ -46,9 +46,7 @@ def test_the_real_plugin_is_used_where_it_is_installed(tmp_path: Path) -> None:
     assert (result.stdout, result.stderr) == ("the vendor 2 npu:0\n", "")
 
 
-@pytest.mark.parametrize(
-    "option", [("--devices", 2), ("--memory", "1GiB"), ("--strict",), ("--summary", "s")]
-)
+@pytest.mark.parametrize("option", [("--devices", 2), ("--memory", "1GiB"), ("--strict",), ("-o", "s")])
 def test_options_of_the_simulator_are_refused_with_the_real_plugin(
     tmp_path: Path, option: tuple[object, ...]
 ) -> None:

@@ -17,7 +17,7 @@ from .ways import ferry_run
 
 
 def test_explain_needs_no_program(tmp_path: Path) -> None:
-    result = ferry_run("--explain", "--to", "ascend")
+    result = ferry_run("--list-redirects", "--to", "ascend")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["the", "program", "writes", "it", "now", "means"]
@@ -28,7 +28,7 @@ def test_explain_needs_no_program(tmp_path: Path) -> None:
 
 def test_explain_leaves_stdout_to_the_program(tmp_path: Path) -> None:
     make(tmp_path, train="print('ran')\n")
-    result = ferry_run("--explain", "-q", "--to", "ascend", tmp_path / "train.py")
+    result = ferry_run("--list-redirects", "-q", "--to", "ascend", tmp_path / "train.py")
     assert result.stdout == "ran\n"
     assert "torch.cuda.is_available" in result.stderr
 
@@ -56,7 +56,7 @@ def test_a_crash_shows_the_programs_traceback_first(tmp_path: Path, case: str) -
     assert ours == (lines[-1:] if explained else [])
     if explained:
         assert "train.py:" in ours[0]
-        assert "--explain" in ours[0]
+        assert "--list-redirects" in ours[0]
 
 
 def test_no_explanation_once_the_layer_is_off(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ os._exit(0)
 def test_a_fork_is_not_charged_with_what_its_parent_did(tmp_path: Path) -> None:
     make(tmp_path, train=AFTER_USE)
     report = tmp_path / "summary.json"
-    result = ferry_run("-q", "--sim", "--to", "ascend", "--summary", report, tmp_path / "train.py")
+    result = ferry_run("-q", "--sim", "--to", "ascend", "-o", report, tmp_path / "train.py")
     assert result.returncode == 0, result.stderr
     calls = {operator["name"]: operator["calls"] for operator in json.loads(report.read_text())["operators"]}
     assert calls["aten::mul.out"] == calls["aten::add.out"] == 1

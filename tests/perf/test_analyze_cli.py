@@ -75,28 +75,28 @@ def test_evidence_without_a_name_is_told_in_the_readers_language(
     built.op("aten::mm", 0, 100)
     path = str(built.write(tmp_path / "t.json"))
     for style in ("text", "md"):
-        assert main(["analyze", path, "--lang", "zh", "--format", style, "--only", "host_bound"]) == 0
+        assert main(["analyze", path, "--lang", "zh", "--format", style, "--select", "host_bound"]) == 0
         out = capsys.readouterr().out
         assert "算子之间的 Python" in out and "between operators" not in out
-    assert main(["analyze", path, "--format", "html", "--only", "host_bound"]) == 0
+    assert main(["analyze", path, "--format", "html", "--select", "host_bound"]) == 0
     out = capsys.readouterr().out
     assert ">Python between operators</span>" in out and ">算子之间的 Python</span>" in out
-    assert main(["analyze", path, "--lang", "zh", "--format", "json", "--only", "host_bound"]) == 0
+    assert main(["analyze", path, "--lang", "zh", "--format", "json", "--select", "host_bound"]) == 0
     (diagnosis,) = json.loads(capsys.readouterr().out)["runs"][0]["diagnoses"]
     assert diagnosis["evidence"][0]["what"] == "Python between operators"
 
 
 def test_the_bottleneck_is_named(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["analyze", str(slow), "--lang", "en", "--only", "data_loader"]) == 0
+    assert main(["analyze", str(slow), "--lang", "en", "--select", "data_loader"]) == 0
     assert capsys.readouterr().out.startswith("Bottleneck: the program waits for data.\n")
-    assert main(["analyze", str(trace(slow.parent, 1)), "--lang", "en", "--only", "data_loader"]) == 0
+    assert main(["analyze", str(trace(slow.parent, 1)), "--lang", "en", "--select", "data_loader"]) == 0
     assert capsys.readouterr().out.startswith("No bottleneck stands out")
-    assert main(["analyze", str(trace(slow.parent, 40)), "--lang", "zh", "--only", "data_loader"]) == 0
+    assert main(["analyze", str(trace(slow.parent, 40)), "--lang", "zh", "--select", "data_loader"]) == 0
     assert capsys.readouterr().out.startswith("瓶颈：程序在等待数据。\n")
 
 
 def test_check(slow: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    only = ["--only", "data_loader"]
+    only = ["--select", "data_loader"]
     assert main(["analyze", str(slow), "--check", *only]) == 1
     assert main(["analyze", "--check", str(slow), *only]) == 1  # the file is not taken for a severity
     assert main(["analyze", str(slow), "--check", "--ignore", "data_loader,communication"]) == 0
@@ -192,7 +192,7 @@ def test_every_detector_is_explained(language: str) -> None:
     [
         ([], "nothing to analyze"),
         (["missing.json"], "no such file or folder: 'missing.json'"),
-        (["trace.json", "--only", "data_loade"], "did you mean data_loader?"),
+        (["trace.json", "--select", "data_loade"], "did you mean data_loader?"),
         (["trace.json", "--ignore", "zzz"], "--list-detectors"),
         (["trace.json", "-o", "report.pdf"], "unknown kind of report"),
         (["trace.json", "-o", "nowhere/report.html"], "can't be written there"),

@@ -10,7 +10,21 @@ from torchferry.report.html import asset
 
 TEXT, DRAWN = 4.5, 3.0
 GROUNDS = ("paper", "panel")
-WORDS = ("ink", "quiet", "accent", "change", "todo", "unsupported", "unknown", "risk", "info")
+WORDS = (
+    "ink",
+    "quiet",
+    "accent",
+    "change",
+    "todo",
+    "unsupported",
+    "unknown",
+    "risk",
+    "info",
+    "pink",
+    "teal",
+    "orange",
+    "olive",
+)
 ON_MARKS = ("old", "old-mark", "new", "new-mark", "target")  # code in diffs, the line that was jumped to
 TINT = 0.16  # of a tone behind its own word, at most, as in the rows of trees
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -17,6 +16,7 @@ from typing import Any
 import openpyxl
 import pytest
 
+from torchferry.cli.grammar import Parser
 from torchferry.report.formats import FORMATS, Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.text import Language, Text
@@ -108,12 +108,12 @@ def test_json(example: Any) -> None:
 def test_a_command_has_them_all(
     example: Any, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser("ferry survey", Text("", ""), example.ABOUT)
     example.add_arguments(parser)
     paths = [tmp_path / f"survey{FORMATS[name].suffix}" for name in example.REPORTS.names]
     files = [word for path in paths for word in ("-o", str(path))]
     words = ["--model", "=small|<b>", "--model", "large", "--format", "md", "--lang", "en"]
-    assert example.run(parser.parse_args([*words, *files])) == 0
+    assert example.run(parser.parse([*words, *files])) == 0
     assert capsysbinary.readouterr().out == (tmp_path / "survey.md").read_bytes()
     assert all(path.stat().st_size for path in paths)
 

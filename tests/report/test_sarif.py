@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchferry.finding import Kind
+from torchferry.finding import Kind, RuleDoc
 from torchferry.outcome import Report
 from torchferry.report.findings.sarif import render
 from torchferry.report.formats import Options
@@ -95,7 +95,7 @@ def test_failed_files_are_notifications() -> None:
 
 
 def test_language_and_rule_docs() -> None:
-    options = Options("zh", rule_docs={"TF120": Text("Moves to the device", "迁移到设备")})
+    options = Options("zh", rule_docs={"TF120": RuleDoc(Text("Moves to the device", "迁移到设备"))})
     run = run_of(one_finding(), options)
     assert run["language"] == "zh-CN"
     assert run["results"][0]["message"]["text"] == "设备是 npu。"

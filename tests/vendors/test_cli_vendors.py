@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from torchferry.cli import vendors as command
+from torchferry.cli.main import parser_of
 from torchferry.errors import VendorError
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
 
 def ferry_vendors(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(arguments))
+    return command.run(parser_of("vendors").parse(arguments))
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

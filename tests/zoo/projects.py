@@ -71,7 +71,16 @@ def deliver(folder: Path, *options: str, place: str = PLACE) -> Path:
     root = project(folder)
     original, port = logs(folder)
     given = ["--from", str(root), "--arguments", "--steps 3", "--source", "https://example.com/line"]
-    given += ["--results", str(port), "--original", str(original), "--commit", "abc", "--dataset", "none"]
+    given += [
+        "--results",
+        str(port),
+        "--original-results",
+        str(original),
+        "--commit",
+        "abc",
+        "--dataset",
+        "none",
+    ]
     assert main(["zoo", "new", str(folder / place), *given, *options]) == 0
     return folder / place
 

@@ -191,8 +191,8 @@ def test_bad_usage(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
     place = str(tmp_path / PLACE)
     assert "which project?" in told("new", place)
-    assert "--run is not for `ferry zoo new`" in told("new", place, "--from", str(root), "--run")
-    assert "--from is not for `ferry zoo check`" in told("check", place, "--from", str(root))
+    assert "unknown option --run" in told("new", place, "--from", str(root), "--run")
+    assert "unknown option --from" in told("check", place, "--from", str(root))
     assert "no such folder" in told("check", place)
     assert "has no such file" in told("new", place, "--from", str(root), "--main", "tarin.py")
     assert "No closing quotation" in told("new", place, "--from", str(root), "--arguments", "'x")
@@ -361,7 +361,7 @@ def test_a_proof_is_evidence_of_both(head: dict[str, object], tmp_path: Path) ->
 
 def test_torch_is_not_needed(tmp_path: Path) -> None:
     root, (original, port) = project(tmp_path), logs(tmp_path)
-    given = ["--from", str(root), "--results", str(port), "--original", str(original)]
+    given = ["--from", str(root), "--results", str(port), "--original-results", str(original)]
     code = "import sys; sys.modules['torch'] = None\nfrom torchferry.cli.main import main\n"
     code += f"path = {str(tmp_path / PLACE)!r}\n"
     code += f"sys.exit(main(['zoo', 'new', path, *{given!r}]) * 10 + main(['zoo', 'check', path]))"

@@ -259,7 +259,7 @@ def _flat(tree: Any, contents: Checkpoint) -> dict[str, torch.Tensor]:
     states = [state.name for state in state_dicts(contents.tree) if state.path]
     hint = Text("write a .pth", "请写成 .pth")
     if states:
-        hint = Text(f"add --only {states[0]}", f"请加 --only {states[0]}")
+        hint = Text(f"add --part {states[0]}", f"请加 --part {states[0]}")
     said = Text(
         f"safetensors holds only tensors, and {', '.join(odd[:5]) or 'this'} is not one",
         f"safetensors 只能保存张量，而 {', '.join(odd[:5]) or '该内容'} 不是张量",

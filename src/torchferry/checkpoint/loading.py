@@ -355,8 +355,8 @@ def refusal(contents: Checkpoint, problem: NotPlainError) -> InputError:
     """Why a file is not loaded, and the two ways out."""
     return InputError(
         Text(
-            "{path}: {problem}, and loading it would run code that the file names; pick the weights with --only, or "
+            "{path}: {problem}, and loading it would run code that the file names; pick the weights with --part, or "
             "add --allow-pickle if you trust the file",
-            "{path}：{problem}，加载它会执行文件引用的代码；请用 --only 只取权重，如果信任该文件也可加 --allow-pickle",
+            "{path}：{problem}，加载它会执行文件引用的代码；请用 --part 只取权重，如果信任该文件也可加 --allow-pickle",
         ).format(path=contents.path, problem=problem.text)
     )

@@ -222,8 +222,8 @@ def at(tree: object, dotted: str) -> object:
             more = ", ..." if len(inside) > _NAMED else ""
             raise InputError(
                 Text(
-                    f"--only {dotted}: no such part; choose one of {shown}{more}",
-                    f"--only {dotted}：没有该部分；请从 {shown}{more} 中选择",
+                    f"--part {dotted}: no such part; choose one of {shown}{more}",
+                    f"--part {dotted}：没有该部分；请从 {shown}{more} 中选择",
                 )
             )
         node, rest = inside[".".join(rest[:fitting])], rest[fitting:]

@@ -70,8 +70,8 @@ _ONE_PROCESS = Text(
     "{count} 个张量只是分布式张量的一部分：其余部分在其他进程的文件中",
 )
 _SEVERAL = Text(
-    "weights are in {count} parts; the command uses {first}, choose another with --only",
-    "权重分布在 {count} 个部分；上述命令取 {first}，其余请用 --only 指定",
+    "weights are in {count} parts; the command uses {first}, choose another with --part",
+    "权重分布在 {count} 个部分；上述命令取 {first}，其余请用 --part 指定",
 )
 _SHARED = Text("{count} names share their data with others", "{count} 个名称与其他名称共享数值")
 _BIG = Text("numbers are stored big-endian", "数值以大端序存储")
@@ -149,7 +149,7 @@ def _command(contents: Checkpoint, states: Sequence[StateDict]) -> str:
     if not states:
         return ""
     state = states[0]
-    words = [f"--only {shlex.quote(state.name)}"] if state.path else []
+    words = [f"--part {shlex.quote(state.name)}"] if state.path else []
     words += [f"--strip {prefix}" for prefix in wrappers_of(state.tensors)]
     kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu", "meta"})
     words += [f"--map {kind}:cpu" for kind in kinds]

@@ -1,4 +1,4 @@
-"""Pack one archive for a vendor's issue tracker: a test of the operator, its tensors, versions, the decisive log lines."""
+"""`ferry bundle`: one archive for a vendor's issue tracker: a test of the operator, its tensors, versions, log lines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser, WrongValue
 from torchferry.cli.output import need, show
 from torchferry.errors import OutputError
 from torchferry.report.progress import Counted, long_task
@@ -15,56 +16,96 @@ from torchferry.vendors.registry import get_vendor
 
 _OUTPUT = "issue.zip"
 _SECONDS = 120.0
-_EPILOG = """SOURCE is at most one of a record with --call N (as `ferry compare` names it) and a test that `ferry case` has written, and
-any number of logs or folders of logs. Paths, names of users and machines, addresses, e-mails, keys and values of variables
-are replaced by placeholders; the list of what was taken out is printed. Nothing is sent anywhere.
-
-examples:
-  ferry bundle npu.h5 --call 12 --to ascend                the call of a record, into issue.zip
-  ferry bundle npu.h5 --call 12 logs/ --to ascend --dry-run   only look at what would be in it
-  ferry bundle test_gelu.py train.log --to ascend --hide projectx -o gelu.tar.gz
-
-exit codes: 0 written, or with --dry-run looked at; 2 bad usage or bad input, or too large; 3 written, but some of the logs could
-not be read; 130, 143 interrupted, nothing was written"""
+ABOUT = About(
+    Text(
+        "Packs a test of the operator, its tensors, the versions and the decisive log lines. Paths, names of users and "
+        "machines, addresses, e-mails, keys and values of variables are replaced by placeholders, and a list of what "
+        "was removed is printed. Nothing is sent anywhere.",
+        "打包算子的测试、张量、版本和关键日志行。路径、用户名和机器名、地址、邮箱、密钥和变量值会替换为占位符，并列出移除的内容。"
+        "不会发送到任何地方。",
+    ),
+    (
+        Example(
+            "ferry bundle npu.h5 --call 12 --to ascend",
+            Text("A call of a recording, into issue.zip", "记录中的一次调用，写入 issue.zip"),
+        ),
+        Example(
+            "ferry bundle npu.h5 --call 12 logs/ --to ascend --dry-run",
+            Text("Dry run: list what would be in it", "试运行：列出将包含的内容"),
+        ),
+        Example(
+            "ferry bundle test_gelu.py train.log --to ascend --hide projectx -o gelu.tar.gz",
+            Text("A test and a log, without the project's name", "测试和日志，并隐去项目名称"),
+        ),
+    ),
+    usage=("SOURCE ... --to VENDOR [--call N] [-o FILE] [OPTIONS]",),
+    exit_codes=(
+        ("0", Text("Written, or with --dry-run listed", "已写出，或使用 --dry-run 时已列出")),
+        (
+            "2",
+            Text(
+                "Wrong usage or wrong input, or too large; nothing was written",
+                "用法或输入有误，或体积过大；未写入任何内容",
+            ),
+        ),
+        ("3", Text("Written, but some logs could not be read", "已写出，但部分日志无法读取")),
+    ),
+    page="how-to/bundle.md",
+)
 
 
 _PACKING = Text("packing", "正在打包")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry bundle`."""
-    parser.usage = "ferry bundle SOURCE... --to VENDOR [--call N] [-o FILE] [OPTIONS]"
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "sources", nargs="+", type=Path, metavar="SOURCE", help="a record or a test of `ferry case`, and logs"
+    text = Text(
+        "A recording (with --call) or a test written by `ferry case`, and any number of logs and folders of logs",
+        "一份记录（配合 --call）或 `ferry case` 写出的测试，以及任意数量的日志和日志文件夹",
     )
-    options.add_to(
-        parser, "whose device the issue is about; a name that `ferry vendors` lists", required=True
+    parser.add("sources", nargs="+", type=Path, metavar="SOURCE", text=text)
+    text = Text(
+        "Vendor whose device the issue is about, by name or device type",
+        "问题涉及哪个厂商的设备，可用名称或设备类型",
     )
+    options.add_to(parser, text, required=True)
     options.add_vendor_path(parser)
-    parser.add_argument(
-        "--call",
-        type=options.at_least_one,
-        metavar="N",
-        help="which call of the record (default: its only one)",
+    text = Text(
+        "Number of the call in the recording (default: its only one)", "记录中的调用编号（默认：唯一的调用）"
     )
-    options.add_output(parser, _OUTPUT, f"the archive, .zip or .tar.gz (default: {_OUTPUT})")
-    options.add_switch(parser, "--force", "replace FILE if it exists")
-    parser.add_argument(
-        "--most",
-        type=_size,
-        metavar="SIZE",
-        help="the archive is no larger: the record, then the recorded inputs are left out (default: 25MB)",
+    parser.add("--call", type=options.at_least_one, metavar="N", text=text)
+    group = parser.group(Text("The archive", "归档"))
+    text = Text(
+        "The archive, .zip or .tar.gz (default: {name})", "归档文件，.zip 或 .tar.gz（默认：{name}）"
+    ).format(name=_OUTPUT)
+    options.add_output(group, _OUTPUT, text)
+    options.add_force(group)
+    text = Text(
+        "Largest size; the recording, then the recorded inputs are left out to fit (default: 25MB)",
+        "最大体积；超出时先舍去记录，再舍去记录的输入（默认：25MB）",
     )
-    options.add_repeatable(parser, "--hide", "WORD", "also take this word out, as a project's name")
+    group.add("--most", type=_size, metavar="SIZE", text=text)
+    options.add_repeatable(
+        group,
+        "--hide",
+        "WORD",
+        Text("Also remove this word, for example a project's name", "同时移除该词，例如项目名称"),
+    )
     options.add_switch(
-        parser, "--dry-run", "write nothing, only list what would be in it and what is taken out"
+        group,
+        "--dry-run",
+        Text(
+            "Write nothing; list what would be in it and what is removed", "不写入；列出将包含和将移除的内容"
+        ),
     )
-    options.add_switch(parser, "--no-run", "do not run the test on the device")
-    options.add_emulate(parser, "run the test on the vendor's own plugin, on an emulated device")
-    options.add_timeout(
-        parser, f"a run of the test that takes longer has failed (default: {_SECONDS:g})", _SECONDS
+    group = parser.group(Text("Running the test", "运行测试"))
+    options.add_switch(group, "--no-run", Text("Do not run the test on the device", "不在设备上运行测试"))
+    options.add_emulate(group)
+    text = Text(
+        "Count a run that takes longer as failed (default: {seconds})",
+        "超过该秒数的运行视为失败（默认：{seconds}）",
     )
+    options.add_timeout(group, text.format(seconds=f"{_SECONDS:g}"), _SECONDS)
     options.add_format(parser)
     options.add_quiet(parser)
     options.add_language(parser)
@@ -116,6 +157,10 @@ def _size(text: str) -> int:
     try:
         return parse_memory(text)
     except RunError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no size; write it as 25MB, 1GiB or a number of bytes"
-        ) from None
+        raise WrongValue(_NO_SIZE.format(text=text)) from None
+
+
+_NO_SIZE = Text(
+    "'{text}' is not a size; write 25MB, 1GiB or a number of bytes",
+    "'{text}' 不是大小；请写成 25MB、1GiB 或字节数",
+)

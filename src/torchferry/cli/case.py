@@ -1,4 +1,4 @@
-"""Write a test of one operator, the device against the CPU, run it, and find the smallest inputs that fail."""
+"""`ferry case`: a test of one operator, the device against the CPU; run, timed, and with the smallest inputs that fail."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Group, Parser, Section
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text
@@ -28,133 +29,209 @@ if TYPE_CHECKING:
 _SECONDS = 120.0
 _seed = options.whole_number(0, (1 << 63) - 1)  # of a torch.Generator
 
-_NOTATION = """how --input is written:
-  SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT]   a tensor, as in 10x20:int64 or 8x3x32x32:float16:normal:channels_last
-    SHAPE         10x20; 10x or 10:float32 for one dimension; scalar for none
-    DTYPE         any of torch's: float32 (default), bfloat16, bool, complex64, int8 ...
-    DISTRIBUTION  normal, uniform(0,1), ints(0,10), ones, zeros, full(2.5), arange, nan, inf; +nan, +inf, +-inf
-                  puts such values among others: normal+nan. Default: what suits the operator and the dtype
-    LAYOUT        transposed, channels_last, channels_last_3d, expanded, sliced, strides(1,20), offset(3)
-  2.5, [2,2], True, None, float16, 'sum'   a Python value; a single number is a number, not a shape
-  list(2x3, 2x3)                           a list of tensors
-  NAME=...                                 an argument by name, as in dim=1
+_NOTATION = Section(
+    Text("How --input is written", "--input 的写法"),
+    (
+        (
+            "SHAPE[:DTYPE][:DISTRIBUTION][:LAYOUT]",
+            Text(
+                "A tensor: 10x20:int64 or 8x3x32x32:float16:normal:channels_last",
+                "张量：10x20:int64 或 8x3x32x32:float16:normal:channels_last",
+            ),
+        ),
+        (
+            "SHAPE",
+            Text(
+                "10x20; 10x or 10:float32 for one dimension; scalar for none",
+                "10x20；一维写 10x 或 10:float32；零维写 scalar",
+            ),
+        ),
+        (
+            "DTYPE",
+            Text(
+                "Any dtype of torch: float32 (default), bfloat16, bool, complex64, int8 ...",
+                "torch 的任意数据类型：float32（默认）、bfloat16、bool、complex64、int8 等",
+            ),
+        ),
+        (
+            "DISTRIBUTION",
+            Text(
+                "normal, uniform(0,1), ints(0,10), ones, zeros, full(2.5), arange, nan, inf; +nan, +inf, +-inf mix such "
+                "values in: normal+nan. Default: what suits the operator and the dtype",
+                "normal、uniform(0,1)、ints(0,10)、ones、zeros、full(2.5)、arange、nan、inf；+nan、+inf、+-inf 表示混入此类值："
+                "normal+nan。默认：适合该算子和数据类型的分布",
+            ),
+        ),
+        (
+            "LAYOUT",
+            Text(
+                "transposed, channels_last, channels_last_3d, expanded, sliced, strides(1,20), offset(3)",
+                "transposed、channels_last、channels_last_3d、expanded、sliced、strides(1,20)、offset(3)",
+            ),
+        ),
+        (
+            "2.5, [2,2], True, None, 'sum'",
+            Text(
+                "A Python value; a single number is a number, not a shape",
+                "Python 值；单个数字是数值而非形状",
+            ),
+        ),
+        ("list(2x3, 2x3)", Text("A list of tensors", "张量列表")),
+        ("NAME=...", Text("An argument by name: dim=1", "按名称传入的参数：dim=1")),
+    ),
+)
+ABOUT = About(
+    Text(
+        "Writes a test that compares an operator on the device with the CPU, forward and backward, and runs it. The "
+        "arguments come from --input, from a recording or from a capture of `ferry ops`.",
+        "编写测试，将算子在设备上的前向和反向结果与 CPU 比较，并运行。参数来自 --input、记录或 `ferry ops` 的采集结果。",
+    ),
+    (
+        Example(
+            "ferry case torch.max --input 10x20:int64 --to ascend",
+            Text("Test an operator with a shape", "用某种形状测试算子"),
+        ),
+        Example(
+            "ferry case aten::gelu --from npu.h5 --call 12 --to ascend --shrink",
+            Text(
+                "Test a recorded call, and find the smallest inputs that fail",
+                "测试记录中的调用，并找出最小的失败输入",
+            ),
+        ),
+        Example(
+            "ferry case torch.nn.functional.silu --input 16x559x2816:bfloat16 --to ascend --time --times-of gpu_trace.json.gz",
+            Text("Measure it, and compare with the time on a GPU", "计时，并与 GPU 上的用时比较"),
+        ),
+    ),
+    usage=(
+        'OPERATOR --to VENDOR [--input "10x20:int64" ...] [OPTIONS]',
+        "OPERATOR --to VENDOR --from FILE [--call N] [OPTIONS]",
+        "[OPERATOR] --from FILE --list",
+    ),
+    exit_codes=(
+        ("1", Text("With --check: the test fails", "使用 --check 时：测试失败")),
+        (
+            "2",
+            Text(
+                "Wrong usage or wrong input; with --check also: there is no device, or the call is invalid",
+                "用法或输入有误；使用 --check 时还包括：没有设备，或调用无效",
+            ),
+        ),
+    ),
+    sections=(_NOTATION,),
+    page="how-to/cases.md",
+)
 
-examples:
-  ferry case torch.max --input 10x20:int64 --to ascend
-  ferry case aten::gelu --from npu.h5 --call 12 --to ascend --shrink
-  ferry case torch.nn.functional.silu --input 16x559x2816:bfloat16 --to ascend --time --times-of gpu_trace.json.gz
-"""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry case`."""
-    parser.usage = (
-        'ferry case OPERATOR --to VENDOR [--input "10x20:int64" ...] [OPTIONS]\n'
-        "       ferry case OPERATOR --to VENDOR --from FILE [--call N] [OPTIONS]\n"
-        "       ferry case [OPERATOR] --from FILE --list"
+    text = Text(
+        "aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or a module or "
+        "function of your own: package.module:Class or file.py:Class",
+        "aten::max.dim、max、torch.max、torch.nn.functional.gelu、Tensor.scatter_、torch.nn.Conv2d，或自定义的模块或函数："
+        "package.module:Class 或 file.py:Class",
     )
-    parser.epilog = _NOTATION
-    parser.add_argument(
-        "operator",
-        nargs="?",
-        default="",
-        metavar="OPERATOR",
-        help="aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or a module "
-        "or function of your own: package.module:Class or file.py:Class",
-    )
+    parser.add("operator", nargs="?", default="", metavar="OPERATOR", text=text)
     options.add_to(parser)
     options.add_vendor_path(parser)
-    group = parser.add_argument_group("what it is called with")
-    group.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="INPUT",
-        help="one argument (see below); repeat in order",
-    )
-    group.add_argument(
-        "--init",
-        default="",
-        metavar="ARGUMENTS",
-        help="of a module: in_channels=16,out_channels=32,kernel_size=3",
-    )
-    group.add_argument(
-        "--from",
-        dest="source",
-        type=Path,
-        metavar="FILE",
-        help="take the arguments from a record of operators (HDF5: with their contents) or from a capture of "
-        "`ferry ops` (JSON: contents are made up); --input NAME=... changes one",
-    )
-    group.add_argument(
-        "--call",
-        type=options.at_least_one,
-        metavar="N",
-        help="which call of FILE: its number in a record, as `ferry compare` names it, or its place among those of a "
-        "capture; --list shows them (default: the first)",
-    )
-    group.add_argument(
-        "--site",
-        default="",
-        metavar="TEXT",
-        help="of a capture: only calls whose line or module has this in it",
-    )
-    options.add_switch(group, "--list", "list the calls of FILE, and do nothing else")
-    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="of random contents (default: 0)")
-    group.add_argument(
-        "--import",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="a module that the case imports once the device is there, as one that registers an operator",
-    )
-    group = parser.add_argument_group("what is written")
-    group.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="the test's file (default: test_OPERATOR.py); - prints it",
-    )
-    options.add_switch(group, "--force", "replace FILE if it exists")
-    group.add_argument(
-        "--style",
-        choices=("pytest", "unittest"),
-        default="pytest",
-        help="functions for pytest (default), or a TestCase with cpu_op_exec and <device>_op_exec that `python FILE` "
-        "runs",
-    )
-    options.add_switch(group, "--forward-only", "do not test gradients")
-    group = parser.add_argument_group("running it")
-    options.add_switch(group, "--no-run", "only write it; the CPU tries the call nevertheless")
-    options.add_emulate(
-        group,
-        "run it on the vendor's own plugin, on an emulated device, wherever the real one is; `ferry emulate setup` sets "
-        "it up",
-    )
-    options.add_check(group, "the case fails")
-    options.add_switch(
-        group,
-        "--time",
-        "measure one call, forward and backward, on the device, the CPU and a GPU of this machine, in turns; the test "
-        "gets a part that prints the time",
-    )
-    group.add_argument(
-        "--save-times", type=Path, metavar="FILE", help="with --time: write what was measured to a JSON file"
-    )
-    group.add_argument(
-        "--times-of",
-        type=Path,
-        metavar="FILE",
-        help="with --time: compare with another machine, as one with a GPU: such a file, a profiler's trace of a run there, "
-        "or what `ferry record kernels --format json` made of one",
-    )
-    options.add_switch(
-        group, "--shrink", "if it fails, write the case with the smallest arguments that fail in the same way"
-    )
-    options.add_timeout(group, f"a run that takes longer has failed (default: {_SECONDS:g})", _SECONDS)
-    options.add_quiet(group)
+    _add_inputs(parser.group(Text("Its arguments", "算子参数")))
+    _add_files(parser.group(Text("What is written", "写入内容")))
+    _add_runs(parser.group(Text("Running it", "运行测试")))
+    options.add_quiet(parser)
     options.add_language(parser)
+
+
+def _add_inputs(group: Group) -> None:
+    options.add_repeatable(
+        group,
+        "--input",
+        "INPUT",
+        Text("One argument (see below); in order", "一个参数（写法见下），按顺序给出"),
+    )
+    text = Text(
+        "Arguments of a module: in_channels=16,out_channels=32,kernel_size=3",
+        "模块的构造参数：in_channels=16,out_channels=32,kernel_size=3",
+    )
+    group.add("--init", default="", metavar="ARGUMENTS", text=text)
+    text = Text(
+        "Take the arguments from a recording (HDF5: with contents) or a capture of `ferry ops` (JSON: contents are made "
+        "up); --input NAME=... changes one",
+        "从记录（HDF5，含内容）或 `ferry ops` 的采集结果（JSON，内容自动生成）中取参数；--input NAME=... 可修改其中一个",
+    )
+    group.add("--from", dest="source", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "Call of FILE: its number in a recording, as `ferry compare` names it, or its place in a capture; --list shows "
+        "them (default: the first)",
+        "FILE 中的调用：记录中的编号（与 `ferry compare` 一致）或采集结果中的序号；--list 可列出（默认：第一个）",
+    )
+    group.add("--call", type=options.at_least_one, metavar="N", text=text)
+    text = Text(
+        "Of a capture: only calls whose line or module contains TEXT",
+        "采集结果中仅限代码行或模块包含 TEXT 的调用",
+    )
+    group.add("--site", default="", metavar="TEXT", text=text)
+    options.add_switch(
+        group, "--list", Text("List the calls of FILE, and do nothing else", "只列出 FILE 中的调用")
+    )
+    text = Text("Random seed for contents (default: 0)", "随机内容的种子（默认：0）")
+    group.add("--seed", type=_seed, default=0, metavar="N", text=text)
+    text = Text(
+        "Module that the test imports once the device is there, for example one that registers an operator",
+        "设备就绪后由测试导入的模块，例如注册算子的模块",
+    )
+    options.add_repeatable(group, "--import", "MODULE", text, dest="modules")
+
+
+def _add_files(group: Group) -> None:
+    text = Text(
+        "File of the test (default: test_OPERATOR.py); - prints it",
+        "测试文件（默认：test_OPERATOR.py）；- 表示输出到标准输出",
+    )
+    group.add("-o", "--output", metavar="FILE", text=text)
+    options.add_force(group)
+    text = Text(
+        "Functions for pytest (default), or a unittest TestCase with cpu_op_exec and <device>_op_exec that `python "
+        "FILE` runs",
+        "pytest 函数（默认），或带 cpu_op_exec 和 <device>_op_exec、可用 `python FILE` 运行的 unittest TestCase",
+    )
+    group.add("--style", choices=("pytest", "unittest"), default="pytest", text=text)
+    options.add_switch(group, "--forward-only", Text("Do not test gradients", "不测试梯度"))
+
+
+def _add_runs(group: Group) -> None:
+    options.add_switch(
+        group,
+        "--no-run",
+        Text("Only write it; the CPU still tries the call", "只写不运行；CPU 仍会试调用一次"),
+    )
+    options.add_emulate(group)
+    options.add_check(group, Text("the test fails", "测试失败"))
+    text = Text(
+        "Measure one call, forward and backward, on the device, the CPU and a GPU of this machine in turns; the test "
+        "gets a part that prints the time",
+        "在设备、CPU 和本机 GPU 上轮流测量一次调用的前向和反向用时；测试中会加入输出用时的部分",
+    )
+    options.add_switch(group, "--time", text)
+    text = Text(
+        "With --time: write the measured times to a JSON file", "配合 --time：将测得的用时写入 JSON 文件"
+    )
+    group.add("--save-times", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "With --time: compare with another machine: such a file, a profiler's trace of a run there, or what `ferry "
+        "record kernels --format json` made of one",
+        "配合 --time：与另一台机器比较：此类文件、在那里采集的 trace，或 `ferry record kernels --format json` 的结果",
+    )
+    group.add("--times-of", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "If it fails, write the test with the smallest arguments that fail in the same way",
+        "测试失败时，写出以同样方式失败的最小参数的测试",
+    )
+    options.add_switch(group, "--shrink", text)
+    text = Text(
+        "Count a run that takes longer as failed (default: {seconds})",
+        "超过该秒数的运行视为失败（默认：{seconds}）",
+    )
+    options.add_timeout(group, text.format(seconds=f"{_SECONDS:g}"), _SECONDS)
 
 
 _STDOUT = "-"

@@ -1,4 +1,4 @@
-"""Hold two records of a run against each other, and name the operator that computes wrong."""
+"""`ferry compare`: two recordings of a run, operator by operator, and the one that computes wrong."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.ending import computing
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import Counted, long_task, print_line
@@ -22,61 +23,84 @@ if TYPE_CHECKING:
     from torchferry.accuracy.compare.stages import RanksComparison
     from torchferry.accuracy.judge.model import CallPair
 
-_EPILOG = """RECORD is a file of `ferry record`, `ferry replay` or `ferry watch`, or of a vendor's dumper; where there is no gpu.h5 but
-gpu.rank0.h5, gpu.rank1.h5 ..., gpu.h5 means all of them, as does gpu.rank*.h5. Ranks are compared with their like; where
-the other side has one process, another number of them or another layout (tensor parallel, FSDP), with what they make up
-together: the first place where a step parts is named.
+ABOUT = About(
+    Text(
+        "Finds the first operator whose results its own inputs don't explain, and tells it from errors that are "
+        "inherited. A recording comes from `ferry record`, `ferry replay` or `ferry watch`, from an Ascend runtime's "
+        "dump (set_dump, acl.json) or from msprobe. Ranks are compared one by one; where both sides have another layout "
+        "(tensor parallel, FSDP), the tensors that they make up together.",
+        "找出第一个不能由自身输入解释其结果的算子，并与继承的误差区分。记录来自 `ferry record`、`ferry replay` 或 `ferry watch`，昇腾"
+        "运行时的 dump（set_dump、acl.json）或 msprobe。rank 逐个比较；两侧布局不同时（张量并行、FSDP），比较合并后的张量。",
+    ),
+    (
+        Example("ferry compare npu.h5 gpu.h5", Text("Compare with a golden recording", "与标杆记录比较")),
+        Example(
+            "ferry compare npu.h5",
+            Text("Compare each operator with double precision", "将每个算子与双精度结果比较"),
+        ),
+        Example(
+            "ferry compare npu_dump gpu_dump -o compare.html",
+            Text("Compare two dumps of msprobe, as a page", "比较两份 msprobe dump，写成网页"),
+        ),
+    ),
+    usage=("MINE [GOLDEN] [OPTIONS]",),
+    exit_codes=(
+        ("0", Text("No operator is wrong", "没有算子出错")),
+        (
+            "1",
+            Text(
+                "An operator is wrong, or the programs differ: other arguments, calls that only one side makes. With "
+                "--check also: a call is suspicious, unexplained or has no counterpart",
+                "有算子出错，或程序不同：参数不同、只有一侧有的调用。使用 --check 时还包括：调用可疑、无法解释或没有对应项",
+            ),
+        ),
+        ("2", Text("No recordings, or nothing to compare in them", "没有记录，或其中没有可比较的内容")),
+        (
+            "3",
+            Text(
+                "No operator is known to be wrong, but a call that differs could not be judged",
+                "未发现出错的算子，但有存在差异的调用无法判断",
+            ),
+        ),
+    ),
+    page="how-to/compare.md",
+)
 
-A folder, or a file, of an Ascend runtime's own dump (set_dump, acl.json) is a record as well, and so is a folder of
-msprobe's dumps: that of a rank, of a step, or the one above.
 
-exit codes: 0 no operator is wrong; 1 one is, or the programs differ: other arguments, calls that one side makes alone
-(with --check also: one is suspicious or unexplained, or has no counterpart); 2 no records, or nothing to compare in
-them; 3 nothing is known to be wrong, but a call that differs could not be judged"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry compare`."""
-    parser.usage = "ferry compare MINE [GOLDEN] [OPTIONS]\n       ferry compare -m MINE [-g GOLDEN] [OPTIONS]"
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "records",
-        type=Path,
-        nargs="*",
-        metavar="RECORD",
-        help="MINE, the record to judge, as of the new device; then GOLDEN, the record to hold it against, as of the GPU: "
-        "without it, each operator of MINE is held against its own result in double precision. The files of all ranks of "
-        "a run count as one",
+    text = Text(
+        "MINE, the recording to judge, for example of the new device; then GOLDEN, the one to compare with, for example "
+        "of the GPU. Without GOLDEN each operator is compared with its own result in double precision. gpu.h5 also "
+        "stands for gpu.rank0.h5, gpu.rank1.h5 ...",
+        "MINE 为待测记录，例如新设备的记录；GOLDEN 为标杆，例如 GPU 的记录。没有 GOLDEN 时，每个算子与自身的双精度结果比较。"
+        "gpu.h5 也代表 gpu.rank0.h5、gpu.rank1.h5 等",
     )
-    parser.add_argument(
-        "-m", "--mine", dest="named_mine", type=Path, metavar="MINE", help="the same, as msaccucmp writes it"
+    parser.add("records", type=Path, nargs="*", metavar="RECORD", text=text)
+    text = Text("The recording to judge, by option", "以选项形式给出待测记录")
+    parser.add("--mine", old=("-m",), dest="named_mine", type=Path, metavar="MINE", text=text)
+    text = Text("The recording to compare with, by option", "以选项形式给出标杆记录")
+    parser.add("--golden", old=("-g",), dest="named_golden", type=Path, metavar="GOLDEN", text=text)
+    text = Text(
+        "Compare every call with double precision, also those that a cheaper test clears; takes several times as long",
+        "将每次调用都与双精度比较，包括较快的测试已通过的调用；耗时为数倍",
     )
-    parser.add_argument(
-        "-g",
-        "--golden",
-        dest="named_golden",
-        type=Path,
-        metavar="GOLDEN",
-        help="the same, as msaccucmp writes it",
+    options.add_switch(parser, "--thorough", text)
+    options.add_jobs(parser, options.THREADS, 0, 1024)
+    group = parser.group(options.REPORTS)
+    formats = ("text", "json", "csv", "msaccucmp", "msprobe", "xlsx", "html")
+    text = Text(
+        "Format of the printed report (default: text); msaccucmp and msprobe are CSV with the columns of these tools",
+        "输出报告的格式（默认：text）；msaccucmp 和 msprobe 为采用相应工具列格式的 CSV",
     )
-    options.add_format(
-        parser,
-        ("text", "json", "csv", "msaccucmp", "msprobe", "xlsx", "html"),
-        "; msaccucmp is CSV with the columns and formulas of that tool, msprobe with the columns of that one",
+    options.add_format(group, formats, text)
+    options.add_outputs(group, ".txt, .json, .csv, .msaccucmp.csv, .msprobe.csv, .xlsx, .html")
+    options.add_verbose(group)
+    text = Text(
+        "a call is suspicious, unexplained or has no counterpart, too", "调用可疑、无法解释或没有对应项"
     )
-    options.add_outputs(parser, ".txt, .json, .csv, .msaccucmp.csv, .msprobe.csv, .xlsx, .html")
-    options.add_all(parser, "list every call, not only those that need attention")
-    options.add_check(
-        parser, "a call is suspicious, unexplained or has no counterpart, too, not only if one is wrong"
-    )
-    parser.add_argument(
-        "--thorough",
-        action="store_true",
-        help="hold every call against double precision, also those that a cheaper test clears; takes several times as "
-        "long",
-    )
-    options.add_jobs(parser, "threads (default: one for each processor)", 0, 1024)
-    options.add_quiet(parser)
+    options.add_check(group, text)
+    options.add_quiet(group)
     options.add_language(parser)
 
 
@@ -130,7 +154,7 @@ def _records(args: argparse.Namespace) -> tuple[RecordFiles, RecordFiles | None]
     rest = places if args.named_mine is not None else places[1:]
     golden = RecordFiles(args.named_golden) if args.named_golden is not None else next(iter(rest), None)
     if mine is None:
-        raise RunError("which record? ferry compare MINE [GOLDEN], or ferry compare -m MINE [-g GOLDEN]")
+        raise RunError("which record? ferry compare MINE [GOLDEN]")
     if len(rest) > (0 if args.named_golden is not None else 1):
         raise RunError(f"{rest[-1].name}: is one record too many; name MINE and GOLDEN once each")
     return mine, golden

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.grammar import Group, Parser
 from torchferry.cli.output import note
 from torchferry.conversion.custom.model import CustomRules
 from torchferry.conversion.discover import PYTHON_SUFFIXES
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.planning import OPT_INS, ConversionRequest, cores, find_target, plan_for
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.settings import AmpForm, PassSettings
 from torchferry.conversion.write import REPORT_FILES, Replace, Written, check_output, write_project
 from torchferry.errors import InputError
@@ -30,80 +31,103 @@ SCANNING = Text("scanning", "正在扫描")
 CONVERTING = Text("converting", "正在转换")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser, several: bool = False) -> None:
     """What to convert, to what, and how."""
-    parser.add_argument("path", type=Path, help="a folder, or a single Python file")
-    options.add_to(parser, "a name that `ferry vendors` lists, or `portable`", required=True)
-    options.add_switch(
-        parser,
-        "--keep-cuda",
-        "the result runs on the vendor's device, on CUDA and on the CPU; a module that is added decides which",
+    if several:
+        text = Text(
+            "Folders and files to scan, globs too (default: the current folder)",
+            "要扫描的文件夹和文件，可用通配符（默认：当前文件夹）",
+        )
+        parser.add("path", nargs="*", default=["."], metavar="PATH", text=text)
+        options.add_to(parser, _TO_SEVERAL, required=True, metavar="VENDOR[,VENDOR]")
+    else:
+        parser.add(
+            "path",
+            type=Path,
+            metavar="PATH",
+            text=Text("Folder or single Python file", "文件夹或单个 Python 文件"),
+        )
+        options.add_to(parser, _TO, required=True)
+    text = Text(
+        "Keep CUDA and the CPU working beside the vendor's device; an added module decides at run time",
+        "在支持厂商设备的同时保留 CUDA 和 CPU；由新增的模块在运行时决定",
     )
+    options.add_switch(parser, "--keep-cuda", text)
     options.add_vendor_path(parser)
-    _add_selection(parser.add_argument_group("what to look at"))
-    _add_opt_ins(parser.add_argument_group("changes that are made only when you ask for them"))
-    _add_distributed(parser.add_argument_group("one process per card"))
+    _add_selection(parser.group(Text("What to look at", "处理范围")))
+    _add_opt_ins(parser.group(Text("Optional changes, made only on request", "可选修改（仅在指定时进行）")))
+    _add_distributed(parser.group(Text("One process per card", "每卡一个进程")))
 
 
-def _add_selection(group: options.Options) -> None:
-    options.add_repeatable(
-        group, "--select", "RULE", "only these rules, by id or its beginning: TF1 or TF105,TF201"
+_TO = Text(
+    "Target: a vendor by name or device type (`ferry vendors` lists them), or `portable` for code that names no vendor",
+    "目标：厂商名称或设备类型（`ferry vendors` 列出全部），或 `portable`，即不指明厂商的代码",
+)
+_TO_SEVERAL = Text(
+    "Target: a vendor by name or device type, or `portable`; several with commas, or `all`, are compared",
+    "目标：厂商名称或设备类型，或 `portable`；以逗号分隔多个或写 `all` 时进行比较",
+)
+
+
+def _add_selection(group: Group) -> None:
+    text = Text(
+        "Use only these rules, by id or its beginning: TF1 or TF105,TF201",
+        "只使用这些规则，写编号或其开头：TF1 或 TF105,TF201",
     )
-    options.add_repeatable(group, "--ignore", "RULE", "all but these rules")
-    options.add_repeatable(
-        group, "--exclude", "PATTERN", "files or folders neither to look at nor to copy, e.g. 'tests/*'"
+    options.add_repeatable(group, "--select", "RULE", text)
+    options.add_repeatable(group, "--ignore", "RULE", Text("Use all rules except these", "不使用这些规则"))
+    text = Text(
+        "Skip files and folders that match, for example 'tests/*'", "跳过匹配的文件和文件夹，例如 'tests/*'"
     )
-    group.add_argument(
-        "--rules",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="your own rules: a .toml file, or a .json file in the format of ms_fmk_transplt; repeatable",
+    options.add_repeatable(group, "--exclude", "PATTERN", text)
+    text = Text(
+        "Add your own rules: a .toml file, or a .json file in the format of ms_fmk_transplt",
+        "添加自定义规则：.toml 文件，或 ms_fmk_transplt 格式的 .json 文件",
     )
-    options.add_jobs(group, "processes (default: all cores)", cores())
+    options.add_repeatable(group, "--rules", "FILE", text, type=Path)
+    options.add_jobs(group, options.PROCESSES, cores())
 
 
-def _add_opt_ins(group: options.Options) -> None:
+def _add_opt_ins(group: Group) -> None:
     for name, text in OPT_INS.items():
-        flags = ["-s"] if name == "specify_device" else []
-        group.add_argument(*flags, f"--{name.replace('_', '-')}", action="store_true", help=text)
-    group.add_argument(
-        "--data-parallel",
-        choices=["single"],
-        help="single: torch.nn.DataParallel(model) becomes the model itself, on one card, as a vendor's guide does",
+        old = ("-s",) if name == "specify_device" else ()
+        options.add_switch(group, f"--{name.replace('_', '-')}", text, old)
+    text = Text(
+        "single: replace torch.nn.DataParallel(model) by the model itself, for one card",
+        "single：将 torch.nn.DataParallel(model) 替换为模型本身，单卡运行",
     )
-    group.add_argument(
-        "--amp",
-        nargs="?",
-        const=AmpForm.TORCH.value,
-        choices=[form.value for form in AmpForm],
-        help="mixed precision for training steps that have none: torch's autocast and GradScaler, or apex's amp",
+    group.add("--data-parallel", choices=["single"], text=text)
+    text = Text(
+        "Add mixed precision to training steps without it: autocast and GradScaler of torch (default), or apex",
+        "为未使用混合精度的训练步添加混合精度：torch 的 autocast 和 GradScaler（默认），或 apex",
     )
+    forms = [form.value for form in AmpForm]
+    group.add("--amp", nargs="?", const=AmpForm.TORCH.value, choices=forms, text=text)
 
 
-def _add_distributed(group: options.Options) -> None:
-    options.add_switch(
-        group,
-        "--distributed",
-        "rewrite the training program that --main starts for all cards, with DistributedDataParallel; a launch "
-        "script is added",
+def _add_distributed(group: Group) -> None:
+    text = Text(
+        "Rewrite the program that --main names for all cards with DistributedDataParallel, and add a launch script",
+        "用 DistributedDataParallel 将 --main 指定的程序改写为多卡训练，并添加启动脚本",
     )
-    group.add_argument(
-        "--main", type=Path, metavar="FILE", help="the script that starts the training, in the project"
+    options.add_switch(group, "--distributed", text)
+    text = Text("Script of the project that starts the training", "项目中启动训练的脚本")
+    group.add("--main", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "Variable that holds the model; several with commas (default: detected)",
+        "保存模型的变量名；多个以逗号分隔（默认：自动识别）",
     )
-    group.add_argument(
-        "--model",
-        default="",
-        metavar="NAME",
-        help="the variable that holds the model; several with commas (default: found)",
+    group.add("--model-name", old=("--model",), dest="model", default="", metavar="NAME", text=text)
+    text = Text(
+        "Meaning of the script's batch size: per card (keep, the default) or for all cards together (split)",
+        "脚本中批大小的含义：每张卡（keep，默认）或所有卡合计（split）",
     )
-    group.add_argument(
-        "--batch",
-        choices=["keep", "split"],
-        help="the script's batch size is that of each card (keep, the default), or of all together (split)",
+    group.add("--batch", choices=["keep", "split"], text=text)
+    text = Text(
+        "Compute BatchNorm over the batches of all cards (SyncBatchNorm)",
+        "在所有卡的批次上计算 BatchNorm（SyncBatchNorm）",
     )
-    options.add_switch(group, "--sync-batchnorm", "BatchNorm over the batches of all cards (SyncBatchNorm)")
+    options.add_switch(group, "--sync-batchnorm", text)
 
 
 def plan_of(args: argparse.Namespace) -> Plan:
@@ -136,10 +160,11 @@ def note_nothing(outcome: ProjectOutcome) -> None:
         note(f"no Python files in {outcome.root}")
 
 
-def note_unused_rules(outcome: ProjectOutcome, custom: CustomRules) -> None:
+def note_unused_rules(projects: Sequence[ProjectOutcome], custom: CustomRules) -> None:
     """Say which of the user's rules have found nothing: a name may be misspelled."""
-    findings = [item for each in outcome.outcomes for item in each.findings if item.rule.startswith("USER")]
-    for rule in custom.for_vendor(outcome.target.name):
+    outcomes = [each for project in projects for each in project.outcomes]
+    findings = [item for each in outcomes for item in each.findings if item.rule.startswith("USER")]
+    for rule in custom.for_vendor(projects[0].target.name):
         last = rule.match.name.rpartition(".")[2]
         if not any(
             item.rule == rule.id
@@ -175,7 +200,7 @@ def convert(
     report = outcome.report("convert")
     files = {**rendered(report), **make_files(report)}
     note_written(write_project(outcome, place, files, replace))
-    note_unused_rules(outcome, plan.custom)
+    note_unused_rules([outcome], plan.custom)
     return outcome
 
 

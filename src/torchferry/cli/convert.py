@@ -1,7 +1,4 @@
-"""Write a converted copy of a project, with reports. The input is never touched, unless you say --in-place.
-
-Version control, caches, environments and earlier outputs that lie in the project are left out of the copy; links
-stay links; what can't be read or parsed is reported, and the rest is done (exit code 3)."""
+"""`ferry convert`: a converted copy of a project, with reports; the input is not touched, unless --in-place says so."""
 
 from __future__ import annotations
 
@@ -10,12 +7,13 @@ import os
 import sys
 
 from torchferry.cli import conversion, next_step, options
-from torchferry.cli.output import note_report, report_options, show
+from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.output import exit_code, note_report, report_options, show
 from torchferry.conversion import git
 from torchferry.conversion.added import add_launch_script
 from torchferry.conversion.discover import PYTHON_SUFFIXES, check_input, read_file
+from torchferry.conversion.examples import rule_docs
 from torchferry.conversion.project import Plan, ProjectOutcome, examine_project
-from torchferry.conversion.rule import rule_docs
 from torchferry.conversion.write import (
     Replace,
     Written,
@@ -38,36 +36,83 @@ _WRITTEN = Text("written to {output}", "已写入 {output}")
 _DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Writes a converted copy of a project with report.html and findings.json. The input stays as it is, unless you "
+        "ask for --in-place. Version control, caches and environments are left out of the copy; links stay links; "
+        "files that can't be read or parsed are reported, and the others are converted.",
+        "写出项目的转换副本，并附 report.html 和 findings.json。除非使用 --in-place，输入保持不变。版本库、缓存和虚拟环境不进入"
+        "副本；链接仍为链接；无法读取或解析的文件会列入报告，其余文件照常转换。",
+    ),
+    (
+        Example(
+            "ferry convert my_project --to ascend -o my_project_npu",
+            Text("Write a converted copy and its reports", "写出转换后的副本及其报告"),
+        ),
+        Example(
+            "ferry convert my_project --to ascend --diff",
+            Text("Dry run: print the changes as a diff", "试运行：以 diff 形式输出修改"),
+        ),
+        Example(
+            "ferry convert my_project --to mlu --distributed --main train.py -o my_project_mlu",
+            Text("Also rewrite the program for all cards", "同时将程序改写为多卡训练"),
+        ),
+    ),
+    exit_codes=(
+        ("1", Text("With --check: something would change", "使用 --check 时：存在需要修改的内容")),
+        ("3", Text("Some files could not be converted; the others were", "部分文件未能转换，其余已转换")),
+    ),
+    page="how-to/convert.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry convert`."""
     conversion.add_arguments(parser)
-    where = parser.add_mutually_exclusive_group()
-    options.add_output(
-        where,
-        None,
-        "the folder for the copy and its reports; it must not exist, or be empty. For a single file also "
-        "a name that ends in .py: then only that file is written",
-        "DIR",
+    group = parser.group(Text("What is written", "写入内容"))
+    where = group.either()
+    text = Text(
+        "Folder for the copy and its reports; must not exist or be empty. For a single file also a name ending in "
+        ".py: then only that file is written",
+        "副本及报告的文件夹；必须不存在或为空。输入为单个文件时也可以是以 .py 结尾的文件名：只写该文件",
     )
+    options.add_output(where, None, text, "DIR")
+    text = Text(
+        "Change the project itself, without reports; needs a clean git tree or --force",
+        "直接修改项目本身，不写报告；需要干净的 git 工作区或 --force",
+    )
+    options.add_switch(where, "--in-place", text)
     options.add_switch(
-        where, "--in-place", "change the project itself, without reports; needs a clean git tree, or --force"
+        where, "--dry-run", Text("Only report what would be done", "试运行：只报告将要进行的修改")
     )
-    options.add_switch(where, "--dry-run", "only report what would be done")
-    options.add_switch(parser, "--diff", "print the changes as a unified diff (alone: writes nothing)")
-    options.add_switch(
-        parser,
-        "--lists",
-        "also write change_list.csv, unsupported_op.xlsx, unsupported_api.csv, unknown_api.csv, "
-        "cuda_op_list.csv and the advice lists, in the columns of ms_fmk_transplt",
+    text = Text(
+        "Print the changes as a unified diff (alone: nothing is written)",
+        "以 unified diff 输出修改（单独使用时不写入任何内容）",
     )
-    options.add_switch(
-        parser,
-        "--force",
-        "replace the output of an earlier run (nothing else); with --in-place: do without git",
+    options.add_switch(group, "--diff", text)
+    text = Text(
+        "Also write change_list.csv, unsupported_op.xlsx, unsupported_api.csv, unknown_api.csv, cuda_op_list.csv and "
+        "the advice lists, with the columns of ms_fmk_transplt",
+        "同时写出 change_list.csv、unsupported_op.xlsx、unsupported_api.csv、unknown_api.csv、cuda_op_list.csv 和建议清单，"
+        "列与 ms_fmk_transplt 相同",
     )
-    options.add_check(parser, "anything would change (for CI); writes nothing without -o")
-    options.add_switch(parser, "--verbose", "list everything, without a limit")
-    options.add_quiet(parser, "no progress bar and no summary")
+    options.add_switch(group, "--lists", text)
+    text = Text(
+        "Replace the output of an earlier run (nothing else); with --in-place: work without git",
+        "替换先前运行的输出（仅此而已）；配合 --in-place 时：不要求 git",
+    )
+    options.add_force(group, text)
+    group = parser.group(options.REPORTS)
+    formats = [name for name in REPORTS.names if name not in REPORTS.only_files]
+    text = Text("Format of the printed summary (default: text)", "输出摘要的格式（默认：text）")
+    options.add_format(group, formats, text)
+    text = Text(
+        "anything would change (for CI); nothing is written without -o",
+        "存在需要修改的内容（用于 CI；没有 -o 时不写入）",
+    )
+    options.add_check(group, text)
+    options.add_verbose(group, old=())
+    options.add_quiet(group)
     options.add_language(parser)
 
 
@@ -113,13 +158,11 @@ def run(args: argparse.Namespace) -> int:
     conversion.note_written(done)
     try:
         _show(args, outcome, plan, diff, is_single)
-        conversion.note_unused_rules(outcome, plan.custom)
+        conversion.note_unused_rules([outcome], plan.custom)
     except KeyboardInterrupt as stop:
         raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
-    if done.vanished or outcome.failed:
-        return 3
-    changed = outcome.added or any(item.new_data is not None for item in outcome.outcomes)
-    return 1 if args.check and changed else 0
+    changed = bool(outcome.added) or any(item.new_data is not None for item in outcome.outcomes)
+    return exit_code(is_found=args.check and changed, is_partial=bool(done.vanished) or outcome.failed)
 
 
 def project_diff(outcome: ProjectOutcome) -> bytes:

@@ -1,12 +1,14 @@
-"""Run a vendor's own plugin on this machine without the vendor's hardware: fetch it, build what stands for its toolkit."""
+"""`ferry emulate`: a vendor's own plugin on this machine without the vendor's hardware, and what stands for its toolkit."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import say, write
 from torchferry.errors import RunError
 from torchferry.text import Text
@@ -18,14 +20,43 @@ if TYPE_CHECKING:
 _COMMAND = "ferry emulate"
 _SETUP, _INFO, _REMOVE = "setup", "info", "remove"
 _DOES = {
-    _SETUP: "fetch the plugin that fits the installed PyTorch into a folder of TorchFerry's own, and build the libraries",
-    _INFO: "say what is set up, and where",
-    _REMOVE: "remove what was fetched and built",
+    _SETUP: Text(
+        "Fetch the plugin that fits the installed PyTorch into TorchFerry's own folder, and build the libraries",
+        "将与已安装 PyTorch 匹配的插件下载到 TorchFerry 自己的文件夹，并构建所需的库",
+    ),
+    _INFO: Text("Show what is set up, and where", "显示已安装的内容及其位置"),
+    _REMOVE: Text("Remove what was fetched and built", "删除已下载和构建的内容"),
 }
-_EPILOG = """The plugin never becomes part of your environment: where it is installed and the vendor's toolkit is not, every
-`import torch` fails. Then: ferry run --to VENDOR --emulate SCRIPT
-
-exit codes: 0 fine; 1 `info`: it is not set up; 2 bad usage, or it can't be set up here"""
+ABOUT = About(
+    Text(
+        "The vendor's plugin runs on libraries that stand for its toolkit and compute on the CPU. It never becomes part "
+        "of your environment: where a plugin is installed without its toolkit, every `import torch` fails.",
+        "厂商插件运行在代替其工具包、在 CPU 上计算的库之上。它不会进入您的环境：只装插件而没有工具包时，每次 `import torch` "
+        "都会失败。",
+    ),
+    (
+        Example(
+            "ferry emulate setup --to ascend", Text("Set up the emulated device once", "首次安装仿真设备")
+        ),
+        Example(
+            "ferry emulate setup --wheel torch_npu.whl",
+            Text("The same without a network", "无网络时的安装方式"),
+        ),
+        Example("ferry emulate info", Text("Show what is set up", "显示已安装的内容")),
+    ),
+    usage=("(setup | info | remove) [OPTIONS]",),
+    exit_codes=(
+        ("1", Text("info: the emulated device is not set up", "info：仿真设备尚未安装")),
+        (
+            "2",
+            Text(
+                "Wrong usage, or it can't be set up here; nothing was written",
+                "用法有误，或无法在本机安装；未写入任何内容",
+            ),
+        ),
+    ),
+    page="how-it-works/emulated.md",
+)
 
 _IS_SET_UP = Text(
     "{plugin} {version} is set up for {vendor}: ferry run --to {vendor} --emulate SCRIPT",
@@ -44,25 +75,27 @@ _REMOVED = Text("removed: {folder}", "已删除：{folder}")
 _NOTHING = Text("there was nothing to remove", "没有可删除的内容")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry emulate`."""
-    parser.usage = "ferry emulate (setup | info | remove) [--to VENDOR] [OPTIONS]"
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "verb",
-        choices=tuple(_DOES),
-        metavar="VERB",
-        help="; ".join(f"{verb}: {does}" for verb, does in _DOES.items()),
+    for verb, summary in _DOES.items():
+        _add_options(parser.verb(verb, summary, replace(ABOUT, usage=(), sections=()), dest="verb"), verb)
+
+
+def _add_options(parser: Parser, verb: str) -> None:
+    text = Text(
+        "Vendor whose plugin is meant (default: the only one that can be emulated)",
+        "使用哪个厂商的插件（默认：唯一支持仿真的厂商）",
     )
-    options.add_to(parser, "whose plugin (default: the only vendor that can be emulated)")
-    parser.add_argument(
-        "--wheel",
-        type=Path,
-        metavar="FILE",
-        help="with setup: take this wheel of the plugin instead of fetching one, as on a machine without a network",
-    )
+    options.add_to(parser, text)
+    parser.set_defaults(wheel=None)
+    if verb == _SETUP:
+        text = Text(
+            "Use this wheel of the plugin instead of fetching one, for machines without a network",
+            "使用该插件 wheel 而不下载，适用于无网络的机器",
+        )
+        parser.add("--wheel", type=Path, metavar="FILE", text=text)
     options.add_vendor_path(parser)
-    options.add_quiet(parser, "no progress and no remarks on stderr")
+    options.add_quiet(parser)
     options.add_language(parser)
 
 
@@ -70,8 +103,6 @@ def run(args: argparse.Namespace) -> int:
     """Set up, tell or remove."""
     from torchferry.emulate.plugins import refuse_without_emulation
 
-    if args.wheel is not None and args.verb != _SETUP:
-        raise RunError("--wheel: only with setup; leave it out")
     if not args.to:
         vendors = (get_vendor(name, args.vendor_path) for name in vendor_names(args.vendor_path))
         can = [vendor.name for vendor in vendors if vendor.emulation.toolkit]

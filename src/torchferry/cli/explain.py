@@ -1,4 +1,4 @@
-"""Say what the errors in a log mean: which came first, why, and what to do."""
+"""`ferry explain`: what the errors in a log mean, which came first, why, and what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import show
+from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.output import check_reports, deliver, exit_code
 from torchferry.errors import InputError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
@@ -17,37 +18,72 @@ if TYPE_CHECKING:
     from torchferry.explanation.model import Explanation
     from torchferry.explanation.rules import RuleBook
 
-_EPILOG = """LOG is a file, also packed (.gz, .bz2, .xz), a folder that is searched for logs (of all ranks of a run, of a vendor's runtime), - for
-what comes through a pipe (as without LOG), or a message in quotation marks.
-
-exit codes: 0 fine; 1 with --check: an error was found; 2 no such log or code, bad usage; 3 some logs could not be read, or not whole"""
+ABOUT = About(
+    Text(
+        "Finds the errors of PyTorch, CUDA and the vendors' runtimes in logs, separates the first cause from its "
+        "consequences, and says what to do.",
+        "在日志中查找 PyTorch、CUDA 和各厂商运行时的错误，区分首要原因与后续影响，并给出处理方法。",
+    ),
+    (
+        Example(
+            "ferry explain logs/",
+            Text("Explain the logs of all ranks of a run", "解释一次运行中所有 rank 的日志"),
+        ),
+        Example("ferry explain --code 107002", Text("Explain an error code", "解释一个错误码")),
+        Example(
+            "torchrun train.py 2>&1 | ferry explain --pass-through",
+            Text("Explain a run when it ends, and show its output", "显示运行输出，并在结束时解释错误"),
+        ),
+    ),
+    usage=("[LOG ...] [OPTIONS]", "MESSAGE [OPTIONS]", "--code CODE [OPTIONS]", "--list [OPTIONS]"),
+    exit_codes=(
+        ("1", Text("With --check: an error was found", "使用 --check 时：发现错误")),
+        (
+            "3",
+            Text(
+                "Some logs could not be read completely, and no error was found in the others",
+                "部分日志无法完整读取，其余未发现错误",
+            ),
+        ),
+    ),
+    page="how-to/explain.md",
+)
 
 
 _READING = Text("reading logs", "正在读取日志")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry explain`."""
-    parser.usage = "ferry explain [LOG... | MESSAGE | --code CODE | --list] [OPTIONS]"
-    parser.epilog = _EPILOG
-    parser.add_argument("logs", nargs="*", metavar="LOG", help="logs of one run (default: standard input)")
-    parser.add_argument(
-        "--code", metavar="CODE", help="say what an error code means, such as 107002 or EI0006"
+    text = Text(
+        "Logs of one run, also .gz, .bz2 or .xz; folders of logs; - for standard input (the default); or a message in "
+        "quotation marks",
+        "一次运行的日志，可为 .gz、.bz2 或 .xz；日志文件夹；- 表示标准输入（默认）；或引号括起的错误信息",
     )
-    options.add_switch(parser, "--list", "list all rules")
-    options.add_to(
-        parser, "use this vendor's rules, and those for CUDA and PyTorch (default: those of all vendors)"
+    parser.add("logs", nargs="*", metavar="LOG", text=text)
+    parser.add(
+        "--code",
+        metavar="CODE",
+        text=Text("Explain an error code, such as 107002 or EI0006", "解释一个错误码，例如 107002 或 EI0006"),
     )
-    options.add_switch(
-        parser,
-        "--tee",
-        "pass standard input on to standard output as it comes; the report goes to standard error",
+    options.add_switch(parser, "--list", Text("List all rules", "列出所有规则"))
+    text = Text(
+        "Use the rules of this vendor, and those for CUDA and PyTorch (default: of all vendors)",
+        "使用该厂商的规则以及 CUDA 和 PyTorch 的规则（默认：所有厂商）",
     )
-    options.add_format(parser)
-    options.add_all(parser, "list every finding, not only the first 15")
-    options.add_check(parser, "an error was found")
-    options.add_quiet(parser)
+    options.add_to(parser, text)
+    text = Text(
+        "Pass standard input on to standard output as it comes; the report goes to standard error",
+        "将标准输入实时转到标准输出；报告写到标准错误",
+    )
+    options.add_switch(parser, "--pass-through", text, old=("--tee",))
     options.add_vendor_path(parser)
+    group = parser.group(options.REPORTS)
+    options.add_format(group)
+    options.add_outputs(group)
+    options.add_verbose(group)
+    options.add_check(group, Text("an error was found", "发现错误"))
+    options.add_quiet(group)
     options.add_language(parser)
 
 
@@ -63,11 +99,12 @@ def run(args: argparse.Namespace) -> int:
     asked = [args.code is not None, args.list, bool(args.logs)]
     if sum(asked) > 1:
         raise InputError("LOG, --code and --list ask for different things; leave all but one out")
-    if args.tee and any(asked) and args.logs != [_PIPE]:
-        raise InputError("--tee passes standard input on; leave LOG, --code and --list out")
+    if args.pass_through and any(asked) and args.logs != [_PIPE]:
+        raise InputError("--pass-through passes standard input on; leave LOG, --code and --list out")
+    check_reports(CODES if args.code is not None else RULES if args.list else REPORTS, args.output)
     book = rule_book([args.to] if args.to else (), args.vendor_path)
     if args.list:
-        show(RULES, book.patterns, args)
+        deliver(RULES, book.patterns, args)
         return 0
     if args.code is not None:
         findings = explain_code(args.code, book)
@@ -75,13 +112,12 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(
                 f"{args.code}: no vendor's error code that is known; give the whole message instead"
             )
-        show(CODES, findings, args)
+        deliver(CODES, findings, args)
         return 0
     explanation = _explanation(args, book)
-    show(REPORTS, explanation, args, sys.stderr if args.tee else None)
-    if explanation.unread or any(log.damage for log in explanation.logs):
-        return 3
-    return int(args.check and explanation.cause is not None)
+    deliver(REPORTS, explanation, args, sys.stderr if args.pass_through else None)
+    is_partial = bool(explanation.unread) or any(log.damage for log in explanation.logs)
+    return exit_code(is_found=args.check and explanation.cause is not None, is_partial=is_partial)
 
 
 def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
@@ -92,7 +128,7 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
             "what is to be explained? give a log, a folder of logs, or a message in quotation marks"
         )
     if args.logs in ([], [_PIPE]) and sys.stdin is not None:
-        copy = sys.stdout.buffer if args.tee else None
+        copy = sys.stdout.buffer if args.pass_through else None
         try:
             return explain_stream(sys.stdin.buffer, "<stdin>", book, copy)  # type: ignore[arg-type]
         except OSError as error:

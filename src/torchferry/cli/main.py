@@ -6,6 +6,9 @@ import os
 import sys
 
 from torchferry import __version__
+from torchferry.cli.commands import COMMANDS
+
+DIVIDED = ("migrate",)  # commands of which the words after `--` are the program's
 
 # Type checkers take it for true; importing it from typing takes as long as all the rest.
 TYPE_CHECKING = False
@@ -14,103 +17,30 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
 
-# stage of a migration -> command -> (module, what it does). Nothing is imported until a command is chosen: help must be
-# instant.
-STAGES = {
-    "before anything is moved": {
-        "doctor": ("doctor", "say whether a device can be used on this machine, and what makes it slow"),
-        "scan": ("scan", "say what must change, what can't, and how much is automatic"),
-        "ops": ("ops", "list the operators of a program, and say which of them a device has"),
-        "case": ("case", "write and run a test of one operator: a device against the CPU"),
-    },
-    "move it, and prove it": {
-        "convert": ("convert", "write a converted copy of a project, with reports"),
-        "run": ("run", "run a CUDA program, unchanged, on a vendor's device or a simulated one"),
-        "emulate": ("emulate", "set up a vendor's own plugin, to run without the vendor's hardware"),
-        "migrate": ("migrate", "migrate a program: check, convert, run and prove it, step by step"),
-        "prove": ("prove", "prove a migration: the original and the migrated program compute the same"),
-    },
-    "it crashes": {
-        "explain": ("explain", "say what the errors in a log mean: which came first, why, what to do"),
-        "bundle": (
-            "bundle",
-            "pack what a vendor needs to mend an operator into one archive, without private data",
-        ),
-    },
-    "the loss differs": {
-        "record": ("record", "record what every operator of a program is given, and what it makes of it"),
-        "compare": ("compare", "hold two records of a run against each other: which operator is wrong"),
-        "replay": ("replay", "call the operators of a record once more, alone, on another device"),
-        "overflow": ("overflow", "find the first operator of a program that makes infinities or NaN"),
-        "watch": ("watch", "keep light statistics of a long training: loss, gradients, activations"),
-    },
-    "it is slow": {
-        "profile": ("profile", "profile a few steps of a program, unchanged: what takes the time"),
-        "analyze": ("analyze", "read profiles of any vendor: the bottleneck, its proof, its remedy"),
-        "oplog": ("oplog", "read a runtime's host logs: operators, shapes, compiles after the warm-up"),
-    },
-    "after the training": {
-        "checkpoint": ("checkpoint", "say what is inside a checkpoint without running it; mend it"),
-        "export": ("export", "make ONNX of a checkpoint, check it, and name the vendor's offline conversion"),
-        "zoo": ("zoo", "make a migrated model ready for a vendor's model zoo, or say what it lacks"),
-    },
-    "look things up": {
-        "vendors": ("vendors", "show the known accelerators and what is known about each"),
-        "rules": ("rules", "list the conversion rules, or explain one"),
-        "report": ("report", "render findings.json as HTML, Markdown, CSV, XLSX, SARIF ..."),
-    },
-}
-DIVIDED = ("migrate",)  # commands of which the words after `--` are the program's
-COMMANDS = {name: command for commands in STAGES.values() for name, command in commands.items()}
-
-_EXIT_CODES = """exit codes:
-  0  fine
-  1  --check found something to do; `ferry prove`: the proof does not hold; `ferry compare`: an operator is wrong;
-     `ferry overflow`: there is one; `ferry export`: onnxruntime computes something else; `ferry zoo check`: something
-     is missing
-  2  bad usage or bad input
-  3  some files failed, the others were done; `ferry ops`, `ferry record`, `ferry profile`: the
-     program failed half way; `ferry analyze`: a detector broke down; `ferry bundle`: a log could not be read
-  130  interrupted (143: by SIGTERM)
-  `ferry run` and `ferry watch` end with the program's own exit code"""
-
-
-def help_text() -> str:
-    """What `ferry --help` prints."""
-    lines: list[str] = []
-    for stage, commands in STAGES.items():
-        lines += [f"{stage}:", *(f"  {name:<11} {summary}" for name, (_, summary) in commands.items()), ""]
-    return "\n".join(
-        [
-            "usage: ferry COMMAND [OPTIONS]",
-            "",
-            "Carries PyTorch training code written for NVIDIA GPUs to other accelerators, stage by stage:",
-            "",
-            *lines,
-            "  ferry COMMAND --help   the options of a command",
-            "  ferry --version        the version",
-            "",
-            _EXIT_CODES,
-        ]
-    )
+    from torchferry.cli.grammar import Parser
+    from torchferry.text import Language
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `ferry`; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if len(given) > 1 and given[0] == "help" and given[1] in COMMANDS:
-        given = [given[1], "--help"]
-    elif len(given) > 2 and given[0] == "--lang":  # before the command, as other tools take it
+    if len(given) > 2 and given[0] == "--lang":  # before the command, as other tools take it
         given = [given[2], *given[:2], *given[3:]]
+    elif len(given) > 1 and given[0].startswith("--lang="):
+        given = [given[1], given[0], *given[2:]]
+    if given and given[0] == "help":
+        return guarded("ferry", lambda: show_help(given[1:]))
     if given and given[0] in COMMANDS:
         return as_command("ferry", lambda _: run_command(given[0], given[1:]), arguments)
     return guarded("ferry", lambda: _answer_at_once(given))
 
 
 def _answer_at_once(given: list[str]) -> int:
-    """Help, the version, a command that there is not: what needs no module but this one."""
-    if not given or given[0] in ("-h", "--help", "help"):
-        print(help_text())
+    """Help, the version, a command that there is not."""
+    if not given or given[0] in ("-h", "--help"):
+        from torchferry.cli.overview import overview
+
+        print(overview(_language(given)))
         return 0 if given else 2
     if given[0] in ("-V", "--version"):
         print(f"torchferry {__version__}")
@@ -118,9 +48,34 @@ def _answer_at_once(given: list[str]) -> int:
     import difflib
 
     near = difflib.get_close_matches(given[0], COMMANDS, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(COMMANDS)}"
-    print(f"ferry: no command `{given[0]}`; {hint}", file=sys.stderr)
+    at = 1 if _language(given) == "zh" else 0
+    hint = (f"did you mean `{near[0]}`?", f"是否想用 `{near[0]}`？") if near else _LISTS
+    said = (f"no command `{given[0]}`; {hint[0]}", f"没有命令 `{given[0]}`；{hint[1]}")
+    _complain("ferry", said[at])
     return 2
+
+
+_LISTS = ("`ferry --help` lists all", "`ferry --help` 列出全部命令")
+
+
+def _language(given: list[str]) -> Language:
+    from torchferry.text import language_in, user_language
+
+    return language_in(given) or user_language()
+
+
+def show_help(words: list[str]) -> int:
+    """`ferry help`, `ferry help COMMAND [ACTION]`, `ferry help --man DIR`."""
+    names = [word for word in words if word in COMMANDS]
+    if names:
+        return run_command(names[0], [*words[words.index(names[0]) + 1 :], "--help"])
+    if any(word.partition("=")[0] == "--man" for word in words):
+        from torchferry.cli.manual import write_pages
+
+        return write_pages(words, _language(words))
+    return _answer_at_once(
+        ["--help", *words] if not words or words[0] in ("--lang", "-h", "--help") else words
+    )
 
 
 def as_command(name: str, work: Callable[[list[str]], int], arguments: list[str] | None) -> int:
@@ -161,22 +116,35 @@ def _end_without_waiting(code: int) -> None:
     os._exit(code)
 
 
+def parser_of(name: str) -> Parser:
+    """The parser of a command, with all its arguments and options."""
+    import importlib
+
+    from torchferry.cli import results
+    from torchferry.cli.grammar import Parser
+    from torchferry.text import Text
+
+    module, summary = COMMANDS[name]
+    command = importlib.import_module(f"torchferry.cli.{module}")
+    parser = Parser(f"ferry {name}", Text(*summary), command.ABOUT)
+    command.add_arguments(parser)
+    results.add_into(name, parser)
+    return parser
+
+
 def run_command(name: str, arguments: list[str]) -> int:
     """Run one command."""
-    import argparse
     import importlib
 
     from torchferry.cli import results
 
-    module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
-    parser = argparse.ArgumentParser(prog=f"ferry {name}", description=module.__doc__)
-    module.add_arguments(parser)
-    run = results.keeping(name, parser, module.run)
-    if "\n" in (parser.epilog or ""):  # lines that are to stay as they are
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    arguments, rest = _divided(arguments) if name in DIVIDED else (arguments, [])
+    parser, words = parser_of(name), arguments
+    if words == ["help"] and not os.path.exists("help"):  # as many tools take it
+        words = ["--help"]
+    words, rest = _divided(words) if name in DIVIDED else (words, [])
     parser.set_defaults(rest=rest)
-    return int(run_parsed(parser, _with_values(parser, arguments), run))
+    module = importlib.import_module(f"torchferry.cli.{COMMANDS[name][0]}")
+    return int(run_parsed(parser, words, results.keeping(name, module.run)))
 
 
 def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -185,32 +153,17 @@ def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:place], arguments[place + 1 :]
 
 
-def run_parsed(
-    parser: argparse.ArgumentParser, arguments: list[str], run: Callable[[argparse.Namespace], int]
-) -> int:
+def run_parsed(parser: Parser, arguments: list[str], run: Callable[[argparse.Namespace], int]) -> int:
     """Do the work that the arguments ask for; SIGTERM ends it like Ctrl-C."""
     from torchferry.cli.ending import stoppable
+    from torchferry.text import language_in
 
-    args = parser.parse_args(arguments)
-    if getattr(args, "lang", None):
-        os.environ["TORCHFERRY_LANG"] = (
-            args.lang
-        )  # errors and other processes speak it too; `guarded` takes it back
+    language = language_in(arguments)
+    if language is not None:  # errors and other processes speak it too; `guarded` takes it back
+        os.environ["TORCHFERRY_LANG"] = language
+    args = parser.parse(arguments)
     with stoppable():
         return run(args)
-
-
-def _with_values(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
-    """`--amp PATH` as `--amp=torch PATH`: an option whose value may be left out does not take a file for it."""
-    options = {name: item for item in parser._actions if item.nargs == "?" for name in item.option_strings}
-    words: list[str] = []
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
-        option = options.get(word)
-        is_left_out = (
-            option is not None and following not in (option.choices or ()) and os.path.exists(following)
-        )
-        words.append(f"{word}={option.const}" if option is not None and is_left_out else word)
-    return words
 
 
 def guarded(name: str, work: Callable[[], int]) -> int:

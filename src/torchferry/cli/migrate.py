@@ -1,6 +1,4 @@
-"""Migrate a program to another accelerator: check the machine, scan, list operators, convert, run, prove and report, each step
-as the command that it would be by hand. Stops where you must decide; `--resume` goes on from there.
-"""
+"""`ferry migrate`: all steps of a migration, each as the command that it would be by hand; stops where the user must decide."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.errors import InputError, RunError
 from torchferry.report.safe import one_line
 from torchferry.text import Text
@@ -20,8 +19,36 @@ if TYPE_CHECKING:
     from torchferry.migration.request import MigrationRequest
     from torchferry.migration.steps import MigrationStep
 
-_EPILOG = """exit codes: 0 all steps are done and the proof holds; 1 you must decide something, or the proof does not hold; 2 bad usage;
-3 a step failed; 130 interrupted, `ferry migrate --resume` goes on"""
+ABOUT = About(
+    Text(
+        "Checks the machine, scans, lists operators, converts, runs, proves and reports, each step as the command that "
+        "it would be by hand. It stops where you must decide; --resume goes on from there. Results are kept in a "
+        "migration folder, of which `ferry report` makes one page.",
+        "依次检查机器、扫描、列出算子、转换、运行、验证并生成报告，每一步都等同于手工执行的命令。需要您决定时会停下；--resume "
+        "从该处继续。结果保存在迁移文件夹中，`ferry report` 可汇总为一个页面。",
+    ),
+    (
+        Example(
+            "ferry migrate train.py --to ascend -- --epochs 1",
+            Text("Migrate a program with its arguments", "迁移程序并传入参数"),
+        ),
+        Example(
+            "ferry migrate --resume --accept TF204",
+            Text("Go on in spite of a blocker", "忽略一个阻塞项并继续"),
+        ),
+    ),
+    usage=("PROGRAM --to VENDOR [OPTIONS] [-- ARGUMENTS of the program]", "--resume [--accept NAME ...]"),
+    exit_codes=(
+        ("0", Text("All steps are done and the proof holds", "所有步骤完成，验证通过")),
+        ("1", Text("You must decide something, or the proof does not hold", "需要您决定，或验证未通过")),
+        ("3", Text("A step failed", "某一步失败")),
+        (
+            "130",
+            Text("Interrupted; `ferry migrate --resume` goes on", "被中断；`ferry migrate --resume` 可继续"),
+        ),
+    ),
+    page="tutorial.md",
+)
 _WHICH = Text(
     "which program? ferry migrate PROGRAM --to VENDOR [-- ARGUMENTS]",
     "要迁移哪个程序？ferry migrate PROGRAM --to VENDOR [-- ARGUMENTS]",
@@ -40,49 +67,51 @@ _NO_FOLDER = Text(
 _STARTS = Text("{name} ({command})", "{name}（{command}）")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry migrate`."""
-    parser.usage = (
-        "ferry migrate PROGRAM --to VENDOR [OPTIONS] [-- ARGUMENTS of the program]\n"
-        "       ferry migrate --resume [--accept NAME ...]"
-    )
-    parser.epilog = _EPILOG
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="Script that trains")
-    options.add_to(parser, "Target vendor")
+    parser.add("program", nargs="?", metavar="PROGRAM", text=Text("Script that trains", "训练脚本"))
+    options.add_to(parser)
     options.add_vendor_path(parser)
-    parser.add_argument(
-        "--project",
-        type=Path,
-        metavar="DIR",
-        help="Project of the program (default: the current folder)",
+    text = Text("Project of the program (default: the current folder)", "程序所在的项目（默认：当前文件夹）")
+    parser.add("--project", type=Path, metavar="DIR", text=text)
+    text = Text(
+        "Folder for the converted copy (default: beside the project)", "转换副本的文件夹（默认：在项目旁边）"
     )
-    options.add_output(parser, None, "Folder for the converted copy (default: beside the project)", "DIR")
-    options.add_means(
-        parser.add_argument_group("Device"),
-        "Use the simulated device even if the vendor's plugin is installed",
-        "Use the vendor's own plugin on an emulated device",
+    options.add_output(parser, None, text, "DIR")
+    options.add_means(parser.group(options.DEVICE))
+    text = Text(
+        "Number of optimizer steps to run and prove (default: 20)", "运行和验证的优化器步数（默认：20）"
     )
-    options.add_steps(parser, "Optimizer steps that are run and proved (default: 20)", 20)
-    options.add_seed(parser, "Random seed of the proof (default: 0)", 0)
-    parser.add_argument(
-        "--nproc", type=options.at_least_one, default=0, metavar="N", help="Processes, started by torchrun"
+    options.add_steps(parser, text, 20)
+    options.add_seed(
+        parser, Text("Random seed of the proof (default: 0)", "验证使用的随机种子（默认：0）"), 0
     )
-    parser.add_argument(
-        "--convert-options",
-        default="",
-        metavar="OPTIONS",
-        help="Further options of `ferry convert`, for example '--amp --data-parallel single'",
+    text = Text("Number of processes, started by torchrun", "由 torchrun 启动的进程数")
+    parser.add("--nproc", type=options.at_least_one, default=0, metavar="N", text=text)
+    text = Text(
+        "Further options of `ferry convert`, for example '--amp --data-parallel single'",
+        "`ferry convert` 的其他选项，例如 '--amp --data-parallel single'",
     )
-    options.add_switch(parser, "--resume", "Continue the migration that was begun here")
+    parser.add("--convert-options", default="", metavar="OPTIONS", text=text)
+    group = parser.group(Text("Going on", "继续迁移"))
+    options.add_switch(
+        group, "--resume", Text("Continue the migration that was begun here", "继续在此处开始的迁移")
+    )
+    text = Text(
+        "Go on in spite of a blocker (TF204), a missing operator or a failed step",
+        "忽略某个阻塞项（TF204）、缺失算子或失败的步骤并继续",
+    )
+    options.add_repeatable(group, "--accept", "NAME", text)
     options.add_repeatable(
-        parser, "--accept", "NAME", "Go on in spite of a blocker (TF204), a missing operator or a failed step"
+        group, "--revoke", "NAME", Text("Take back what --accept has accepted", "撤销 --accept 接受的项")
     )
-    options.add_repeatable(parser, "--revoke", "NAME", "Take back what --accept has accepted")
-    parser.add_argument(
-        "--into", type=Path, metavar="DIR", help="Migration folder (default: .ferry in the project's folder)"
+    text = Text(
+        "Migration folder (default: .ferry in the project's folder)",
+        "迁移文件夹（默认：项目文件夹中的 .ferry）",
     )
-    options.add_json(parser, "Print the result as JSON")
-    options.add_quiet(parser, "Print the result only")
+    parser.add("--into", type=Path, metavar="DIR", text=text)
+    options.add_format(parser, options.SUMMARY_FORMATS)
+    options.add_quiet(parser)
     options.add_language(parser)
 
 

@@ -6,40 +6,56 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry import __version__
 from torchferry.cli import main as ferry
+from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.errors import InputError, OutputError
 from torchferry.finding import Kind
 from torchferry.outcome import FileStatus, Report
 from torchferry.report.findings import lists, words
 from torchferry.report.findings.summary import WORST_FIRST, in_order, summarize
 from torchferry.report.safe import one_line
-from torchferry.text import Language, Text, user_language
+from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
     from torchferry.conversion.write import Replace
 
-_DESCRIPTION = "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does."
-_EPILOG = """\
-The converted scripts appear in DIR/xxx_msft, where xxx is the folder of the
-scripts, with msFmkTranspltlog.txt, change_list.csv, unsupported_op.xlsx,
-report.html and findings.json; where there is something to list also with
-unsupported_api.csv, unknown_api.csv, cuda_op_list.csv, api_precision_advice.csv
-and api_performance_advice.csv. On a terminal you are asked before an existing
-xxx_msft is replaced; elsewhere one of an earlier run is replaced, and any other
-is left alone with a message. The input is not touched.
-
-`distributed -m MAIN [-t MODEL]` comes last. It makes a program for one card one
-for many, and writes run_distributed_npu.sh, which starts it on all cards.
-
-`ferry convert X --to ascend -o OUT` does the same with more choices: --diff,
---dry-run, --in-place, --select, --exclude.
-
-exit codes: 0 fine, 2 bad usage or bad input, 3 some files failed and the others
-were done, 130 interrupted"""
+_SUMMARY = Text(
+    "Convert CUDA PyTorch scripts to Ascend NPU, as ms_fmk_transplt.py does",
+    "与 ms_fmk_transplt.py 相同：将 CUDA 的 PyTorch 脚本转换到昇腾 NPU",
+)
+_ABOUT = About(
+    Text(
+        "Writes the converted scripts to DIR/xxx_msft, where xxx is the folder of the scripts, with "
+        "msFmkTranspltlog.txt, change_list.csv, unsupported_op.xlsx, report.html and findings.json; further lists where "
+        "there is something to list. On a terminal you are asked before an existing xxx_msft is replaced; elsewhere one "
+        "of an earlier run is replaced, and any other is left alone. The input is not touched. `ferry convert X --to "
+        "ascend -o OUT` does the same with more choices.",
+        "将转换后的脚本写入 DIR/xxx_msft（xxx 为脚本文件夹名），并附 msFmkTranspltlog.txt、change_list.csv、unsupported_op.xlsx、"
+        "report.html 和 findings.json；有内容时还有其他清单。在终端上替换已有的 xxx_msft 前会询问；否则只替换先前运行的结果，其他"
+        "文件夹保持不变。输入不受影响。`ferry convert X --to ascend -o OUT` 功能相同，选项更多。",
+    ),
+    (
+        Example(
+            "ms_fmk_transplt -i my_project -o .",
+            Text("Convert into my_project_msft", "转换到 my_project_msft"),
+        ),
+        Example(
+            "ms_fmk_transplt -i my_project -o . distributed -m my_project/train.py",
+            Text("Also rewrite the program for all cards", "同时将程序改写为多卡训练"),
+        ),
+    ),
+    usage=("-i X -o DIR [-r FILE.json] [-s] [-sim] [distributed -m MAIN [-t MODEL]]",),
+    exit_codes=(
+        ("3", Text("Some files could not be converted; the others were", "部分文件未能转换，其余已转换")),
+    ),
+    page="how-to/drop-ins.md",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,49 +65,44 @@ def main(arguments: list[str] | None = None) -> int:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ms_fmk_transplt",
-        usage="%(prog)s -i X -o DIR [-r FILE.json] [-s] [-sim] [distributed -m MAIN [-t MODEL]]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _parser() -> Parser:
+    parser = Parser("ms_fmk_transplt", _SUMMARY, _ABOUT)
+    text = Text("Folder or single Python file", "文件夹或单个 Python 文件")
+    parser.add("-i", "--input", required=True, type=Path, metavar="X", text=text)
+    text = Text("Folder in which xxx_msft is written", "写入 xxx_msft 的文件夹")
+    parser.add("-o", "--output", required=True, type=Path, metavar="DIR", text=text)
+    parser.add(
+        "-r",
+        "--rule",
+        type=Path,
+        metavar="FILE.json",
+        text=Text("Your own rules; a .toml file works as well", "自定义规则；也可以是 .toml 文件"),
     )
-    add = parser.add_argument
-    add("-i", "--input", required=True, type=Path, metavar="X", help="a folder, or a single Python file")
-    add("-o", "--output", required=True, type=Path, metavar="DIR", help="where xxx_msft is put")
-    add("-r", "--rule", type=Path, metavar="FILE.json", help="your own rules; FILE.toml does as well")
-    add(
-        "-s",
-        "--specify-device",
-        action="store_true",
-        help="take the device from the variable DEVICE_ID; may defeat a script's own distributed set-up",
+    text = Text(
+        "Take the device from the variable DEVICE_ID; may conflict with a script's own distributed set-up",
+        "从环境变量 DEVICE_ID 获取设备；可能与脚本自身的分布式设置冲突",
     )
-    add(
-        "-sim",
-        "--similar",
-        action="store_true",
-        help="replace APIs that the device lacks by similar ones; accuracy or speed may differ",
+    parser.add("-s", "--specify-device", action="store_true", text=text)
+    text = Text(
+        "Replace APIs that the device lacks by similar ones; accuracy or speed may differ",
+        "将设备缺少的接口替换为相似接口；精度或速度可能不同",
     )
-    add(
-        "-v",
-        "--version",
-        dest="torch_version",
-        metavar="VERSION",
-        help="accepted; the scripts' torch version",
-    )
+    parser.add("-sim", "--similar", action="store_true", text=text)
+    text = Text("Accepted: the torch version of the scripts", "可以给出：脚本的 torch 版本")
+    parser.add("-v", "--version", dest="torch_version", metavar="VERSION", text=text)
+    options.add_language(parser)
     parser.set_defaults(main=None, target_model=None)
-    commands = parser.add_subparsers(metavar="distributed", prog="ms_fmk_transplt ...")
-    distributed = commands.add_parser("distributed", help="make a program for one card one for many")
-    distributed.add_argument(
-        "-m", "--main", required=True, type=Path, metavar="MAIN", help="the script that starts the training"
+    summary = Text("Rewrite the program for all cards; comes last", "将程序改写为多卡训练；写在最后")
+    distributed = parser.verb(
+        "distributed", summary, replace(_ABOUT, usage=("-m MAIN [-t MODEL]",)), required=False
     )
-    distributed.add_argument(
-        "-t",
-        "--target_model",
-        metavar="MODEL",
-        help="the model's variable, if it is not found by itself",
+    text = Text("Script that starts the training", "启动训练的脚本")
+    distributed.add("-m", "--main", required=True, type=Path, metavar="MAIN", text=text)
+    text = Text(
+        "Variable that holds the model, if it is not found automatically",
+        "保存模型的变量名（未能自动识别时）",
     )
+    distributed.add("-t", "--target_model", metavar="MODEL", text=text)
     return parser
 
 
@@ -129,7 +140,7 @@ def _convert(args: argparse.Namespace) -> int:
         root,
         out,
         plan,
-        lambda report: make_files(report, str(source), _shown_options(args), user_language()),
+        lambda report: make_files(report, str(source), _shown_options(args), options.language_of(args)),
         _may_replace(out),
     )
     conversion.say(

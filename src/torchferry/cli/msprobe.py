@@ -13,21 +13,38 @@ from typing import TYPE_CHECKING, Any
 from torchferry.cli import main as ferry
 from torchferry.cli import options
 from torchferry.cli.ending import computing
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.report.progress import Counted, long_task
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.compare.model import RankComparison
 
 _NAME = "msprobe"
-_EPILOG = """\
-Versions from 26 on: compare -tp MINE -gp GOLDEN -o DIR. Versions before: -f pytorch compare -i compare.json -o DIR,
-where the file names npu_path and bench_path. `ferry compare MINE GOLDEN` does the same with more choices.
-
-The real msprobe may be installed beside this: it keeps its name.
-
-exit codes: those of `ferry compare`; 2 bad usage or bad input; 130 interrupted"""
+_ABOUT = About(
+    Text(
+        "A drop-in for msprobe, with the options of its versions from 26 on and before. `ferry compare` does the same "
+        "with more choices. The real msprobe may be installed beside it.",
+        "msprobe 的替代命令，支持 26 及以后版本和更早版本的选项。`ferry compare` 功能相同，选项更多。可与真正的 msprobe 同时安装。",
+    ),
+    (
+        Example(
+            "msprobe compare -tp npu_dump -gp gpu_dump -o results",
+            Text("Versions from 26 on", "26 及以后的版本"),
+        ),
+        Example(
+            "msprobe -f pytorch compare -i compare.json -o results",
+            Text(
+                "Earlier versions; the file has npu_path and bench_path",
+                "更早的版本；文件中含 npu_path 和 bench_path",
+            ),
+        ),
+    ),
+    exit_codes=(("1", Text("An operator is wrong", "有算子出错")),),
+    page="how-to/msprobe.md",
+)
 _OFFLINE = "offline_data"
 _WITHOUT_EFFECT = (
     ("-fm", "--fuzzy_match"),
@@ -52,47 +69,47 @@ def main(arguments: list[str] | None = None) -> int:
     return ferry.guarded(_NAME, lambda: ferry.run_parsed(_parser(), given, _compare))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=_NAME,
-        description="Compare two dumps as msprobe does.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _parser() -> Parser:
+    parser = Parser(
+        _NAME, Text("Compare two dumps as msprobe does", "与 msprobe 相同：比较两份 dump"), _ABOUT
     )
-    parser.add_argument("-f", "--framework", choices=("pytorch", "mindspore"), help="accepted; both are read")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="compare")
-    compare = verbs.add_parser("compare", help="two dumps, of ranks, steps or whole runs", allow_abbrev=False)
-    compare.add_argument("-tp", "--target_path", type=Path, metavar="MINE", help="the dump to judge")
-    compare.add_argument(
-        "-gp", "--golden_path", type=Path, metavar="GOLDEN", help="the dump to hold it against"
+    text = Text("Accepted; both are read", "可以给出；两者都能读取")
+    parser.add("-f", "--framework", choices=("pytorch", "mindspore"), text=text)
+    summary = Text("Compare two dumps, of ranks, steps or whole runs", "比较两份 dump：rank、步或整次运行")
+    compare = parser.verb("compare", summary, _ABOUT, "verb")
+    compare.add(
+        "-tp", "--target_path", type=Path, metavar="MINE", text=Text("The dump to judge", "待测 dump")
     )
-    compare.add_argument(
-        "-i",
-        "--input_path",
+    compare.add(
+        "-gp",
+        "--golden_path",
         type=Path,
-        metavar="FILE",
-        help="both, in a JSON file, as older versions have it",
+        metavar="GOLDEN",
+        text=Text("The dump to compare with", "标杆 dump"),
     )
-    compare.add_argument(
-        "-o", "--output_path", type=Path, default=Path("output"), metavar="DIR", nargs="?", const=Path("output"),
-        help="where compare_result_TIME goes (default: ./output)",
-    )  # fmt: skip
-    compare.add_argument("--xlsx", action="store_true", help="a workbook; with -i it is one anyway")
-    compare.add_argument(
-        "-m",
-        "--mode",
-        choices=("auto", _OFFLINE),
-        default="auto",
-        help=f"{_OFFLINE}: dump files of the runtime",
+    text = Text("JSON file that names both, as in older versions", "指明两者的 JSON 文件（旧版本的用法）")
+    compare.add("-i", "--input_path", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "Folder for compare_result_TIME (default: ./output)",
+        "存放 compare_result_TIME 的文件夹（默认：./output）",
     )
+    place = Path("output")
+    compare.add(
+        "-o", "--output_path", type=Path, default=place, metavar="DIR", nargs="?", const=place, text=text
+    )
+    compare.add(
+        "--xlsx",
+        action="store_true",
+        text=Text("Write a workbook; with -i it is one anyway", "写出工作簿；使用 -i 时本来就是"),
+    )
+    text = Text("offline_data: dump files of the runtime", "offline_data：运行时的 dump 文件")
+    compare.add("-m", "--mode", choices=("auto", _OFFLINE), default="auto", text=text)
     for names in _WITHOUT_EFFECT:
-        compare.add_argument(
-            *names, action="store_true", help="accepted; it is done anyway, or has no effect here"
-        )
+        text = Text("Accepted; done anyway, or without effect here", "可以给出；本来就会执行，或在此无效")
+        compare.add(*names, action="store_true", text=text)
     for names in _MAPPINGS:
-        compare.add_argument(
-            *names, dest="mapping", nargs="?", const=names[1], help="is not there: calls are matched"
-        )
+        text = Text("Not supported: calls are matched automatically", "不支持：调用自动匹配")
+        compare.add(*names, dest="mapping", nargs="?", const=names[1], metavar="FILE", text=text)
     options.add_quiet(compare)
     options.add_language(compare)
     return parser

@@ -71,7 +71,7 @@ def after_conversion(
     original, converted = (str(each / script if each.is_dir() else each) for each in (path, output))
     if distributed:
         return _line(language, "run", *to, "--converted", "--nproc", "2", converted)
-    words = ("prove", *to, "--original", original, "--converted", converted)
+    words = ("prove", *to, "--before", original, "--after", converted)
     is_template = script == _SCRIPT and path.is_dir()
     return _line(language, *words, frame=_TEMPLATE if is_template else _NEXT)
 

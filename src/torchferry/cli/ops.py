@@ -1,4 +1,4 @@
-"""List the operators that a program calls, and say which of them a vendor's device has."""
+"""`ferry ops`: the operators that a program calls, and which of them a vendor's device has."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from torchferry import traces
 from torchferry.cli import options
-from torchferry.cli.output import check_reports, need, report_options, show
+from torchferry.cli.grammar import About, Example, Group, Parser
+from torchferry.cli.output import check_reports, exit_code, need, report_options, show
 from torchferry.cli.program import (
-    add_as_is,
+    USAGE,
     add_converted,
+    add_device,
     add_program,
     add_torchrun,
     program_of,
@@ -27,81 +29,144 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Runs a program for one step, or calls a model, and asks the vendors' tables for every operator: a kernel of "
+        "its own, a fallback to the CPU, or missing; what to write instead is said with it. A trace or an earlier "
+        "capture will do as well.",
+        "运行程序一步或调用模型，针对每个算子查询厂商的算子表：有自己的内核、回退到 CPU，还是缺失，并给出替代写法。也可以使用 "
+        "trace 或先前的采集结果。",
+    ),
+    (
+        Example(
+            "ferry ops --to ascend,cambricon train.py",
+            Text("Compare two vendors for one step of a program", "针对程序的一步比较两个厂商"),
+        ),
+        Example(
+            "ferry ops --to all --model net.py:build --input 8x3x224x224 --backward",
+            Text("Check a model without a program", "检查模型，无需程序"),
+        ),
+        Example(
+            "ferry ops --to npu --trace trace.json -o ops.html",
+            Text("Check what a profiler recorded", "检查性能采集中的算子"),
+        ),
+    ),
+    usage=(
+        f"--to VENDOR[,VENDOR...] {USAGE}",
+        "--to VENDOR[,VENDOR...] [OPTIONS] --model PACKAGE.MODULE:FACTORY --input SHAPE ...",
+        "--to VENDOR[,VENDOR...] [OPTIONS] (--trace | --capture) FILE",
+    ),
+    exit_codes=(
+        (
+            "1",
+            Text(
+                "With --check: an operator is missing, falls back to the CPU or is limited",
+                "使用 --check 时：有算子缺失、回退到 CPU 或受限",
+            ),
+        ),
+        (
+            "3",
+            Text(
+                "The program failed before its end; no problem was found until then",
+                "程序中途失败；在此之前未发现问题",
+            ),
+        ),
+    ),
+    page="evidence/readiness.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry ops`."""
-    parser.usage = (
-        "ferry ops --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
-        "       ferry ops --to VENDOR[,VENDOR...] [OPTIONS] --model PACKAGE.MODULE:FACTORY --input SHAPE ...\n"
-        "       ferry ops --to VENDOR[,VENDOR...] [OPTIONS] (--trace | --capture) FILE"
-    )
     add_program(parser, "--module")
-    parser.add_argument(
-        "--to",
-        metavar="VENDORS",
-        help="names that `ferry vendors` lists, with commas; `all`; VENDOR@VERSION asks the table of one version of "
-        "the vendor's adapter. May also follow the program's own arguments, with further options of ours after it",
+    text = Text(
+        "Vendors by name or device type, separated by commas, or `all`; VENDOR@VERSION selects a version of the "
+        "vendor's plugin. May also follow the program's arguments, with further options of `ferry ops` after it",
+        "厂商名称或设备类型，以逗号分隔，或 `all`；VENDOR@VERSION 指定厂商插件的版本。也可以写在程序参数之后，其后可继续写 "
+        "`ferry ops` 的选项",
     )
+    options.add_to(parser, text, metavar="VENDOR[,VENDOR]")
     options.add_vendor_path(parser)
-    group = parser.add_argument_group("a program")
-    options.add_steps(
-        group,
-        "end the program after so many steps, those that a GradScaler skips not counted; `all`: let it run to "
-        "its end (default: 1)",
+    _add_of_program(parser.group(Text("A program", "程序")))
+    _add_of_model(parser.group(Text("A model without a program", "不带程序的模型")))
+    group = parser.group(Text("An earlier recording", "先前的记录"))
+    text = Text(
+        "Read a trace of torch.profiler (.json, .json.gz), or the table that it prints",
+        "读取 torch.profiler 的 trace（.json、.json.gz）或其输出的表格",
     )
-    options.add_means(
-        group,
-        "run on the simulated device of the first vendor instead of the CPU",
-        "run on the first vendor's own plugin, on an emulated device, instead of the CPU",
+    group.add("--trace", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "Read a .json file written by `ferry ops -o`, and judge it again",
+        "读取 `ferry ops -o` 写出的 .json 文件并重新判断",
     )
-    add_converted(group, "with --sim or --emulate: ")
-    add_as_is(group, "run the program as it is, on a device of this machine (default: cuda)")
-    options.add_timeout(
-        group, "end a program that takes longer, and report what was seen (default: as long as it takes)"
-    )
-    group = parser.add_argument_group("a model without a program")
-    options.add_model(group, "8x3x224x224, 4x128:int64:ints(0,30000), mask=4x128:bool")
-    options.add_switch(group, "--backward", "a training step: loss, backward pass, optimizer")
-    group.add_argument(
-        "--loss",
-        default="",
-        metavar="FUNCTION",
-        help="package.module:function of output and inputs (default: the output's own loss, or gradients of ones)",
-    )
-    group.add_argument(
-        "--optimizer", default="", metavar="NAME", help="of torch.optim, with --backward (default: SGD)"
-    )
-    group.add_argument(
-        "--amp",
-        nargs="?",
-        const="float16",
-        choices=("float16", "bfloat16"),
-        help="under autocast; float16 with --backward also scales gradients (default: float16)",
-    )
-    options.add_switch(
-        group,
-        "--fake",
-        "with shapes alone, for models that are too large to run here: nothing is computed, no time is known",
-    )
-    group = parser.add_argument_group("what was recorded before")
-    group.add_argument(
-        "--trace",
-        type=Path,
-        metavar="FILE",
-        help="a trace of torch.profiler (.json, .json.gz), or the table that it prints, as text",
-    )
-    group.add_argument(
-        "--capture", type=Path, metavar="FILE", help="a .json that `ferry ops -o` wrote: judge it anew"
-    )
-    group = parser.add_argument_group("reports")
+    group.add("--capture", type=Path, metavar="FILE", text=text)
+    group = parser.group(options.REPORTS)
     options.add_outputs(group, ".json .html .xlsx .md .csv .txt")
     options.add_format(group, ("text", "json", "md", "csv", "xlsx", "html"))
-    options.add_all(group, "list every operator in the text, not only those with a problem")
-    options.add_check(
-        group, "an operator is missing, falls back to the CPU or is limited on one of the vendors"
+    options.add_verbose(group)
+    text = Text(
+        "an operator is missing, falls back to the CPU or is limited on one of the vendors",
+        "某个厂商有算子缺失、回退到 CPU 或受限",
     )
-    options.add_quiet(group, "no progress, and nothing of what the program prints to its stdout")
+    options.add_check(group, text)
+    options.add_quiet(group)
     options.add_language(parser)
     add_torchrun(parser)
+
+
+def _add_of_program(group: Group) -> None:
+    text = Text(
+        "Stop the program after N steps, not counting those that a GradScaler skips; `all` runs it to its end (default: 1)",
+        "运行 N 步后停止程序，不计 GradScaler 跳过的步；`all` 表示运行到结束（默认：1）",
+    )
+    options.add_steps(group, text)
+    sim = Text(
+        "Run on the simulated device of the first vendor instead of the CPU",
+        "在第一个厂商的模拟设备上运行，而非 CPU",
+    )
+    emulate = Text(
+        "Run on the first vendor's own plugin with an emulated device instead of the CPU",
+        "在仿真设备上用第一个厂商自己的插件运行，而非 CPU",
+    )
+    options.add_means(group, sim, emulate)
+    add_converted(group)
+    add_device(group)
+    text = Text(
+        "Stop the program after SECONDS and report what was seen (default: no limit)",
+        "超过 SECONDS 秒后停止程序并报告已采集的内容（默认：不限时）",
+    )
+    options.add_timeout(group, text)
+
+
+def _add_of_model(group: Group) -> None:
+    options.add_model(group, "8x3x224x224, 4x128:int64:ints(0,30000), mask=4x128:bool")
+    options.add_switch(
+        group,
+        "--backward",
+        Text("Do a training step: loss, backward pass, optimizer", "执行一个训练步：损失、反向传播、优化器"),
+    )
+    text = Text(
+        "Loss as package.module:function of output and inputs (default: the output's own loss, or gradients of ones)",
+        "损失函数 package.module:function，参数为输出和输入（默认：输出自带的损失，或全 1 梯度）",
+    )
+    group.add("--loss", default="", metavar="FUNCTION", text=text)
+    text = Text(
+        "With --backward: optimizer of torch.optim (default: SGD)",
+        "配合 --backward：torch.optim 中的优化器（默认：SGD）",
+    )
+    group.add("--optimizer", default="", metavar="NAME", text=text)
+    text = Text(
+        "Run under autocast; with --backward, float16 also scales gradients (default: float16)",
+        "在 autocast 下运行；配合 --backward 时，float16 还会缩放梯度（默认：float16）",
+    )
+    group.add(
+        "--autocast", old=("--amp",), nargs="?", const="float16", choices=("float16", "bfloat16"), text=text
+    )
+    text = Text(
+        "Use shapes only, for models too large to run here: nothing is computed, no time is measured",
+        "仅使用形状，适用于过大而无法在本机运行的模型：不计算也不计时",
+    )
+    options.add_switch(group, "--fake", text)
 
 
 _TO = "--to"
@@ -122,11 +187,10 @@ def run(args: argparse.Namespace) -> int:
     folder = Path.cwd()  # of the program, whose lines pages show
     for path in args.output:
         REPORTS.write(readinesses, path, report_options(args, everything=False, folder=folder))
-    limit = {"limit": None if args.all else 30} if args.format == "text" else {"everything": False}
+    limit = {"limit": None if args.verbose else 30} if args.format == "text" else {"everything": False}
     show(REPORTS, readinesses, args, folder=folder, **limit)
-    if ENDED_ILL in capture.notes:
-        return 3
-    return 1 if args.check and any(readiness.problems for readiness in readinesses) else 0
+    is_found = args.check and any(readiness.problems for readiness in readinesses)
+    return exit_code(is_found=is_found, is_partial=ENDED_ILL in capture.notes)
 
 
 def _take_options_from_the_end(args: argparse.Namespace) -> None:
@@ -136,10 +200,10 @@ def _take_options_from_the_end(args: argparse.Namespace) -> None:
         return
     position = places[-1]
     args.program, ours = args.program[:position], args.program[position:]
-    parser = argparse.ArgumentParser(prog="ferry ops")
+    parser = Parser("ferry ops", Text("", ""), ABOUT)
     add_arguments(parser)
-    for name, value in vars(parser.parse_args(ours)).items():
-        if value == parser.get_default(name) or not value:
+    for name, value in vars(parser.parse(ours, args.lang)).items():
+        if value == parser.default_of(name) or not value:
             continue
         if name == "program":
             raise RunError(
@@ -176,14 +240,19 @@ def _check_sources(args: argparse.Namespace) -> None:
         raise RunError("which program? ferry ops --to VENDOR SCRIPT; or --model, --trace, --capture")
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)}: only one of them at a time; leave the others out")
-    of_models = {"--input": args.input, "--init": args.init, "--backward": args.backward, "--amp": args.amp}
+    of_models = {
+        "--input": args.input,
+        "--init": args.init,
+        "--backward": args.backward,
+        "--autocast": args.autocast,
+    }
     of_models |= {"--fake": args.fake, "--loss": args.loss, "--optimizer": args.optimizer}
     wrong = [name for name, value in of_models.items() if value]
     if wrong and not args.model:
         raise RunError(f"{', '.join(wrong)}: only with --model; the options of a program come after it")
-    if (args.sim or args.emulate) and args.as_is:
+    if (args.sim or args.emulate) and args.device:
         option = "--sim" if args.sim else "--emulate"
-        raise RunError(f"{option} and --as-is: only one of them at a time; leave one out")
+        raise RunError(f"{option} and --device: only one of them at a time; leave one out")
 
 
 _CAPTURING = Text("listing the operators of the program", "正在列出程序的算子")
@@ -221,7 +290,7 @@ def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
         backward=args.backward,
         loss=args.loss,
         optimizer=args.optimizer,
-        amp=args.amp or "",
+        amp=args.autocast or "",
         fake=args.fake,
     )
     with beside_program(_CAPTURING_MODEL, args.quiet, options.language_of(args)):
@@ -234,8 +303,8 @@ def _place(args: argparse.Namespace, vendor: Vendor) -> Place:
     from torchferry.launch.plugin import refuse_without_plugin
 
     devices = args.nproc or 1
-    if args.as_is:
-        return Place(DeviceKind.AS_IS, as_is=args.as_is)
+    if args.device:
+        return Place(DeviceKind.AS_IS, as_is=args.device)
     if not args.sim and not args.emulate:
         return Place(DeviceKind.REFERENCE, devices=devices)
     if args.emulate:

@@ -1,4 +1,4 @@
-"""The options that several commands share: each has one name, one help and one check."""
+"""The options that several commands share: each has one name, one meaning, one explanation and one check."""
 
 from __future__ import annotations
 
@@ -10,26 +10,42 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry import units
-from torchferry.text import Language, can_show, user_language
+from torchferry.cli.grammar import Group, WrongValue
+from torchferry.text import Language, Text, can_show, user_language
 
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import NumberRange
     from torchferry.vendors.model import Vendor
 
-Options = argparse._ActionsContainer  # a parser, or a group of its options
+# Titles of groups that several commands have.
+SEVERAL_PROCESSES = Text("Several processes, through torchrun", "多进程（通过 torchrun）")
+REPORTS = Text("Reports", "报告")
+DEVICE = Text("Device", "设备")
 
 # Whose device.
 
+TO = Text(
+    "Target vendor, by name or device type: ascend or npu, cambricon or mlu ...; `ferry vendors` lists them",
+    "目标厂商，可用名称或设备类型：ascend 或 npu、cambricon 或 mlu 等；`ferry vendors` 列出全部",
+)
+TO_SEVERAL = Text(
+    "Target vendors, by name or device type, separated by commas; `all` for every vendor",
+    "目标厂商，可用名称或设备类型，多个以逗号分隔；`all` 表示全部厂商",
+)
 
-def add_to(options: Options, text: str = "a name that `ferry vendors` lists", required: bool = False) -> None:
-    """Add --to, which names a vendor."""
-    options.add_argument("--to", required=required, metavar="VENDOR", help=text)
+
+def add_to(group: Group, text: Text = TO, required: bool = False, metavar: str = "VENDOR") -> None:
+    """Add --to, which names a vendor, or several."""
+    group.add("--to", required=required, metavar=metavar, text=text)
 
 
-def add_vendor_path(options: Options) -> None:
+def add_vendor_path(group: Group) -> None:
     """Where a user's own vendors are."""
-    text = "a folder with your own vendor data, or with several such folders"
-    add_repeatable(options, "--vendor-path", "DIR", text, type=Path)
+    text = Text(
+        "Folder with your own vendor data, or with several such folders",
+        "存放自定义厂商数据的文件夹，或包含多个此类文件夹的目录",
+    )
+    add_repeatable(group, "--vendor-path", "DIR", text, type=Path)
 
 
 def vendor_of(args: argparse.Namespace) -> Vendor | None:
@@ -49,103 +65,135 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, (name.strip() for name in text.split(",")))))
 
 
-def add_vendor_device(parser: argparse.ArgumentParser, group: Options) -> None:
+_ON_VENDOR = Text(
+    "Use a device of this vendor, by name or device type: the real one if its plugin is installed, else a simulated one",
+    "使用该厂商的设备，可用名称或设备类型：已安装插件时用真实设备，否则用模拟设备",
+)
+SIMULATE = Text(
+    "Use the simulated device even if the vendor's plugin is installed", "即使已安装厂商插件也使用模拟设备"
+)
+EMULATE = Text(
+    "Use the vendor's own plugin on an emulated device; `ferry emulate setup` installs it",
+    "在仿真设备上使用厂商自己的插件；`ferry emulate setup` 负责安装",
+)
+
+
+def add_vendor_device(parser: Group, group: Group) -> None:
     """A vendor's device, the real one or simulated."""
-    add_to(
-        group,
-        "on this vendor's device, a name that `ferry vendors` lists: on its real plugin if that is installed, "
-        "else simulated",
-    )
+    add_to(group, _ON_VENDOR)
     add_vendor_path(parser)
-    add_means(
-        group,
-        "with --to: simulate, even if the vendor's plugin is installed",
-        "with --to: the vendor's own plugin, on an emulated device; `ferry emulate setup` sets it up",
-    )
+    add_means(group)
 
 
-def add_means(group: argparse._ArgumentGroup | Options, simulate: str, emulate: str) -> None:
+def add_means(group: Group, simulate: Text = SIMULATE, emulate: Text = EMULATE) -> None:
     """A device that is not there in truth: ours, or the vendor's plugin without its hardware."""
-    either = group.add_mutually_exclusive_group()
-    either.add_argument("--sim", action="store_true", help=simulate)
+    either = group.either()
+    add_switch(either, "--sim", simulate)
     add_emulate(either, emulate)
 
 
-def add_emulate(options: Options, text: str) -> None:
+def add_emulate(group: Group, text: Text = EMULATE) -> None:
     """The vendor's plugin without its hardware, where the other ways are not a choice."""
-    options.add_argument("--emulate", action="store_true", help=text)
+    add_switch(group, "--emulate", text)
 
 
-def add_devices(options: Options, text: str) -> None:
+def add_devices(group: Group, text: Text) -> None:
     """How many devices a program sees."""
-    options.add_argument("--devices", type=at_least_one, metavar="N", help=text)
+    group.add("--devices", type=at_least_one, metavar="N", text=text)
 
 
-def add_memory(options: Options, text: str) -> None:
+def add_memory(group: Group, text: Text) -> None:
     """Add --memory, the size of each device."""
     from torchferry.sim.environment import parse_memory
 
-    options.add_argument("--memory", type=parse_memory, metavar="SIZE", help=text)
+    group.add("--memory", type=parse_memory, metavar="SIZE", text=text)
 
 
 # How a program or a model is run.
 
 
-def add_steps(options: Options, text: str, default: int | None = 1) -> None:
+def add_steps(group: Group, text: Text, default: int | None = 1) -> None:
     """After how many steps a program is ended."""
-    options.add_argument("--steps", type=steps, default=default, metavar="N", help=text)
+    group.add("--steps", type=steps, default=default, metavar="N", text=text)
 
 
-def add_every(options: Options, text: str, default: int) -> None:
+def add_first_step(group: Group, text: Text, old: Sequence[str] = ("--from",)) -> None:
+    """The step with which something begins."""
+    group.add(
+        "--first-step", old=old, dest="first_step", type=at_least_one, default=1, metavar="N", text=text
+    )
+
+
+def add_every(group: Group, text: Text, default: int) -> None:
     """Which of the steps are looked at."""
-    options.add_argument("--every", type=at_least_one, default=default, metavar="N", help=text)
+    group.add("--every", type=at_least_one, default=default, metavar="N", text=text)
 
 
-def add_seed(options: Options, text: str, default: int | None = None) -> None:
+def add_seed(group: Group, text: Text, default: int | None = None) -> None:
     """What random numbers begin with."""
-    options.add_argument("--seed", type=seed, default=default, metavar="N", help=text)
+    group.add("--seed", type=seed, default=default, metavar="N", text=text)
 
 
-def add_timeout(options: Options, text: str, default: float | None = None) -> None:
+def add_timeout(group: Group, text: Text, default: float | None = None) -> None:
     """How long a program may take."""
-    options.add_argument("--timeout", type=seconds, default=default, metavar="SECONDS", help=text)
+    group.add("--timeout", type=seconds, default=default, metavar="SECONDS", text=text)
 
 
-def add_part(options: Options, text: str) -> None:
+def add_part(group: Group, text: Text) -> None:
     """A part of a checkpoint in place of all of it."""
-    options.add_argument("--only", default="", metavar="PART", help=text)
+    group.add("--part", old=("--only",), dest="only", default="", metavar="PART", text=text)
 
 
-def add_allow_pickle(options: Options) -> None:
+def add_allow_pickle(group: Group) -> None:
     """The permission to run what a checkpoint names."""
-    add_switch(
-        options,
-        "--allow-pickle",
-        "let code run that the file names, where it can't be loaded otherwise: only for files that you trust",
+    text = Text(
+        "Allow code named in the file to run where it can't be loaded otherwise; only for files you trust",
+        "无法以其他方式加载时，允许执行文件中指定的代码；仅用于可信文件",
     )
+    add_switch(group, "--allow-pickle", text)
 
 
-def add_model(group: Options, shapes: str, required: bool = False) -> None:
+def add_model(group: Group, shapes: str, required: bool = False) -> None:
     """A model without a program, and what it is called with."""
-    group.add_argument(
-        "--model",
-        required=required,
-        metavar="FACTORY",
-        help="package.module:name or file.py:name, of a class, a function or a module that is built already",
+    text = Text(
+        "The model: package.module:name or file.py:name of a class, a function that returns a module, or a module",
+        "模型：package.module:name 或 file.py:name，可为类、返回模块的函数或模块对象",
     )
-    group.add_argument(
-        "--init", default="", metavar="ARGUMENTS", help="for the factory, as `num_classes=10, depth=3`"
+    group.add("--model", required=required, metavar="FACTORY", text=text)
+    text = Text(
+        "Arguments for the factory, for example `num_classes=10, depth=3`",
+        "传给 FACTORY 的参数，例如 `num_classes=10, depth=3`",
     )
-    add_repeatable(group, "--input", "SHAPE", f"an argument of the model, as {shapes}")
+    group.add("--init", default="", metavar="ARGUMENTS", text=text)
+    text = Text("One argument of the model, for example {shapes}", "模型的一个参数，例如 {shapes}").format(
+        shapes=shapes
+    )
+    add_repeatable(group, "--input", "SHAPE", text)
 
 
-def add_selection(group: Options) -> None:
+def add_modules(group: Group, text: Text) -> None:
+    """Of which modules."""
+    add_repeatable(group, "--in-module", "PATTERN", text, old=("--module",), dest="modules")
+
+
+def add_selection(group: Group) -> None:
     """Which operators, of all that are called."""
-    text = "only operators of modules whose path fits, as layer1.*, *.attn"
-    add_repeatable(group, "--module", "PATTERN", text, dest="modules")
-    text = "only operators whose name fits, as aten::convolution*, mm, *norm*"
+    add_modules(
+        group,
+        Text(
+            "Only operators of modules whose path matches, for example layer1.* or *.attn",
+            "仅限路径匹配的模块中的算子，例如 layer1.* 或 *.attn",
+        ),
+    )
+    text = Text(
+        "Only operators whose name matches, for example aten::convolution*, mm, *norm*",
+        "仅限名称匹配的算子，例如 aten::convolution*、mm、*norm*",
+    )
     add_repeatable(group, "--op", "PATTERN", text, dest="operators")
-    text = "only operators of the forward pass, the backward pass or the optimizer"
+    text = Text(
+        "Only operators of the forward pass, the backward pass or the optimizer",
+        "仅限前向传播、反向传播或优化器中的算子",
+    )
     phases = ("forward", "backward", "optimizer")
     add_repeatable(group, "--phase", None, text, dest="phases", choices=phases)
 
@@ -154,74 +202,99 @@ def add_selection(group: Options) -> None:
 
 
 PAGE_FORMATS = ("text", "json", "md", "csv", "html")  # as which any report that has a page can be printed
+SUMMARY_FORMATS = ("text", "json")
+VERBOSE = Text("List everything, without a limit", "列出全部内容，不限条数")
+QUIET = Text("Print results and errors only: no progress, no remarks", "仅输出结果和错误：不显示进度和提示")
+FORCE = Text("Replace a file that exists", "覆盖已存在的文件")
 
 
-def add_reports(options: Options) -> None:
+def add_reports(group: Group) -> None:
     """How reports that have a page are printed and written, and in which language."""
-    add_format(options)
-    add_outputs(options)
-    add_language(options)
+    add_format(group)
+    add_outputs(group)
+    add_language(group)
 
 
-def add_format(options: Options, formats: Sequence[str] = PAGE_FORMATS, more: str = "") -> None:
-    """How what is printed is written."""
-    options.add_argument(
-        "--format", choices=formats, default="text", help=f"of what is printed (default: text){more}"
+_FORMAT = Text("Format of the printed report (default: text)", "输出报告的格式（默认：text）")
+_JSON = Text("Short for --format json", "等同于 --format json")
+
+
+def add_format(group: Group, formats: Sequence[str] = PAGE_FORMATS, text: Text = _FORMAT) -> None:
+    """How what is printed is written, and --json, its short form."""
+    group.add("--format", choices=formats, default="text", text=text)
+    add_json(group)
+
+
+def add_json(group: Group) -> None:
+    """The short form of --format json."""
+    group.add(
+        "--json", dest="format", action="store_const", const="json", default=argparse.SUPPRESS, text=_JSON
     )
 
 
-def add_json(options: Options, text: str = "print everything as JSON") -> None:
-    """A short form of --format json."""
-    options.add_argument(
-        "--json", dest="format", action="store_const", const="json", default="text", help=text
-    )
-
-
-def add_outputs(options: Options, suffixes: str = ".txt, .json, .md, .csv, .xlsx, .html") -> None:
+def add_outputs(group: Group, suffixes: str = ".txt, .json, .md, .csv, .xlsx, .html") -> None:
     """Add -o, which writes reports as files."""
-    options.add_argument(
-        "-o",
-        "--output",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help=f"write a report; the suffix says which: {suffixes}; repeatable",
+    text = Text(
+        "Write the report to FILE; the suffix selects the format: {suffixes}; repeatable",
+        "将报告写入 FILE，由后缀决定格式：{suffixes}；可重复使用",
     )
+    text = text.format(suffixes=suffixes)
+    group.add("-o", "--output", action="append", type=Path, default=[], metavar="FILE", text=text)
 
 
-def add_output(options: Options, default: str | None, text: str, name: str = "FILE") -> None:
+def add_output(group: Group, default: str | None, text: Text, name: str = "FILE") -> None:
     """The one file or folder that a command makes."""
     path = None if default is None else Path(default)
-    options.add_argument("-o", "--output", type=Path, default=path, metavar=name, help=text)
+    group.add("-o", "--output", type=Path, default=path, metavar=name, text=text)
 
 
-def add_check(options: Options, when: str) -> None:
+_CHECK = Text("Exit with 1 if {when}", "{when}时以退出码 1 结束")
+
+
+def add_check(group: Group, when: Text) -> None:
     """An exit code that ends a script."""
-    options.add_argument("--check", action="store_true", help=f"exit with 1 if {when}")
+    add_switch(group, "--check", _CHECK.format(when=when))
 
 
-def add_all(options: Options, text: str) -> None:
+def add_verbose(group: Group, old: Sequence[str] = ("--all",)) -> None:
     """A report without a limit."""
-    options.add_argument("--all", action="store_true", help=text)
+    group.add("-v", "--verbose", old=old, dest="verbose", action="store_true", text=VERBOSE)
 
 
-def add_quiet(options: Options, text: str = "no progress on stderr") -> None:
+def add_quiet(group: Group) -> None:
     """Add --quiet."""
-    options.add_argument("-q", "--quiet", action="store_true", help=text)
+    group.add("-q", "--quiet", action="store_true", text=QUIET)
 
 
-def add_jobs(options: Options, text: str, default: int, most: int | None = None) -> None:
+def add_force(group: Group, text: Text = FORCE) -> None:
+    """What is there already may be replaced."""
+    add_switch(group, "--force", text)
+
+
+_JOBS = Text(
+    "Number of parallel {what} (default: one per processor core)",
+    "并行的{what}数（默认：每个处理器核心一个）",
+)
+PROCESSES = Text("processes", "进程")
+THREADS = Text("threads", "线程")
+
+
+def add_jobs(group: Group, what: Text, default: int, most: int | None = None) -> None:
     """How much is done at once."""
-    options.add_argument("-j", "--jobs", type=whole_number(1, most), default=default, metavar="N", help=text)
+    text = _JOBS.format(what=what)
+    group.add("-j", "--jobs", type=whole_number(1, most), default=default, metavar="N", text=text)
 
 
-def add_language(options: Options) -> None:
+_LANG = Text(
+    "Language of all output: en or zh (default: TORCHFERRY_LANG, then the locale)",
+    "所有输出的语言：en 或 zh（默认：TORCHFERRY_LANG，其次为系统区域设置）",
+)
+
+
+def add_language(group: Group) -> None:
     """The language of what is printed."""
-    options.add_argument(
-        "--lang", choices=("en", "zh"), help="language of reports (default: TORCHFERRY_LANG, then the locale)"
-    )
-    add_color(options)
+    group.add("--lang", choices=("en", "zh"), text=_LANG)
+    add_color(group)
 
 
 def language_of(args: argparse.Namespace) -> Language:
@@ -231,26 +304,29 @@ def language_of(args: argparse.Namespace) -> Language:
     return language if can_show(language, sys.stdout, sys.stderr) else "en"
 
 
-def add_color(options: Options) -> None:
+_COLOR = Text(
+    "Colors of the printed report (default: auto, which follows the terminal, NO_COLOR and FORCE_COLOR)",
+    "输出报告的颜色（默认：auto，即由终端、NO_COLOR 和 FORCE_COLOR 决定）",
+)
+
+
+def add_color(group: Group) -> None:
     """Add --color."""
-    options.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="Colors of the printed report (default: auto, which follows the terminal, NO_COLOR and FORCE_COLOR)",
-    )
+    group.add("--color", choices=("auto", "always", "never"), default="auto", text=_COLOR)
 
 
-def add_repeatable(options: Options, flag: str, metavar: str | None, text: str, **more: Any) -> None:
-    """An option that may be given several times; `more` is for argparse."""
-    options.add_argument(
-        flag, action="append", default=[], metavar=metavar, help=f"{text}; repeatable", **more
-    )
+_REPEATABLE = Text("{text}; repeatable", "{text}；可重复使用")
 
 
-def add_switch(options: Options, flag: str, text: str) -> None:
+def add_repeatable(group: Group, flag: str, metavar: str | None, text: Text, **more: Any) -> None:
+    """An option that may be given several times; `more` is for `Group.add`."""
+    text = _REPEATABLE.format(text=text)
+    group.add(flag, action="append", default=[], metavar=metavar, text=text, **more)
+
+
+def add_switch(group: Group, flag: str, text: Text, old: Sequence[str] = ()) -> None:
     """An option that is given or not."""
-    options.add_argument(flag, action="store_true", help=text)
+    group.add(flag, action="store_true", text=text, old=old)
 
 
 def chosen(args: argparse.Namespace, kind: type[Any]) -> Any:
@@ -261,16 +337,30 @@ def chosen(args: argparse.Namespace, kind: type[Any]) -> Any:
 # What the words after options mean: whole numbers, steps, seeds, times.
 
 LARGEST_SEED = (1 << 32) - 1  # what PYTHONHASHSEED and numpy take
+_AT_LEAST = Text("'{text}' is not a number from {least} on", "'{text}' 不是不小于 {least} 的整数")
+_BETWEEN = Text(
+    "'{text}' is not a number from {least} to {most}", "'{text}' 不是 {least} 到 {most} 之间的整数"
+)
+_NO_NUMBERS = Text(
+    "'{text}' is no list of numbers from 1 on; write 12, 12-20 or 3,12-20",
+    "'{text}' 不是从 1 开始的编号列表；请写成 12、12-20 或 3,12-20",
+)
+_NO_TIME = Text("'{text}' is not a time; write seconds, such as 600", "'{text}' 不是时间；请写秒数，例如 600")
+_NO_SIZE = Text(
+    "'{text}' is not a size; write 50GB, 512MB or a number of bytes",
+    "'{text}' 不是大小；请写成 50GB、512MB 或字节数",
+)
+_NOT = Text("'{text}' is not {what}", "'{text}' 不是{what}")
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     """What reads a number in this range, as the `type` of an option."""
-    limits = f"from {least} on" if most is None else f"from {least} to {most}"
+    said = _AT_LEAST if most is None else _BETWEEN
 
     def read(text: str) -> int:
         value = int(text) if text.isascii() and text.isdecimal() else least - 1
         if value < least or (most is not None and value > most):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {limits}")
+            raise WrongValue(said.format(text=text, least=least, most=most))
         return value
 
     return read
@@ -287,9 +377,7 @@ def number_ranges(text: str) -> tuple[NumberRange, ...]:
     try:
         return read(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} names no numbers from 1 on; write 12, 12-20 or 3,12-20"
-        ) from None
+        raise WrongValue(_NO_NUMBERS.format(text=text)) from None
 
 
 def steps(text: str) -> int | None:
@@ -301,7 +389,7 @@ def seconds(text: str) -> float:
     """A time that is more than none."""
     value = number(text)
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it in seconds, as 600")
+        raise WrongValue(_NO_TIME.format(text=text))
     return value
 
 
@@ -309,9 +397,7 @@ def size(text: str) -> int:
     """A number of bytes, more than none."""
     value = units.bytes_of(text)
     if not value:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size; write it as 50GB, 512MB or a number of bytes"
-        )
+        raise WrongValue(_NO_SIZE.format(text=text))
     return value
 
 
@@ -323,13 +409,13 @@ def number(text: str) -> float:
         return math.nan
 
 
-def number_from_zero(most: float, what: str) -> Callable[[str], float]:
+def number_from_zero(most: float, what: Text) -> Callable[[str], float]:
     """What reads a number that is not negative and not above `most`, nor endless."""
 
     def read(text: str) -> float:
         value = number(text)
         if not 0 <= value <= most or value == math.inf:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+            raise WrongValue(_NOT.format(text=text, what=what))
         return value
 
     return read

@@ -39,12 +39,12 @@ def write(data: bytes | str) -> None:
 
 
 def report_options(args: argparse.Namespace, **more: Any) -> Options:
-    """What the command line says about reports: --lang, --color, --all, and what the command adds."""
+    """What the command line says about reports: --lang, --color, --verbose, and what the command adds."""
     from torchferry.report.formats import Options
 
     chosen = {
         "language": args.lang or user_language(),
-        "everything": getattr(args, "all", False),
+        "everything": getattr(args, "verbose", False),
         "color": getattr(args, "color", "auto"),
     }
     return Options(**{**chosen, **more})
@@ -70,11 +70,25 @@ def note_report(reports: Reports[Content], content: Content, wanted: Options) ->
     note(reports, content, wanted)
 
 
-def deliver(reports: Reports[Content], content: Content, args: argparse.Namespace, **more: Any) -> None:
+def deliver(
+    reports: Reports[Content],
+    content: Content,
+    args: argparse.Namespace,
+    stream: TextIO | None = None,
+    **more: Any,
+) -> None:
     """Write a report into each file that -o names, and print it."""
     for path in args.output:
         reports.write(content, path, report_options(args, **more))
-    show(reports, content, args, **more)
+    show(reports, content, args, stream, **more)
+
+
+FOUND, PARTIAL = 1, 3
+
+
+def exit_code(*, is_found: bool, is_partial: bool) -> int:
+    """1 where a check has found something, else 3 where not all could be looked at: what is known comes first."""
+    return FOUND if is_found else PARTIAL if is_partial else 0
 
 
 def check_reports(reports: Reports[Content], outputs: Iterable[Path]) -> None:

@@ -1,4 +1,4 @@
-"""Find the first operator of a program that makes infinities or NaN of finite inputs, and keep its data."""
+"""`ferry overflow`: the first operator of a program that makes infinities or NaN of finite inputs, and its data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from torchferry.cli import options
-from torchferry.cli.output import say, write
-from torchferry.cli.program import add_place, add_program, place_of, program_of
+from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.output import exit_code, say, write
+from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of
 from torchferry.errors import FerryError
 from torchferry.report.progress import beside_program
 from torchferry.text import Text
@@ -19,61 +20,79 @@ DEFAULT_OUTPUT = "overflow.h5"
 _LAST = 20
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Checks the results of every operator while the program runs, stops at the first one that turns finite inputs "
+        "into infinities or NaN, and keeps its inputs. An infinity that the program asks for, such as a mask with -inf, "
+        "is none of them; neither is a step that a GradScaler skips. torch.compile is switched off.",
+        "在程序运行时检查每个算子的结果，遇到第一个由有限输入产生无穷大或 NaN 的算子时停止，并保存其输入。程序有意使用的无穷大"
+        "（如 -inf 掩码）以及 GradScaler 跳过的步不算在内。torch.compile 会被关闭。",
+    ),
+    (
+        Example("ferry overflow train.py", Text("Check the first step", "检查第一步")),
+        Example(
+            "ferry overflow --steps 100 --fp16 train.py",
+            Text("Find what would overflow in float16", "找出在 float16 中会溢出的算子"),
+        ),
+        Example(
+            "ferry overflow --to ascend -o overflow.h5 train.py",
+            Text("Keep the inputs and write a test of the operator", "保存输入，并编写该算子的测试"),
+        ),
+    ),
+    usage=(USAGE,),
+    exit_codes=(
+        ("1", Text("An overflow was found", "发现溢出")),
+        ("3", Text("The program failed before its end, without an overflow", "程序中途失败，未发现溢出")),
+    ),
+    page="how-to/overflow.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry overflow`."""
-    parser.usage = "ferry overflow [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
-    parser.epilog = (
-        "Exit code 1: an overflow was found; 0: none; 3: the program failed before its end. An infinity that comes "
-        "from a number in the program (masked_fill with -inf, a causal mask) or from an input that has it already is "
-        "passed on, not made. Overflows of scaled gradients that a GradScaler then skips are normal, and only noted. "
-        "torch.compile is switched off, so that every operator shows."
-    )
     add_program(parser)
-    group = parser.add_argument_group("what is checked")
-    options.add_steps(
-        group,
-        "end the program after so many steps, those that a GradScaler skips not counted; `all`: let it run to its end "
-        "(default: 1)",
+    group = parser.group(Text("What is checked", "检查范围"))
+    text = Text(
+        "Stop the program after N steps, not counting those that a GradScaler skips; `all` runs it to its end (default: 1)",
+        "运行 N 步后停止程序，不计 GradScaler 跳过的步；`all` 表示运行到结束（默认：1）",
     )
-    group.add_argument(
-        "--fp16",
-        dest="half",
-        action="store_true",
-        help="also find what would overflow in float16 (larger than 65504) in a program that computes in a wider "
-        "dtype, and say what would become zero",
+    options.add_steps(group, text)
+    text = Text(
+        "Also find what would overflow in float16 (larger than 65504) in a program that uses a wider dtype, and count "
+        "what would become zero",
+        "对使用更宽数据类型的程序，同时找出在 float16 中会溢出（大于 65504）的结果，并统计会变为零的值",
     )
-    group.add_argument(
-        "--all",
-        "--strict",
-        dest="strict",
-        action="store_true",
-        help="also stop at what a GradScaler would handle by skipping the step, and at infinities that look intended",
+    group.add("--fp16", dest="half", action="store_true", text=text)
+    text = Text(
+        "Also stop at overflows that a GradScaler handles by skipping the step, and at infinities that look intended",
+        "遇到 GradScaler 会跳过的溢出和看似有意的无穷大时也停止",
     )
-    options.add_switch(
-        group,
-        "--whole",
-        "check from `import torch` on, set-up included: for programs that call no module, or whose data has NaN "
+    group.add("--every-infinity", old=("--all", "--strict"), dest="strict", action="store_true", text=text)
+    text = Text(
+        "Check from `import torch` on, including set-up: for programs that call no module, or whose data has NaN "
         "(default: from the first call of a module with parameters)",
+        "从 `import torch` 起检查，包括初始化：用于不调用模块或数据含 NaN 的程序（默认：从首次调用带参数的模块起）",
     )
-    options.add_switch(
-        group, "--keep-going", "do not end the program at the first overflow; note the others, too"
+    options.add_switch(group, "--whole", text)
+    text = Text(
+        "Let the program go on after the first overflow, and note the others too",
+        "首次溢出后继续运行程序，并记录其余溢出",
     )
-    group = parser.add_argument_group("what is told")
-    group.add_argument(
-        "--last",
-        type=options.at_least_one,
-        default=_LAST,
-        metavar="N",
-        help=f"operators before the overflow that are listed, with figures of their tensors (default: {_LAST})",
-    )
-    options.add_output(
-        group,
-        None,
-        "the record with the inputs of the operator as they were before the call, written if there is an "
-        f"overflow (default: {DEFAULT_OUTPUT}); named here, and with --to, a test of the operator is written beside "
-        "it. With several processes FILE.rank0.h5 ...",
-    )
-    options.add_format(group, ("text", "json"))
+    options.add_switch(group, "--keep-going", text)
+    group = parser.group(options.REPORTS)
+    text = Text(
+        "Number of operators before the overflow that are listed, with figures of their tensors (default: {count})",
+        "列出溢出之前的算子数及其张量的统计值（默认：{count}）",
+    ).format(count=_LAST)
+    group.add("--last", type=options.at_least_one, default=_LAST, metavar="N", text=text)
+    text = Text(
+        "Recording of the operator's inputs before the call, written if there is an overflow (default: {name}); named "
+        "here, and with --to, a test of the operator is written beside it. Several processes write FILE.rank0.h5 ...",
+        "溢出时写出的记录，含该算子调用前的输入（默认：{name}）；在此指定文件名并使用 --to 时，还会在旁边写出该算子的测试。"
+        "多进程时写出 FILE.rank0.h5 等",
+    ).format(name=DEFAULT_OUTPUT)
+    options.add_output(group, None, text)
+    options.add_format(group, options.SUMMARY_FORMATS)
     add_place(parser)
 
 
@@ -121,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     stop_if_told(
         checked.ending, "interrupted; what was found until then is above" if checked.processes else ""
     )
-    return 1 if event is not None else 3 if checked.failed else 0
+    return exit_code(is_found=event is not None, is_partial=bool(checked.failed))
 
 
 def _written_case(args: argparse.Namespace, record: str, operator: str) -> str:

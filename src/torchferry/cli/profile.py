@@ -1,4 +1,4 @@
-"""Profile a few steps of a program, without an edit of it: operators, shapes, memory, and the lines that call them."""
+"""`ferry profile`: a few steps of a program, profiled without an edit of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser, WrongValue
 from torchferry.cli.output import say
-from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
+from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import RunError
 from torchferry.report.progress import beside_program
 from torchferry.text import Text
@@ -20,43 +21,82 @@ _DEFAULT_WARMUP = 1
 _RANGE = re.compile(r"(\d{1,9})(?::(\d{1,9}))?")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Records operators, shapes, memory and the lines that call them. A step reaches from the end of one optimizer "
+        "step to the end of the next, so that waiting for data is included. Until the first profiled step the program "
+        "runs at full speed. `ferry analyze DIR` names the bottleneck.",
+        "采集算子、形状、内存以及调用它们的代码行。一步从一次优化器更新结束到下一次结束，因此包含等待数据的时间。在第一个采集步"
+        "之前，程序全速运行。`ferry analyze DIR` 指出瓶颈。",
+    ),
+    (
+        Example(
+            "ferry profile train.py",
+            Text("Profile steps 10 to 12 into the folder prof", "采集第 10 到 12 步，写入文件夹 prof"),
+        ),
+        Example(
+            "ferry profile --to ascend --window 100:102 -o prof_npu train.py",
+            Text("Later steps, on a vendor's device", "在厂商设备上采集靠后的步"),
+        ),
+    ),
+    usage=(USAGE,),
+    exit_codes=(
+        (
+            "3",
+            Text("The program failed half way; what was profiled is kept", "程序中途失败；已采集的内容保留"),
+        ),
+    ),
+    page="how-to/profile.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry profile`."""
-    parser.usage = "ferry profile [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
-    parser.epilog = (
-        "A step reaches from the end of an optimizer's step to the end of the next one, so that the time in which the "
-        "program waits for data is in it. Before the first of them the program runs as fast as without a profiler. "
-        "`ferry analyze DIR` says what takes the time."
-    )
     add_program(parser)
-    options.add_output(
-        parser,
-        DEFAULT_OUTPUT,
-        "the profile: run.json, and a trace of each process. It comes whole or not at all; a profile of that "
-        f"name is replaced, any other folder is not (default: {DEFAULT_OUTPUT})",
-        "DIR",
-    )
-    group = parser.add_argument_group("what is profiled")
-    group.add_argument(
-        "--steps",
+    text = Text(
+        "Folder for the profile: run.json and a trace of each process. It is written whole or not at all; an earlier "
+        "profile is replaced, any other folder is not (default: {name})",
+        "性能数据文件夹：run.json 和每个进程的 trace。要么完整写出，要么不写；先前的性能数据会被替换，其他文件夹不会（默认：{name}）",
+    ).format(name=DEFAULT_OUTPUT)
+    options.add_output(parser, DEFAULT_OUTPUT, text, "DIR")
+    group = parser.group(Text("What is profiled", "采集范围"))
+    text = Text(
+        "Profile these steps, counted from 1, or only one; the first steps of a program compile and load, and say "
+        "little. The program stops after the last (default: {steps})",
+        "采集这些步（从 1 开始计数），也可以只写一步；程序最初的几步在编译和加载，参考意义不大。最后一步之后程序停止（默认：{steps}）",
+    ).format(steps=_DEFAULT_STEPS)
+    group.add(
+        "--window",
+        old=("--steps",),
         type=steps,
         default=steps(_DEFAULT_STEPS),
         metavar="FIRST:LAST",
-        help="these steps, counted from 1, or only one of them; the first ones of a program compile "
-        f"and load, and tell little. The program is ended after the last (default: {_DEFAULT_STEPS})",
+        text=text,
     )
-    group.add_argument(
-        "--warmup",
-        type=options.whole_number(0),
-        default=_DEFAULT_WARMUP,
-        metavar="N",
-        help="steps before the first one in which the profiler is on, and keeps nothing: what its start costs is not "
-        f"in the profile (default: {_DEFAULT_WARMUP})",
+    text = Text(
+        "Number of steps before the first one in which the profiler runs without keeping anything, so that its start "
+        "is not in the profile (default: {count})",
+        "在第一个采集步之前让性能采集器空转的步数，使其启动开销不计入结果（默认：{count}）",
+    ).format(count=_DEFAULT_WARMUP)
+    group.add("--warmup", type=options.whole_number(0), default=_DEFAULT_WARMUP, metavar="N", text=text)
+    options.add_switch(
+        group,
+        "--no-stacks",
+        Text(
+            "Leave out Python's functions: cheaper, but no line numbers",
+            "不采集 Python 函数：开销更小，但没有行号",
+        ),
     )
-    options.add_switch(group, "--no-stacks", "without Python's functions: costs less, names no lines")
-    options.add_switch(group, "--no-shapes", "without the shapes, strides and types of operators' inputs")
-    options.add_switch(group, "--no-memory", "without allocations")
-    options.add_switch(group, "--keep-running", "let the program go on, unprofiled, after the last step")
+    options.add_switch(
+        group,
+        "--no-shapes",
+        Text("Leave out shapes, strides and types of operators' inputs", "不采集算子输入的形状、步幅和类型"),
+    )
+    options.add_switch(group, "--no-memory", Text("Leave out allocations", "不采集内存分配"))
+    text = Text(
+        "Let the program go on, unprofiled, after the last step", "最后一步之后让程序继续运行，不再采集"
+    )
+    options.add_switch(group, "--keep-going", text, old=("--keep-running",))
     add_place(parser)
 
 
@@ -66,12 +106,14 @@ def steps(text: str) -> tuple[int, int]:
     first = int(found[1]) if found else 0
     last = int(found[2] or first) if found else 0
     if not 1 <= first <= last:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no range of steps from 1 on; write it as {_DEFAULT_STEPS}"
-        )
+        raise WrongValue(_NO_RANGE.format(text=text, example=_DEFAULT_STEPS))
     return first, last
 
 
+_NO_RANGE = Text(
+    "'{text}' is no range of steps from 1 on; write it as {example}",
+    "'{text}' 不是从 1 开始的步范围；请写成 {example}",
+)
 _COMMAND = "ferry profile"
 _KEPT = Text(
     "what was there is kept as {path}: it holds things that no profile has written",
@@ -95,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(output)
     say_if_simulated(args, _COMMAND, place)
     build_for(place, args.quiet)
-    first, last = args.steps
+    first, last = args.window
     settings = ProfileSettings(
         "",
         first,
@@ -104,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
         stacks=not args.no_stacks,
         shapes=not args.no_shapes,
         memory=not args.no_memory,
-        keep_running=args.keep_running,
+        keep_running=args.keep_going,
         seed=args.seed,
     )
     with beside_program(_PROFILING, args.quiet, options.language_of(args)):

@@ -9,14 +9,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import Group, Parser
 from torchferry.cli.output import say
 from torchferry.errors import RunError
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.launch.place import Place
     from torchferry.launch.program import Program
 
-# torchrun's options that are handed on as they are -> whether they say where the processes meet
+# torchrun's options that are passed on as they are -> whether they say where the processes meet
 _TORCHRUN = {
     "nnodes": True,
     "node-rank": True,
@@ -35,22 +37,18 @@ _TORCHRUN = {
 }
 
 
-def add_program(parser: argparse.ArgumentParser, *spellings: str) -> None:
+USAGE = "[OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]"
+
+
+def add_program(parser: Parser, *spellings: str) -> None:
     """The program; -m and these further spellings say that it is a module."""
-    parser.allow_abbrev = False  # argparse would look for abbreviations among the program's own options, too
-    parser.add_argument(
-        "program",
-        nargs=argparse.REMAINDER,
-        metavar="PROGRAM",
-        help="a script, or with -m a module; what follows it is handed to it",
+    text = Text(
+        "A script, or with -m a module; everything after it is passed to the program",
+        "脚本，或配合 -m 使用的模块；其后的所有内容都传给该程序",
     )
-    parser.add_argument(
-        "-m",
-        *spellings,
-        dest="is_module",
-        action="store_true",
-        help="the program is a module, as in python -m",
-    )
+    parser.add("program", nargs=argparse.REMAINDER, metavar="PROGRAM", text=text)
+    text = Text("Run PROGRAM as a module, like `python -m`", "将 PROGRAM 作为模块运行，同 `python -m`")
+    parser.add("-m", *spellings, dest="is_module", action="store_true", text=text)
 
 
 def words_of(args: argparse.Namespace) -> list[str]:
@@ -68,14 +66,21 @@ def program_of(args: argparse.Namespace, usage: str) -> Program:
     return program.program_of(words, args.is_module, torchrun_options(args))
 
 
-def add_torchrun(parser: argparse.ArgumentParser) -> None:
+_NPROC = Text("Number of processes on this machine", "本机的进程数")
+_OF_TORCHRUN = Text(
+    "All options of torchrun are accepted and passed on: --nnodes, --node-rank, --master-addr, --rdzv-endpoint ...",
+    "接受 torchrun 的全部选项并原样传递：--nnodes、--node-rank、--master-addr、--rdzv-endpoint 等",
+)
+
+
+def add_torchrun(parser: Parser) -> None:
     """How many processes, and how torchrun starts them."""
-    group = parser.add_argument_group("several processes, through torchrun")
-    group.add_argument(
-        *_spellings("nproc", "nproc-per-node"), type=options.at_least_one, metavar="N", help="processes"
-    )
+    group = parser.group(options.SEVERAL_PROCESSES)
+    group.add("--nproc", type=options.at_least_one, metavar="N", text=_NPROC)
+    group.accept(*_spellings("nproc-per-node"), dest="nproc", type=options.at_least_one)
     for name in _TORCHRUN:
-        group.add_argument(*_spellings(name), dest=f"torchrun {name}", metavar="X", help="handed to torchrun")
+        group.accept(*_spellings(name), dest=f"torchrun {name}")
+    group.note(_OF_TORCHRUN)
 
 
 def _spellings(*names: str) -> list[str]:
@@ -99,39 +104,58 @@ def torchrun_options(args: argparse.Namespace) -> tuple[str, ...] | None:
 # Where the programs of `ferry record`, `overflow`, `watch` and `profile` run.
 
 
-def add_place(parser: argparse.ArgumentParser) -> None:
+_WHERE = Text(
+    "Where the program runs (default: on this machine as it is; without a GPU the CPU stands in for CUDA)",
+    "程序在哪里运行（默认：直接在本机运行；没有 GPU 时由 CPU 代替 CUDA）",
+)
+_DEVICES = Text(
+    "Number of devices the program sees where they are simulated or replaced by the CPU (default: one per process)",
+    "设备为模拟或由 CPU 代替时，程序可见的设备数（默认：每个进程一个）",
+)
+SEED = Text(
+    "Random seed for every generator, set at `import torch` (default: not set)",
+    "所有随机数生成器的种子，在 `import torch` 时设置（默认：不设置）",
+)
+TIMEOUT = Text(
+    "Stop the program after SECONDS and keep what was recorded (default: no limit)",
+    "超过 SECONDS 秒后停止程序，保留已记录的内容（默认：不限时）",
+)
+
+
+def add_place(parser: Parser) -> None:
     """Where and how the program runs."""
-    group = parser.add_argument_group(
-        "where the program runs (default: on this machine as it is; without a GPU, the CPU stands for CUDA)"
-    )
+    group = parser.group(_WHERE)
     options.add_vendor_device(parser, group)
-    add_converted(group, "with --to: ")
-    add_as_is(group, "leave the program alone; it computes on this device by itself (default: cuda)")
-    options.add_devices(
-        group,
-        "devices that the program sees where they are simulated or the CPU stands for them (default: one, with "
-        "--nproc one for each process)",
-    )
-    options.add_seed(group, "of every generator, set at `import torch` (default: none is set)")
-    options.add_timeout(
-        group,
-        "end a program that takes longer, and keep what was recorded (default: as long as it takes)",
-    )
-    options.add_quiet(parser, "no remarks and no progress on stderr")
+    add_converted(group)
+    add_device(group)
+    options.add_devices(group, _DEVICES)
+    options.add_seed(group, SEED)
+    options.add_timeout(group, TIMEOUT)
+    options.add_quiet(parser)
     options.add_language(parser)
     add_torchrun(parser)
 
 
-def add_converted(group: options.Options, when: str = "") -> None:
+_CONVERTED = Text(
+    "Leave CUDA's names as they are: the program is already converted",
+    "不重定向 CUDA 名称：程序已完成转换",
+)
+_AS_IS = Text(
+    "Run the program unchanged on a device that this PyTorch has, such as cuda or xpu (default: cuda)",
+    "在本机 PyTorch 自带的设备上直接运行程序，例如 cuda 或 xpu（默认：cuda）",
+)
+
+
+def add_converted(group: Group) -> None:
     """A program that needs no layer."""
-    options.add_switch(
-        group, "--converted", f"{when}the program is converted already, CUDA's names keep their meaning"
-    )
+    options.add_switch(group, "--converted", _CONVERTED)
 
 
-def add_as_is(group: options.Options, text: str) -> None:
+def add_device(group: Group) -> None:
     """A program that nothing is changed for."""
-    group.add_argument("--as-is", nargs="?", const="cuda", default="", metavar="DEVICE", help=text)
+    group.add(
+        "--device", old=("--as-is",), nargs="?", const="cuda", default="", metavar="DEVICE", text=_AS_IS
+    )
 
 
 def place_of(args: argparse.Namespace) -> Place:
@@ -142,7 +166,7 @@ def place_of(args: argparse.Namespace) -> Place:
         options.vendor_of(args),
         args.sim,
         args.emulate,
-        args.as_is,
+        args.device,
         args.converted,
         vendor_paths=options.vendor_paths(args),
         devices=args.devices or args.nproc or 1,

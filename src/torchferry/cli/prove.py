@@ -1,6 +1,4 @@
-"""Prove a migration: the original on the CPU and the migrated program on simulated devices, or on the vendor's own
-plugin, compute the same.
-"""
+"""`ferry prove`: the original on the CPU and the migrated program on simulated or emulated devices compute the same."""
 
 from __future__ import annotations
 
@@ -13,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Group, Parser
 from torchferry.cli.output import note, show
-from torchferry.cli.program import add_program, add_torchrun, torchrun_options, words_of
+from torchferry.cli.program import USAGE, add_program, add_torchrun, torchrun_options, words_of
 from torchferry.errors import InputError, RunError
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
@@ -24,69 +24,111 @@ if TYPE_CHECKING:
     from torchferry.proof.runs import ProofPlan
 
 _DEFAULT_STEPS = 20
-_tolerance = options.number_from_zero(math.inf, "a tolerance; write it as 1e-6")
+_tolerance = options.number_from_zero(math.inf, Text("a tolerance; write it as 1e-6", "容差；请写成 1e-6"))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Runs the original program on the CPU and the migrated one on the vendors' devices, simulated or emulated, with "
+        "the same data and random numbers, and compares losses, gradients and weights of every step.",
+        "用相同的数据和随机数，在 CPU 上运行原程序，在厂商的模拟设备或仿真设备上运行迁移后的程序，比较每一步的损失、梯度和权重。",
+    ),
+    (
+        Example(
+            "ferry prove --to ascend -- train.py --epochs 1",
+            Text("Verify a program that `ferry run` migrates", "验证由 `ferry run` 迁移的程序"),
+        ),
+        Example(
+            "ferry prove --to ascend --before app/train.py --after app_npu/train.py",
+            Text("Verify a converted copy", "验证转换后的副本"),
+        ),
+        Example(
+            "ferry prove --to ascend,cambricon -o proof -- train.py",
+            Text("Two vendors; keep the report", "验证两个厂商并保存报告"),
+        ),
+    ),
+    usage=(
+        f"--to VENDOR[,VENDOR...] {USAGE}",
+        "--to VENDOR[,VENDOR...] [OPTIONS] --before SCRIPT --after SCRIPT [-- ARGUMENTS]",
+    ),
+    exit_codes=(
+        ("0", Text("The runs are equal for every vendor", "所有厂商的运行结果一致")),
+        ("1", Text("They differ, or a run failed", "结果不一致，或运行失败")),
+    ),
+    page="how-to/prove.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry prove`."""
-    parser.usage = (
-        "ferry prove --to VENDOR[,VENDOR...] [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
-        "       ferry prove --to VENDOR[,VENDOR...] [OPTIONS] --original SCRIPT --converted SCRIPT [-- ARGUMENTS]"
-    )
     add_program(parser, "--module")
-    parser.add_argument(
-        "--to", required=True, metavar="VENDORS", help="names that `ferry vendors` lists, with commas"
+    options.add_to(parser, options.TO_SEVERAL, required=True, metavar="VENDOR[,VENDOR]")
+    text = Text("The program before the conversion", "转换前的程序")
+    parser.add("--before", old=("--original",), dest="original", metavar="SCRIPT", text=text)
+    text = Text(
+        "The program after the conversion; {vendor} in the path stands for each vendor's name",
+        "转换后的程序；路径中的 {vendor} 代表各厂商的名称",
     )
-    parser.add_argument("--original", metavar="SCRIPT", help="the program before the conversion")
-    parser.add_argument(
-        "--converted",
-        metavar="SCRIPT",
-        help="the converted program; {vendor} in the path stands for each vendor's name",
-    )
+    parser.add("--after", old=("--converted",), dest="converted", metavar="SCRIPT", text=text)
     options.add_vendor_path(parser)
-    options.add_output(parser, None, "keep proof.json, proof.html and the runs' output here", "DIR")
+    text = Text(
+        "Keep proof.json, proof.html and the output of the runs in DIR",
+        "将 proof.json、proof.html 和运行输出保存在 DIR",
+    )
+    options.add_output(parser, None, text, "DIR")
+    options.add_format(parser)
     options.add_quiet(parser)
     options.add_language(parser)
-    group = parser.add_argument_group("what both runs have in common")
-    options.add_steps(
-        group,
-        "end each run after so many steps, those that a GradScaler skips not counted; `all`: let it run to its "
-        f"end (default: {_DEFAULT_STEPS})",
-        _DEFAULT_STEPS,
+    _add_common(parser.group(Text("What both runs have in common", "两次运行的共同设置")))
+    group = parser.group(Text("What counts as equal", "一致的标准"))
+    text = Text(
+        "Relative tolerance (default: by dtype, as torch.testing.assert_close)",
+        "相对容差（默认：按数据类型，同 torch.testing.assert_close）",
     )
-    options.add_seed(group, "of every generator (default: 0)", 0)
+    group.add("--rtol", type=_tolerance, metavar="X", text=text)
+    text = Text("Absolute tolerance (default: by dtype, as above)", "绝对容差（默认：按数据类型，同上）")
+    group.add("--atol", type=_tolerance, metavar="X", text=text)
     options.add_switch(
-        group,
-        "--same-weights",
-        "the migrated run begins with the weights of the original, whatever it drew itself",
+        group, "--exact", Text("Require results that are equal bit for bit", "要求结果逐位一致")
     )
-    options.add_devices(
-        group, "devices that the program sees (default: one, with --nproc one for each process)"
-    )
-    options.add_memory(group, "memory of each device, as 32GiB")
-    options.add_emulate(
-        group,
-        "run the migrated program on the vendor's own plugin, on an emulated device, instead of a simulated one; "
-        "`ferry emulate setup` sets it up",
-    )
-    group.add_argument(
-        "--cwd",
-        type=Path,
-        metavar="DIR",
-        help="the folder that both runs start in (default: this one; of --original and --converted, each the root of "
-        "its own project)",
-    )
-    options.add_timeout(group, "end a run that takes longer (default: each takes as long as it takes)")
-    group = parser.add_argument_group("what is close enough")
-    group.add_argument(
-        "--rtol",
-        type=_tolerance,
-        metavar="X",
-        help="relative (default: by dtype, as torch.testing.assert_close)",
-    )
-    group.add_argument("--atol", type=_tolerance, metavar="X", help="absolute (default: by dtype, as above)")
-    options.add_switch(group, "--exact", "nothing but equal bit for bit")
     add_torchrun(parser)
+
+
+def _add_common(group: Group) -> None:
+    text = Text(
+        "Stop each run after N steps, not counting those that a GradScaler skips; `all` runs it to its end (default: {steps})",
+        "每次运行 N 步后停止，不计 GradScaler 跳过的步；`all` 表示运行到结束（默认：{steps}）",
+    ).format(steps=_DEFAULT_STEPS)
+    options.add_steps(group, text, _DEFAULT_STEPS)
+    options.add_seed(
+        group, Text("Random seed for every generator (default: 0)", "所有随机数生成器的种子（默认：0）"), 0
+    )
+    text = Text(
+        "Start the migrated run with the weights of the original, whatever it initialized itself",
+        "迁移后的运行从原程序的权重开始，不使用自身初始化的权重",
+    )
+    options.add_switch(group, "--same-weights", text)
+    text = Text(
+        "Number of devices the program sees (default: one per process)",
+        "程序可见的设备数（默认：每个进程一个）",
+    )
+    options.add_devices(group, text)
+    options.add_memory(group, Text("Memory of each device, for example 32GiB", "每个设备的显存，例如 32GiB"))
+    text = Text(
+        "Run the migrated program on the vendor's own plugin with an emulated device instead of a simulated one; "
+        "`ferry emulate setup` installs it",
+        "在仿真设备上用厂商自己的插件运行迁移后的程序，而非模拟设备；`ferry emulate setup` 负责安装",
+    )
+    options.add_emulate(group, text)
+    text = Text(
+        "Folder in which both runs start (default: the current one; with --before and --after, the root of each project)",
+        "两次运行的起始文件夹（默认：当前文件夹；使用 --before 和 --after 时为各自项目的根目录）",
+    )
+    group.add("--cwd", type=Path, metavar="DIR", text=text)
+    options.add_timeout(
+        group,
+        Text("Stop a run after SECONDS (default: no limit)", "超过 SECONDS 秒后停止运行（默认：不限时）"),
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -145,7 +187,7 @@ def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
 
     words = words_of(args)
     if bool(args.original) != bool(args.converted):
-        raise RunError("--original and --converted belong together: the same program before and after")
+        raise RunError("--before and --after belong together: the same program before and after")
     if not args.original and not words:
         raise RunError("which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]")
     target, arguments = (args.original, words) if args.original else (words[0], words[1:])

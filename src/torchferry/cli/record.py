@@ -1,4 +1,4 @@
-"""Record what every operator of a program is given and makes of it, for a step or several, in one HDF5 file."""
+"""`ferry record`: what every operator of a program is given and returns, in one HDF5 file; and what is done with such files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Group, Parser
 from torchferry.cli.output import need, say, write
-from torchferry.cli.program import add_place, add_program, place_of, program_of, say_if_simulated
+from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
 from torchferry.report.progress import Counted, beside_program, long_task
 from torchferry.report.streams import reader_may_leave
@@ -32,103 +33,139 @@ _COMMAND = "ferry record"
 _SLICE_OVER = "64MB"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Records one step or several of a program into an HDF5 file. Two recordings can be compared if both runs had "
+        "the same data, weights and random numbers; a program that sets no seed needs --seed. torch.compile is "
+        "switched off, so that every operator shows.",
+        "将程序的一步或多步记录到一个 HDF5 文件。两次运行的数据、权重和随机数相同，两份记录才能比较；不设置种子的程序需要 --seed。"
+        "torch.compile 会被关闭，以便看到每个算子。",
+    ),
+    (
+        Example(
+            "ferry record --seed 0 -o gpu.h5 train.py",
+            Text("Record the first step on this machine", "在本机记录第一步"),
+        ),
+        Example(
+            "ferry record --to ascend --seed 0 -o npu.h5 train.py",
+            Text("The same on a vendor's device", "在厂商设备上记录同一步"),
+        ),
+        Example(
+            "ferry record cut npu.h5 --call 12 -o small.h5",
+            Text("Cut one call out of a recording", "从记录中截取一次调用"),
+        ),
+    ),
+    usage=(
+        USAGE,
+        "info FILE",
+        "convert FILE (--npy DIR | --txt DIR | --msprobe DIR | -o RECORD)",
+        "cut FILE --call N [-o FILE]",
+        "kernels TRACE [--of FILE]",
+    ),
+    exit_codes=(
+        (
+            "3",
+            Text("The program failed half way; what was recorded is kept", "程序中途失败；已记录的内容保留"),
+        ),
+    ),
+    page="how-to/record.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry record`."""
-    parser.usage = (
-        "ferry record [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
-        "       ferry record info FILE\n"
-        "       ferry record convert FILE (--npy DIR | --txt DIR | --msprobe DIR | -o RECORD)\n"
-        "       ferry record cut FILE --call N [-o FILE]\n"
-        "       ferry record kernels TRACE [--of FILE]"
-    )
-    parser.epilog = (
-        "Two records can be compared if both runs had the same data, weights and random numbers: a program that sets "
-        "no seed itself needs --seed. torch.compile is switched off, so that every operator shows. `info`, "
-        "`convert`, `cut` and `kernels` come first; a script of that name is run as ./info, or after --."
-    )
     add_program(parser)
-    kept = parser.add_mutually_exclusive_group()
+    group = parser.group(Text("What is kept of each tensor", "每个张量保存的内容"))
+    kept = group.either()
+    text = Text(
+        "Keep the elements of every tensor, equal ones once: what `ferry compare` and `ferry replay` need (default)",
+        "保存每个张量的元素，相同的只存一次：`ferry compare` 和 `ferry replay` 需要（默认）",
+    )
+    options.add_switch(kept, "--tensors", text)
+    text = Text(
+        "Keep statistics and a checksum of each tensor: small and quick, for many steps",
+        "保存每个张量的统计值和校验和：体积小、速度快，适合很多步",
+    )
+    options.add_switch(kept, "--stats", text)
     options.add_switch(
         kept,
-        "--tensors",
-        "keep the elements of every tensor, equal ones once: what `ferry compare` and `ferry replay` need "
-        "(default)",
+        "--inputs",
+        Text("Keep the elements of inputs, and statistics of outputs", "保存输入的元素和输出的统计值"),
     )
-    options.add_switch(
-        kept, "--stats", "keep statistics and a checksum of each tensor: small and quick, for many steps"
+    _add_slices(group)
+    _add_scope(parser.group(Text("What is recorded", "记录范围")))
+    text = Text(
+        "The recording; several processes write FILE.rank0.h5, FILE.rank1.h5 ... An earlier recording of that name is "
+        "replaced (default: {name})",
+        "记录文件；多进程时写出 FILE.rank0.h5、FILE.rank1.h5 等。同名的先前记录会被替换（默认：{name}）",
     )
-    options.add_switch(kept, "--inputs", "keep the elements of inputs, and statistics of outputs")
-    group = parser.add_argument_group("what is recorded")
-    options.add_steps(
-        group,
-        "end the program after so many steps, those that a GradScaler skips included; a step ends when each "
-        "optimizer has stepped, or one of them would step again. `all`: let it run to its end (default: 1)",
+    options.add_output(parser, DEFAULT_OUTPUT, text.format(name=DEFAULT_OUTPUT))
+    text = Text(
+        "Give each operator the inputs that it had in this recording: own errors only, none that are inherited",
+        "为每个算子提供其在该记录中的输入：只反映自身误差，不含继承的误差",
     )
-    group.add_argument(
-        "--from",
-        dest="first_step",
-        type=options.at_least_one,
-        default=1,
-        metavar="STEP",
-        help="the first step that is recorded (default: 1)",
-    )
-    options.add_switch(
-        group,
-        "--whole",
-        "record from `import torch` on, set-up included: for programs that call no module (default: from the "
-        "first call of a module with parameters)",
-    )
-    options.add_every(group, "record the first of the steps and each N-th (default: 1, all of them)", 1)
-    options.add_selection(group)
-    options.add_switch(
-        group,
-        "--modules-only",
-        "record what modules are given and answer, and the gradients of that, in the place of operators: quick and "
-        "small; `ferry compare` then says which module to look into",
-    )
-    group.add_argument(
-        "--rank",
-        type=options.whole_number(0),
-        metavar="R",
-        help="only the process of this rank (default: all)",
-    )
-    group.add_argument(
-        "--slice",
-        dest="slices",
-        type=options.at_least_one,
-        default=0,
-        metavar="N",
-        help="of large tensors keep N slices, evenly spaced along the first dimension that has more, with the "
-        "statistics of all elements",
-    )
-    group.add_argument(
-        "--slice-over",
-        type=options.size,
-        metavar="SIZE",
-        help=f"with --slice: which tensors are large (default: {_SLICE_OVER})",
-    )
-    group.add_argument(
-        "--limit",
-        type=options.size,
-        metavar="SIZE",
-        help="so much of the disk, as 50GB, that all processes of a machine may take together; then the record ends, and "
-        "the program goes on (default: until 1 GiB of the disk is left)",
-    )
-    options.add_switch(group, "--keep-going", "let the program go on, unrecorded, after the last step")
-    options.add_output(
-        parser,
-        DEFAULT_OUTPUT,
-        "the record; with several processes each writes its own: FILE.rank0.h5, FILE.rank1.h5 ... A record of "
-        f"an earlier run of that name is replaced (default: {DEFAULT_OUTPUT})",
-    )
-    parser.add_argument(
-        "--replay",
-        type=Path,
-        metavar="GOLDEN",
-        help="give each operator the inputs that it had in this record, and record what it makes of them here: own "
-        "errors, none that are inherited",
-    )
+    parser.add("--replay", type=Path, metavar="GOLDEN", text=text)
+    for beside in (info_parser(), convert_parser(), cut_parser(), kernels_parser()):
+        parser.beside(beside)
     add_place(parser)
+
+
+def _add_slices(group: Group) -> None:
+    text = Text(
+        "Of large tensors keep N slices, evenly spaced along the first dimension longer than 1, with the statistics of "
+        "all elements",
+        "对大张量，沿第一个长度大于 1 的维度等间隔保存 N 个切片，并保存全部元素的统计值",
+    )
+    group.add("--slice", dest="slices", type=options.at_least_one, default=0, metavar="N", text=text)
+    text = Text(
+        "With --slice: size from which a tensor is large (default: {size})",
+        "配合 --slice：视为大张量的大小（默认：{size}）",
+    )
+    group.add("--slice-over", type=options.size, metavar="SIZE", text=text.format(size=_SLICE_OVER))
+    text = Text(
+        "Disk space that all processes of a machine may use together, for example 50GB; then recording ends and the "
+        "program goes on (default: until 1 GiB of the disk is left)",
+        "一台机器上所有进程合计可用的磁盘空间，例如 50GB；用完后停止记录，程序继续（默认：直到磁盘剩余 1 GiB）",
+    )
+    group.add("--limit", type=options.size, metavar="SIZE", text=text)
+
+
+def _add_scope(group: Group) -> None:
+    text = Text(
+        "Stop the program after N steps, counting those that a GradScaler skips; a step ends when every optimizer has "
+        "stepped, or one would step again. `all` runs it to its end (default: 1)",
+        "运行 N 步后停止程序，计入 GradScaler 跳过的步；所有优化器都更新过，或某个优化器将再次更新时，一步结束。`all` 表示运行到"
+        "结束（默认：1）",
+    )
+    options.add_steps(group, text)
+    options.add_first_step(group, Text("First step to record (default: 1)", "记录的第一步（默认：1）"))
+    text = Text(
+        "Record from `import torch` on, including set-up: for programs that call no module (default: from the first "
+        "call of a module with parameters)",
+        "从 `import torch` 起记录，包括初始化：用于不调用模块的程序（默认：从首次调用带参数的模块起）",
+    )
+    options.add_switch(group, "--whole", text)
+    options.add_every(
+        group,
+        Text(
+            "Record the first step and every N-th (default: 1, all)",
+            "记录第一步和每第 N 步（默认：1，即全部）",
+        ),
+        1,
+    )
+    options.add_selection(group)
+    text = Text(
+        "Record inputs, outputs and gradients of modules instead of operators: quick and small; `ferry compare` then "
+        "says which module to look into",
+        "记录模块（而非算子）的输入、输出和梯度：速度快、体积小；`ferry compare` 会指出应检查哪个模块",
+    )
+    options.add_switch(group, "--modules-only", text)
+    text = Text("Record only the process of this rank (default: all)", "只记录该 rank 的进程（默认：全部）")
+    group.add("--rank", type=options.whole_number(0), metavar="R", text=text)
+    text = Text(
+        "Let the program go on, unrecorded, after the last step", "最后一步之后让程序继续运行，不再记录"
+    )
+    options.add_switch(group, "--keep-going", text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -150,7 +187,7 @@ def run(args: argparse.Namespace) -> int:
     place = place_of(args)
     output = Path(args.output).absolute()
     if args.whole and args.first_step > 1:
-        raise RunError("--whole and --from: only one of them at a time; leave one out")
+        raise RunError("--whole and --first-step: only one of them at a time; leave one out")
     if args.modules_only and (args.operators or args.replay):
         other = "--op" if args.operators else "--replay"
         raise RunError(f"--modules-only and {other}: modules have no operators; leave one out")
@@ -194,7 +231,7 @@ def run(args: argparse.Namespace) -> int:
     is_early = any(outcome.problem or not outcome.is_over for outcome in outcomes)
     if not any(outcome.calls for outcome in outcomes) and not ending.exit_code and not is_early:
         raise RunError(
-            f"{args.output}: holds no call: no operator of these steps fits --module, --op and --phase; "
+            f"{args.output}: holds no call: no operator of these steps fits --in-module, --op and --phase; "
             "`ferry record --stats` without them, then `ferry record info`, shows what there is"
         )
     if is_early:
@@ -231,43 +268,87 @@ def _golden(replay: Path, output: Path) -> Path:
 # `ferry record info` and `ferry record convert`: what is in a record, and its tensors as files of their own.
 
 
-_DESCRIPTIONS = {
-    "info": "Say what a record holds: of which run, which steps, how often each operator was called.",
-    _CONVERT: "Write the tensors of a record as files of their own: DIR/number_operator/input/name.npy or .txt; or a "
-    "record in the form of msprobe's dumps, or a dump as a record.",
-}
+_FILE = Text(
+    "A recording, for several ranks without .rank0; a file or folder of a runtime's own dump; a folder of msprobe's",
+    "一份记录（多 rank 时不写 .rank0），运行时自身的 dump 文件或文件夹，或 msprobe 的 dump 文件夹",
+)
+
+
+def info_parser() -> Parser:
+    """`ferry record info`."""
+    about = About(
+        Text(
+            "Shows of which run a recording is, which steps it holds and how often each operator was called.",
+            "显示记录来自哪次运行、包含哪些步以及每个算子的调用次数。",
+        ),
+        (Example("ferry record info gpu.h5", Text("Show what a recording holds", "显示记录的内容")),),
+        page="how-to/record.md",
+    )
+    parser = Parser(f"{_COMMAND} {_INFO}", Text("Show what a recording holds", "显示记录的内容"), about)
+    parser.add("file", type=Path, metavar="FILE", text=_FILE)
+    options.add_language(parser)
+    return parser
+
+
+def convert_parser() -> Parser:
+    """`ferry record convert`."""
+    about = About(
+        Text(
+            "Writes the tensors of a recording as DIR/number_operator/input/name.npy or .txt, as dumps that msprobe "
+            "reads, or a dump of another tool as a recording.",
+            "将记录中的张量写成 DIR/编号_算子/input/name.npy 或 .txt，或 msprobe 可读的 dump；也可将其他工具的 dump 写成记录。",
+        ),
+        (
+            Example(
+                "ferry record convert gpu.h5 --npy tensors",
+                Text("One .npy file per tensor", "每个张量一个 .npy 文件"),
+            ),
+            Example(
+                "ferry record convert dump_folder -o npu.h5",
+                Text("Make a recording of a dump", "将 dump 转成记录"),
+            ),
+        ),
+        page="how-to/record.md",
+    )
+    summary = Text("Convert a recording to files of other tools, or back", "在记录与其他工具的文件之间转换")
+    parser = Parser(f"{_COMMAND} {_CONVERT}", summary, about)
+    parser.add("file", type=Path, metavar="FILE", text=_FILE)
+    kind = parser.either(required=True)
+    kind.add(
+        "--npy",
+        type=Path,
+        metavar="DIR",
+        text=Text(
+            "Write one .npy file per tensor, for numpy.load", "每个张量写一个 .npy 文件，可用 numpy.load 读取"
+        ),
+    )
+    kind.add(
+        "--txt",
+        type=Path,
+        metavar="DIR",
+        text=Text(
+            "Write one .txt file per tensor, a number per line", "每个张量写一个 .txt 文件，每行一个数"
+        ),
+    )
+    text = Text(
+        "Write dumps as msprobe does, for its `compare`: DIR/step0/rank0/dump.json",
+        "按 msprobe 的格式写 dump，供其 `compare` 使用：DIR/step0/rank0/dump.json",
+    )
+    kind.add("--msprobe", type=Path, metavar="DIR", text=text)
+    text = Text(
+        "Write a recording, from a dump of another tool; several ranks: RECORD.rank0.h5 ...",
+        "由其他工具的 dump 写出记录；多 rank 时为 RECORD.rank0.h5 等",
+    )
+    kind.add("-o", "--output", type=Path, metavar="RECORD", text=text)
+    options.add_quiet(parser)
+    options.add_language(parser)
+    return parser
 
 
 def run_files(verb: str, words: list[str]) -> int:
     """One of the two; the answer is an exit code."""
-    parser = argparse.ArgumentParser(prog=f"{_COMMAND} {verb}", description=_DESCRIPTIONS[verb])
-    parser.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE",
-        help="a record, with several ranks without .rank0; a file or folder of a runtime's own dump; a folder of msprobe's",
-    )
-    if verb == _CONVERT:
-        kind = parser.add_mutually_exclusive_group(required=True)
-        kind.add_argument(
-            "--npy", type=Path, metavar="DIR", help="one .npy a tensor, to be read with numpy.load"
-        )
-        kind.add_argument("--txt", type=Path, metavar="DIR", help="one .txt a tensor, a number a line")
-        kind.add_argument(
-            "--msprobe",
-            type=Path,
-            metavar="DIR",
-            help="the form of msprobe's dumps, which its `compare` reads: DIR/step0/rank0/dump.json",
-        )
-        kind.add_argument(
-            "-o",
-            "--output",
-            type=Path,
-            metavar="RECORD",
-            help="one file, of a dump of another tool; several ranks: RECORD.rank0.h5 ...",
-        )
-        options.add_quiet(parser, "do not say what was written, and show no progress")
-    args = parser.parse_args(words)
+    parser = convert_parser() if verb == _CONVERT else info_parser()
+    args = parser.parse(words)
     return _convert(args) if verb == _CONVERT else _info(args)
 
 
@@ -380,14 +461,28 @@ def _rewrite(args: argparse.Namespace) -> int:
 
 # `ferry record cut`: some calls of a record as a record of their own.
 
-_CUT_DESCRIPTION = """Write some calls of a record as a record of their own, with their contents, numbers and everything that is
-known of them: small enough for an issue, and read by all commands."""
-_CUT_EPILOG = """examples:
-  ferry record cut npu.h5 --call 12 -o small.h5           the call that `ferry compare` names
-  ferry record cut npu.h5 --call 12-20,31                 several, into npu.cut.h5
-  ferry record cut npu.h5 --step 2 --module layer1.* --op "*norm*"
-
-exit codes: 0 written; 2 bad usage, no such call, or the file can't be written; 130, 143 interrupted, nothing was written"""
+_CUT_ABOUT = About(
+    Text(
+        "Writes some calls of a recording as a recording of their own, with their contents and numbers: small enough "
+        "for an issue, and read by all commands.",
+        "将记录中的部分调用连同内容和编号写成单独的记录：小到可以附在问题单中，所有命令都能读取。",
+    ),
+    (
+        Example(
+            "ferry record cut npu.h5 --call 12 -o small.h5",
+            Text("The call that `ferry compare` names", "`ferry compare` 指出的调用"),
+        ),
+        Example(
+            "ferry record cut npu.h5 --call 12-20,31",
+            Text("Several calls, into npu.cut.h5", "多个调用，写入 npu.cut.h5"),
+        ),
+        Example(
+            "ferry record cut npu.h5 --step 2 --in-module 'layer1.*' --op '*norm*'",
+            Text("By step, module and operator", "按步、模块和算子选取"),
+        ),
+    ),
+    page="how-to/record.md",
+)
 _CUT_SAID = Text("{file}: {calls} of {of} calls, {nbytes}", "{file}：{of} 个调用中的 {calls} 个，{nbytes}")
 
 
@@ -398,7 +493,7 @@ def run_cut(words: list[str]) -> int:
     from torchferry.accuracy.record.outputs import file_of
     from torchferry.units import size
 
-    args = _cut_parser().parse_args(words)
+    args = cut_parser().parse(words)
     request, files = _cut_request(args), []
     output = args.output or args.file.with_name(f"{args.file.stem}.cut.h5")
     for record in open_records(args.file):
@@ -421,22 +516,26 @@ def _world(file: Path, record: Record) -> int:
     return 1 if file.exists() else max(record.header.world, 2)
 
 
-def _cut_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"{_COMMAND} {_CUT}",
-        description=_CUT_DESCRIPTION,
-        epilog=_CUT_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def cut_parser() -> Parser:
+    """`ferry record cut`."""
+    summary = Text("Cut calls out of a recording", "从记录中截取调用")
+    parser = Parser(f"{_COMMAND} {_CUT}", summary, _CUT_ABOUT)
+    text = Text("A recording, for several ranks without .rank0", "一份记录，多 rank 时不写 .rank0")
+    parser.add("file", type=Path, metavar="FILE", text=text)
+    text = Text(
+        "Numbers of calls, as `ferry compare` and `ferry record info` count them: 12, 12-20 or 3,12-20",
+        "调用编号，与 `ferry compare` 和 `ferry record info` 的计数一致：12、12-20 或 3,12-20",
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="a record, with several ranks without .rank0")
-    numbers = "numbers of calls, as `ferry compare` and `ferry record info` count them: 12, 12-20 or 3,12-20"
-    options.add_repeatable(parser, "--call", "N", numbers, type=options.number_ranges, dest="calls")
-    options.add_repeatable(
-        parser, "--step", "N", "only calls of these steps: 2 or 2-4", type=options.number_ranges, dest="steps"
-    )
+    options.add_repeatable(parser, "--call", "N", text, type=options.number_ranges, dest="calls")
+    text = Text("Only calls of these steps: 2 or 2-4", "仅限这些步的调用：2 或 2-4")
+    options.add_repeatable(parser, "--step", "N", text, type=options.number_ranges, dest="steps")
     options.add_selection(parser)
-    options.add_output(parser, None, "the new record (default: FILE.cut.h5); an earlier record is replaced")
-    options.add_quiet(parser, "do not say what was written")
+    text = Text(
+        "The new recording (default: FILE.cut.h5); an earlier one is replaced",
+        "新的记录（默认：FILE.cut.h5）；先前的记录会被替换",
+    )
+    options.add_output(parser, None, text)
+    options.add_quiet(parser)
     options.add_language(parser)
     return parser
 
@@ -452,33 +551,56 @@ def _cut_request(args: argparse.Namespace) -> CutRequest:
         selection,
     )
     if request == CutRequest():
-        raise RunError("which calls? Name some with --call N, or with --step, --module, --op or --phase")
+        raise RunError("which calls? Name some with --call N, or with --step, --in-module, --op or --phase")
     return request
 
 
 # `ferry record kernels`: which kernels of a device the operators of a profiler's trace launched.
 
-DESCRIPTION = (
-    "Say which kernels of the device each operator launched, from a trace of torch.profiler or of a vendor's profiler "
-    "(.json, .json.gz)."
-)
+
+def kernels_parser() -> Parser:
+    """`ferry record kernels`."""
+    about = About(
+        Text(
+            "Shows which kernels of the device each operator launched, from a trace of torch.profiler or of a vendor's "
+            "profiler.",
+            "根据 torch.profiler 或厂商性能工具的 trace，显示每个算子启动了设备的哪些内核。",
+        ),
+        (
+            Example(
+                "ferry record kernels trace.json --op conv", Text("Kernels of convolutions", "卷积的内核")
+            ),
+            Example(
+                "ferry record kernels trace.json --of npu.h5",
+                Text("Kernels of each call of a recording", "记录中每次调用的内核"),
+            ),
+        ),
+        page="how-to/record.md",
+    )
+    summary = Text("Show which kernels each operator launched", "显示每个算子启动了哪些内核")
+    parser = Parser(f"{_COMMAND} {_KERNELS}", summary, about)
+    text = Text("Trace of the same step, .json or .json.gz", "同一步的 trace，.json 或 .json.gz")
+    parser.add("trace", type=Path, metavar="TRACE", text=text)
+    parser.add(
+        "--op",
+        default="",
+        metavar="TEXT",
+        text=Text("Only operators whose names contain TEXT", "仅限名称包含 TEXT 的算子"),
+    )
+    text = Text(
+        "List the calls of this recording, each with its kernels: the n-th call of an operator with some shapes in a "
+        "step is the n-th of the trace",
+        "列出该记录的调用及其内核：一步中某算子某种形状的第 n 次调用对应 trace 中的第 n 次",
+    )
+    parser.add("--of", type=Path, metavar="RECORD", text=text)
+    options.add_format(parser, FORMATS)
+    options.add_language(parser)
+    return parser
 
 
 def run_kernels(words: list[str]) -> int:
     """The answer is an exit code."""
-    parser = argparse.ArgumentParser(prog="ferry record kernels", description=DESCRIPTION)
-    parser.add_argument("trace", type=Path, metavar="TRACE", help="what the profiler wrote, of the same step")
-    parser.add_argument("--op", default="", metavar="TEXT", help="only operators whose names contain this")
-    parser.add_argument(
-        "--of",
-        type=Path,
-        metavar="RECORD",
-        help="list the calls of this record, each with its kernels: the n-th call of an operator with some shapes in "
-        "a step is the n-th of the trace",
-    )
-    options.add_format(parser, FORMATS)
-    options.add_language(parser)
-    args = parser.parse_args(words)
+    args = kernels_parser().parse(words)
     need("traces are read with", *traces.LIBRARIES)
     language = options.language_of(args)
     if args.of is None:

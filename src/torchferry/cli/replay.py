@@ -1,4 +1,4 @@
-"""Call every operator of a record once more, alone, on another device, and record what it makes of the same inputs."""
+"""`ferry replay`: every operator of a recording once more, alone, on another device, with the inputs of the recording."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import need, say
 from torchferry.cli.program import say_if_simulated
 from torchferry.errors import InputError, RunError
@@ -25,32 +26,56 @@ if TYPE_CHECKING:
 DEFAULT_OUTPUT = "replay.h5"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Calls every operator with the inputs that it had in the recording, so that an error of one does not reach the "
+        "next. Calls keep their numbers: `ferry compare FILE RECORD` compares the two recordings.",
+        "用记录中的输入调用每个算子，因此一个算子的误差不会传到下一个。调用编号保持不变：`ferry compare FILE RECORD` 比较两份记录。",
+    ),
+    (
+        Example(
+            "ferry replay gpu.h5 --to ascend -o npu.h5", Text("On a vendor's device", "在厂商设备上重放")
+        ),
+        Example(
+            "ferry replay gpu.h5 --device cpu --op '*softmax*'",
+            Text("Some operators, on the CPU", "在 CPU 上重放部分算子"),
+        ),
+    ),
+    usage=("RECORD (--to VENDOR [--sim | --emulate] | --device DEVICE) [-o FILE] [OPTIONS]",),
+    exit_codes=(
+        (
+            "3",
+            Text(
+                "Some operators failed on the device; the others were recorded",
+                "部分算子在设备上失败，其余已记录",
+            ),
+        ),
+    ),
+    page="how-to/accuracy.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry replay`."""
-    parser.usage = "ferry replay RECORD (--to VENDOR [--sim | --emulate] | --device TYPE) [-o FILE] [OPTIONS]"
-    parser.epilog = (
-        "Every operator gets the inputs that it had in the record, so an error of one is not handed on to the next. "
-        "Calls keep their numbers: `ferry compare FILE RECORD` holds the two against each other. Exit code 3: some "
-        "operators failed on the device."
+    text = Text(
+        "Recording written by `ferry record`; gpu.h5 also stands for gpu.rank0.h5, gpu.rank1.h5 ...",
+        "`ferry record` 写出的记录；gpu.h5 也代表 gpu.rank0.h5、gpu.rank1.h5 等",
     )
-    parser.add_argument(
-        "record",
-        type=Path,
-        metavar="RECORD",
-        help="what `ferry record` has written; gpu.h5 also stands for gpu.rank0.h5, gpu.rank1.h5 ...",
+    parser.add("record", type=Path, metavar="RECORD", text=text)
+    text = Text(
+        "The new recording; one of an earlier run is replaced (default: {name})",
+        "新的记录；先前运行的记录会被替换（默认：{name}）",
     )
-    options.add_output(
-        parser,
-        DEFAULT_OUTPUT,
-        f"the new record; one of an earlier run is replaced (default: {DEFAULT_OUTPUT})",
-    )
-    where = parser.add_argument_group("where the operators are called")
+    options.add_output(parser, DEFAULT_OUTPUT, text.format(name=DEFAULT_OUTPUT))
+    where = parser.group(Text("Where the operators run", "算子在哪里运行"))
     options.add_vendor_device(parser, where)
-    where.add_argument(
-        "--device", metavar="TYPE", help="on a device that PyTorch has by itself: cpu, cuda, cuda:1, xpu"
+    text = Text(
+        "Use a device that this PyTorch has: cpu, cuda, cuda:1, xpu",
+        "使用本机 PyTorch 自带的设备：cpu、cuda、cuda:1、xpu",
     )
-    options.add_selection(parser.add_argument_group("which of them"))
-    options.add_quiet(parser, "no remarks and no progress on stderr")
+    where.add("--device", metavar="DEVICE", text=text)
+    options.add_selection(parser.group(Text("Which operators", "算子范围")))
+    options.add_quiet(parser)
     options.add_language(parser)
 
 
@@ -89,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         output = file_of(args.output.absolute(), rank, world)
         outcome = replay_record(path, output, place, selection, shows_progress=not args.quiet)
         if not outcome.calls and not outcome.left:
-            raise InputError(f"{path}: has no call that --module, --op and --phase select")
+            raise InputError(f"{path}: has no call that --in-module, --op and --phase select")
         say(args, _COMMAND, *_told(output, outcome))
         if any(each.is_failure for each in outcome.left):
             code = 3
@@ -104,7 +129,7 @@ def _place(args: argparse.Namespace) -> Place:
     from torchferry.launch.place import DeviceKind, Place
 
     if bool(args.to) == bool(args.device):
-        raise RunError("on which device? Name one of --to VENDOR and --device TYPE")
+        raise RunError("on which device? Name one of --to VENDOR and --device DEVICE")
     if args.device:
         if args.sim or args.emulate:
             option, does = ("--sim", "simulated") if args.sim else ("--emulate", "emulated")

@@ -15,6 +15,7 @@ from torchferry.errors import InputError
 from torchferry.text import Text, user_language
 
 if TYPE_CHECKING:
+    from torchferry.cli.grammar import Parser
     from torchferry.migration.adding import Adding
     from torchferry.migration.folder import MigrationFolder
 
@@ -27,24 +28,28 @@ _ADDED = Text(
 _NOT_ADDED = Text("result not added to {folder} ({reason})", "结果未能添加到 {folder}（{reason}）")
 
 
-def _add_into(parser: argparse.ArgumentParser) -> None:
-    """Add --into, which names a migration folder."""
-    parser.add_argument(
-        "--into",
-        type=Path,
-        metavar="DIR",
-        help="Add the result to this migration folder, made if it does not exist (default: the .ferry folder of the "
-        "project, if there is one; - for none)",
-    )
+_INTO = Text(
+    "Add the result to this migration folder, made if it does not exist (default: the .ferry folder of the project, if "
+    "there is one; - for none)",
+    "将结果添加到该迁移文件夹，不存在则创建（默认：项目的 .ferry 文件夹，如果有；- 表示不添加）",
+)
 
 
-def keeping(command: str, parser: argparse.ArgumentParser, run: Run) -> Run:
-    """What runs the command; one that has results takes --into, and adds them to the migration folder if there is one."""
+def add_into(command: str, parser: Parser) -> None:
+    """Add --into, which names a migration folder, to a command that has results."""
+    from torchferry.migration.stages import KEEPERS
+
+    if command in KEEPERS:
+        for each in parser.verbs.values() or [parser]:
+            each.add("--into", type=Path, metavar="DIR", text=_INTO)
+
+
+def keeping(command: str, run: Run) -> Run:
+    """What runs the command; the result of one that takes --into is added to the migration folder, if there is one."""
     from torchferry.migration.stages import KEEPERS
 
     if command not in KEEPERS:
         return run
-    _add_into(parser)
 
     def run_and_add(args: argparse.Namespace) -> int:
         folder = _folder(args)
@@ -72,6 +77,7 @@ def _folder(args: argparse.Namespace) -> MigrationFolder | None:
     if args.into is not None:
         return open_or_make(args.into)
     path = getattr(args, "path", None)
+    path = Path(path[0]) if isinstance(path, list) else path
     return find(path if isinstance(path, Path) and path.is_dir() else Path.cwd())
 
 

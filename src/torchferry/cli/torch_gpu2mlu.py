@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
@@ -10,25 +9,35 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchferry.cli import main as ferry
+from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.finding import Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings import words
 from torchferry.report.findings.summary import in_order
 from torchferry.report.safe import one_line
-from torchferry.text import Language, Text, user_language
+from torchferry.text import Language, Text
 
-_DESCRIPTION = "Convert CUDA PyTorch scripts to Cambricon MLU, as torch_gpu2mlu.py does."
-_EPILOG = """\
-For `-i X` the converted scripts appear in X_mlu beside X, with report.md (every
-change, then what was not changed and why), report.html and findings.json. A
-single file main.py becomes main_mlu/main.py. An X_mlu of an earlier run is
-replaced; any other X_mlu is left alone, and you are told. X is not touched.
-
-`ferry convert X --to cambricon -o OUT` does the same with more choices: --diff,
---dry-run, --in-place, --select, --exclude.
-
-exit codes: 0 fine, 2 bad usage or bad input, 3 some files failed and the others
-were done, 130 interrupted"""
+_SUMMARY = Text(
+    "Convert CUDA PyTorch scripts to Cambricon MLU, as torch_gpu2mlu.py does",
+    "与 torch_gpu2mlu.py 相同：将 CUDA 的 PyTorch 脚本转换到寒武纪 MLU",
+)
+_ABOUT = About(
+    Text(
+        "Writes the converted scripts to X_mlu beside X, with report.md (every change, then what was not changed and "
+        "why), report.html and findings.json. A single file main.py becomes main_mlu/main.py. An X_mlu of an earlier "
+        "run is replaced; any other is left alone. X is not touched. `ferry convert X --to cambricon -o OUT` does the "
+        "same with more choices.",
+        "将转换后的脚本写入 X 旁边的 X_mlu，并附 report.md（先列全部修改，再列未修改之处及原因）、report.html 和 findings.json。"
+        "单个文件 main.py 写成 main_mlu/main.py。先前运行的 X_mlu 会被替换，其他同名文件夹保持不变。X 不受影响。`ferry convert X "
+        "--to cambricon -o OUT` 功能相同，选项更多。",
+    ),
+    (Example("torch_gpu2mlu -i my_project", Text("Convert into my_project_mlu", "转换到 my_project_mlu")),),
+    exit_codes=(
+        ("3", Text("Some files could not be converted; the others were", "部分文件未能转换，其余已转换")),
+    ),
+    page="how-to/drop-ins.md",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,19 +46,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="torch_gpu2mlu",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "-i", "--input", required=True, type=Path, metavar="X", help="a folder, or a single Python file"
-    )
-    return ferry.run_parsed(parser, given, lambda args: _convert(args.input))
+    return ferry.run_parsed(_parser(), given, lambda args: _convert(args.input, options.language_of(args)))
 
 
-def _convert(given: Path) -> int:
+def _parser() -> Parser:
+    parser = Parser("torch_gpu2mlu", _SUMMARY, _ABOUT)
+    text = Text("Folder or single Python file", "文件夹或单个 Python 文件")
+    parser.add("-i", "--input", required=True, type=Path, metavar="X", text=text)
+    options.add_language(parser)
+    return parser
+
+
+def _convert(given: Path, language: Language) -> int:
     from torchferry.cli import conversion
     from torchferry.conversion.discover import check_input
     from torchferry.conversion.write import Replace
@@ -65,7 +73,7 @@ def _convert(given: Path) -> int:
         root,
         out,
         conversion.make_plan("cambricon"),
-        lambda report: {"report.md": render(report, user_language())},
+        lambda report: {"report.md": render(report, language)},
         Replace.OURS,
     )
     conversion.say(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import report_options
 from torchferry.report.streams import reader_may_leave, write_text
 from torchferry.text import Language, Text
@@ -83,17 +84,38 @@ SECTIONS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Everything shown comes from the vendor folders in `vendors/`, each fact with its public source.",
+        "所有内容来自 `vendors/` 中的厂商文件夹，每条事实都注明公开来源。",
+    ),
+    (
+        Example("ferry vendors", Text("List all vendors", "列出所有厂商")),
+        Example("ferry vendors ascend", Text("Everything about one vendor", "某一厂商的全部信息")),
+        Example(
+            "ferry vendors --check my_vendor",
+            Text("What a vendor folder of your own lacks", "自定义厂商文件夹缺少的内容"),
+        ),
+    ),
+    exit_codes=(("1", Text("With --check: something is missing", "使用 --check 时：缺少内容")),),
+    page="vendors/data.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry vendors`."""
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("vendor", nargs="?", help="show everything about this one")
-    what.add_argument(
-        "--check",
-        type=Path,
-        metavar="DIR",
-        help="what the vendor folder DIR lacks to be brought along with TorchFerry; exit code 1 if anything",
+    what = parser.either()
+    text = Text(
+        "Vendor to show, by name or device type (default: list all)",
+        "要显示的厂商，可用名称或设备类型（默认：列出全部）",
     )
-    options.add_format(parser, ("text", "json"))
+    what.add("vendor", nargs="?", metavar="VENDOR", text=text)
+    text = Text(
+        "List what the vendor folder DIR lacks to be included in TorchFerry; exit code 1 if anything",
+        "列出厂商文件夹 DIR 若要收入 TorchFerry 还缺少什么；有缺少时退出码为 1",
+    )
+    what.add("--check", type=Path, metavar="DIR", text=text)
+    options.add_format(parser, options.SUMMARY_FORMATS)
     options.add_vendor_path(parser)
     options.add_language(parser)
 

@@ -1,4 +1,4 @@
-"""Keep light statistics of a long training at every n-th step, and draw their curves; two runs are told apart by them."""
+"""`ferry watch`: light statistics of a long training at every n-th step, and their curves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
+from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, check_writable, deliver, need, report_options, say
-from torchferry.cli.program import add_place, add_program, place_of, program_of
+from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, RunError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
@@ -28,47 +29,72 @@ _SHOW, _CONVERT = "show", "convert"
 _PAGE = ".html"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+ABOUT = About(
+    Text(
+        "Keeps statistics of loss, gradients, parameters and their updates, batch norms, outputs of modules, learning "
+        "rates, the scale of a GradScaler and the time of a step. The program runs to its own end. `ferry watch show` "
+        "draws the curves; `ferry compare a.h5 b.h5` says at which step and module two runs part.",
+        "保存损失、梯度、参数及其更新、批归一化、模块输出、学习率、GradScaler 缩放系数和每步用时的统计值。程序运行到自然结束。"
+        "`ferry watch show` 绘制曲线；`ferry compare a.h5 b.h5` 指出两次运行在哪一步、哪个模块开始分离。",
+    ),
+    (
+        Example(
+            "ferry watch -o npu.h5 --to ascend train.py",
+            Text("Watch a training on a vendor's device", "监视厂商设备上的训练"),
+        ),
+        Example(
+            "ferry watch --page curves.html --golden gpu.h5 train.py",
+            Text(
+                "Follow the curves in a browser, beside an earlier run",
+                "在浏览器中实时查看曲线，并与先前的运行对照",
+            ),
+        ),
+        Example(
+            "ferry watch show npu.h5 gpu.h5 -o curves.html",
+            Text("Curves of two runs and their differences", "两次运行的曲线及其差异"),
+        ),
+    ),
+    usage=(USAGE, "show FILE [GOLDEN] [-o PAGE.html]", "convert FILE ... --tensorboard DIR"),
+    exit_codes=(
+        (
+            "0",
+            Text(
+                "The program ended with 0; any other code of the program is passed on",
+                "程序以 0 结束；其他退出码原样返回",
+            ),
+        ),
+    ),
+    page="how-to/watch.md",
+)
+
+
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry watch`."""
-    parser.usage = (
-        "ferry watch [OPTIONS] [--] (SCRIPT | -m MODULE) [ARGUMENTS of the program]\n"
-        "       ferry watch show FILE [GOLDEN] [-o PAGE.html]\n"
-        "       ferry watch convert FILE ... --tensorboard DIR"
-    )
-    parser.epilog = (
-        "Keeps statistics of the loss, of gradients, parameters and their updates, of the statistics of batch norms, "
-        "of what modules answer and the gradients of that, learning rates, the scale of a GradScaler and the time of "
-        "the step. `ferry watch show` draws their curves; `ferry compare a.h5 b.h5` says at which step and module two "
-        "runs part. The program runs to its own end, and the command ends with its exit code. torch.compile is "
-        "switched off, so that every module shows. `show` and `convert` come first; a script of that name is run as "
-        "./show, or after --."
-    )
     add_program(parser)
-    options.add_every(
-        parser,
-        f"watch the first step of the optimizer and each N-th (default: {_EVERY})",
-        _EVERY,
+    text = Text(
+        "Watch the first step of the optimizer and every N-th (default: {every})",
+        "监视优化器的第一步和每第 N 步（默认：{every}）",
     )
-    options.add_output(
-        parser,
-        DEFAULT_OUTPUT,
-        "the record; it can be read at any time, also while the program runs or after it was killed. With "
-        "several processes FILE.rank0.h5 ... A record of an earlier run of that name is replaced (default: "
-        f"{DEFAULT_OUTPUT})",
+    options.add_every(parser, text.format(every=_EVERY), _EVERY)
+    text = Text(
+        "The recording; it can be read at any time, also while the program runs. Several processes write FILE.rank0.h5 "
+        "... An earlier recording of that name is replaced (default: {name})",
+        "记录文件；可随时读取，包括程序运行期间。多进程时写出 FILE.rank0.h5 等。同名的先前记录会被替换（默认：{name}）",
     )
-    group = parser.add_argument_group("curves while the program runs")
-    group.add_argument(
-        "--page",
-        type=Path,
-        metavar="FILE.html",
-        help="draw the curves on this page, which follows the run in a browser, and is complete at its end",
+    options.add_output(parser, DEFAULT_OUTPUT, text.format(name=DEFAULT_OUTPUT))
+    for beside in (show_parser(), convert_parser()):
+        parser.beside(beside)
+    group = parser.group(Text("Curves while the program runs", "运行期间的曲线"))
+    text = Text(
+        "Draw the curves on this page, which follows the run in a browser and is complete at its end",
+        "在该网页上绘制曲线：可在浏览器中跟随运行，结束时内容完整",
     )
-    group.add_argument(
-        "--golden",
-        type=Path,
-        metavar="FILE",
-        help="with --page: the curves of this earlier run, and differences",
+    group.add("--page", type=Path, metavar="FILE.html", text=text)
+    text = Text(
+        "With --page: also draw the curves of this earlier run, and the differences",
+        "配合 --page：同时绘制该次先前运行的曲线及差异",
     )
+    group.add("--golden", type=Path, metavar="FILE", text=text)
     add_place(parser)
 
 
@@ -177,46 +203,69 @@ def _need_numpy() -> None:
 # `ferry watch show`: the curves of a file, or of two.
 
 
+_IN_MODULE = Text(
+    "Only modules whose path matches, for example layer1.* or *.attn",
+    "仅限路径匹配的模块，例如 layer1.* 或 *.attn",
+)
+
+
+def show_parser() -> Parser:
+    """`ferry watch show`."""
+    about = About(
+        Text(
+            "Shows the curves of a run, or of two with their differences; the runs may still go on.",
+            "显示一次运行的曲线，或两次运行的曲线及差异；运行可以尚未结束。",
+        ),
+        (
+            Example("ferry watch show npu.h5", Text("Print the trends", "输出趋势")),
+            Example(
+                "ferry watch show npu.h5 gpu.h5 -o curves.html",
+                Text("Draw both runs on a page", "将两次运行绘制到网页"),
+            ),
+        ),
+        page="how-to/watch.md",
+    )
+    parser = Parser(
+        f"{_COMMAND} {_SHOW}", Text("Show the curves of a run, or of two", "显示一次或两次运行的曲线"), about
+    )
+    text = Text(
+        "File written by `ferry watch`, for several ranks without .rank0",
+        "`ferry watch` 写出的文件，多 rank 时不写 .rank0",
+    )
+    parser.add("file", type=Path, metavar="FILE", text=text)
+    text = Text("The same of the run to compare with", "用于对照的运行的同类文件")
+    parser.add("golden", type=Path, nargs="?", metavar="GOLDEN", text=text)
+    group = parser.group(Text("What is shown", "显示范围"))
+    options.add_modules(group, _IN_MODULE)
+    text = Text(
+        "First step to show (default: 1); fewer steps are drawn in more detail",
+        "显示的第一步（默认：1）；步数越少，曲线越细",
+    )
+    options.add_first_step(group, text)
+    options.add_steps(
+        group,
+        Text("Number of steps from there on (default: all)", "从该步起的步数（默认：全部）"),
+        default=None,
+    )
+    text = Text("Rank whose modules are shown (default: the first)", "显示哪个 rank 的模块（默认：第一个）")
+    group.add("--rank", type=options.whole_number(0), metavar="R", text=text)
+    group = parser.group(options.REPORTS)
+    options.add_format(group, ("text", "json", "md", "csv", "html"))
+    options.add_outputs(group)
+    text = Text(
+        "With -o FILE.html: rewrite the page while the run goes on, until it ends",
+        "配合 -o FILE.html：运行期间不断更新网页，直到结束",
+    )
+    options.add_switch(group, "--follow", text)
+    options.add_verbose(group)
+    options.add_quiet(group)
+    options.add_language(parser)
+    return parser
+
+
 def run_show(words: list[str]) -> int:
     """The answer is an exit code."""
-    parser = argparse.ArgumentParser(
-        prog=f"{_COMMAND} {_SHOW}",
-        description="Show the curves of a run, or of two with their differences; of runs that are over, or go on.",
-    )
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a file of `ferry watch`, of several ranks without .rank0"
-    )
-    parser.add_argument(
-        "golden", type=Path, nargs="?", metavar="GOLDEN", help="the same of the run that is right"
-    )
-    group = parser.add_argument_group("what is shown")
-    options.add_repeatable(
-        group, "--module", "PATTERN", "only modules whose path fits, as layer1.*, *.attn", dest="modules"
-    )
-    group.add_argument(
-        "--from",
-        dest="first_step",
-        type=options.at_least_one,
-        default=1,
-        metavar="STEP",
-        help="the first step that is shown (default: 1); fewer steps are drawn in more detail",
-    )
-    options.add_steps(group, "how many steps of the program from there on (default: all)", default=None)
-    group.add_argument(
-        "--rank",
-        type=options.whole_number(0),
-        metavar="R",
-        help="whose modules are shown (default: the first rank's)",
-    )
-    options.add_format(parser, ("text", "md", "csv", "html"))
-    options.add_outputs(parser, ".txt, .md, .csv, .xlsx, .html")
-    options.add_switch(
-        parser, "--follow", "with -o FILE.html: write the page anew while the run goes on, until it ends"
-    )
-    options.add_all(parser, "list all modules")
-    options.add_quiet(parser)
-    options.add_language(parser)
-    args = parser.parse_args(words)
+    args = show_parser().parse(words)
     _need_numpy()
     from torchferry.accuracy.curves.reports import REPORTS
 
@@ -258,25 +307,36 @@ def _follow(args: argparse.Namespace) -> None:
 # `ferry watch convert`: event files of TensorBoard.
 
 
+def convert_parser() -> Parser:
+    """`ferry watch convert`."""
+    about = About(
+        Text(
+            "Writes the curves as event files, a folder for each run and rank.",
+            "将曲线写成事件文件，每次运行的每个 rank 一个文件夹。",
+        ),
+        (
+            Example(
+                "ferry watch convert npu.h5 gpu.h5 --tensorboard logs",
+                Text("Then: tensorboard --logdir logs", "之后运行：tensorboard --logdir logs"),
+            ),
+        ),
+        page="how-to/watch.md",
+    )
+    summary = Text("Convert the curves of runs for TensorBoard", "将运行的曲线转换为 TensorBoard 格式")
+    parser = Parser(f"{_COMMAND} {_CONVERT}", summary, about)
+    text = Text("Files written by `ferry watch`", "`ferry watch` 写出的文件")
+    parser.add("files", type=Path, nargs="+", metavar="FILE", text=text)
+    text = Text("Folder for `tensorboard --logdir DIR`", "供 `tensorboard --logdir DIR` 使用的文件夹")
+    parser.add("--tensorboard", type=Path, required=True, metavar="DIR", text=text)
+    options.add_modules(parser, _IN_MODULE)
+    options.add_quiet(parser)
+    options.add_language(parser)
+    return parser
+
+
 def run_convert(words: list[str]) -> int:
     """The answer is an exit code."""
-    parser = argparse.ArgumentParser(
-        prog=f"{_COMMAND} {_CONVERT}",
-        description="Write the curves of runs for TensorBoard, a folder for each run and rank.",
-    )
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a file of `ferry watch`")
-    parser.add_argument(
-        "--tensorboard",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="as `tensorboard --logdir DIR` takes it",
-    )
-    options.add_repeatable(
-        parser, "--module", "PATTERN", "only modules whose path fits, as layer1.*, *.attn", dest="modules"
-    )
-    options.add_quiet(parser, "do not say what was written")
-    args = parser.parse_args(words)
+    args = convert_parser().parse(words)
     _need_numpy()
     from torchferry.accuracy.curves.events import export
     from torchferry.accuracy.curves.runs import WatchedRun, run_files

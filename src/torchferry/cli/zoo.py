@@ -1,4 +1,4 @@
-"""Make a migrated model ready for a vendor's model zoo, or say what is missing in one that is."""
+"""`ferry zoo`: a migrated model for a vendor's model zoo, or what is missing in one."""
 
 from __future__ import annotations
 
@@ -8,84 +8,157 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
-from torchferry.cli.output import show
+from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.output import check_reports, deliver
 from torchferry.errors import FerryError, InputError
 from torchferry.report.safe import one_line
+from torchferry.text import Text
 
 if TYPE_CHECKING:
     from torchferry.zoo.new import NewDelivery
 
-_EPILOG = """`new` makes the folder PATH from a project: its code converted, a README in Chinese and in English, requirements,
-scripts that start a training, the logs of both runs, the licence. It never overwrites anything. `check` says what is
-missing in such a folder, and compares the migrated model's log with the original's and with the README.
+ABOUT = About(
+    Text(
+        "`new` makes a folder from a project: converted code, READMEs in Chinese and English, requirements, start "
+        "scripts, logs of both runs, the licence. `check` lists what is missing in such a folder and compares the log "
+        "of the migrated model with the original's and with the README.",
+        "`new` 由项目生成交付文件夹：转换后的代码、中英文 README、依赖、启动脚本、两次运行的日志和许可证。`check` 列出此类文件夹"
+        "缺少的内容，并将迁移模型的日志与原日志及 README 对照。",
+    ),
+    (
+        Example(
+            "ferry zoo new PyTorch/contrib/Classification/ResNet50 --from resnet",
+            Text("Make the folder from a project", "由项目生成文件夹"),
+        ),
+        Example(
+            "ferry zoo check PyTorch/contrib/Classification/ResNet50 --run",
+            Text("Check it, with a short training", "检查并运行一次短训练"),
+        ),
+    ),
+    page="how-to/zoo.md",
+)
+_PATH = Text(
+    "The folder, for example PyTorch/contrib/Classification/ResNet50",
+    "交付文件夹，例如 PyTorch/contrib/Classification/ResNet50",
+)
 
-exit codes: 0 complete; 1 `check`: something is missing; 2 bad usage or input; 3 `new`: some files could not be converted"""
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `ferry zoo`."""
-    parser.usage = "ferry zoo (new | check) PATH [OPTIONS]"
-    parser.epilog = _EPILOG
-    parser.add_argument("action", choices=("new", "check"), metavar="ACTION", help="new or check")
-    parser.add_argument(
-        "path", type=Path, metavar="PATH", help="the folder, as in PyTorch/contrib/Classification/ResNet50"
+    about = About(
+        Text(
+            "Makes the folder PATH from a project. Nothing is overwritten.",
+            "由项目生成文件夹 PATH，不覆盖任何内容。",
+        ),
+        ABOUT.examples[:1],
+        exit_codes=(
+            (
+                "3",
+                Text(
+                    "Some files could not be converted; the folder was made", "部分文件未能转换；文件夹已生成"
+                ),
+            ),
+        ),
+        page="how-to/zoo.md",
     )
-    options.add_to(parser, "whose model zoo it is for (default: the only vendor that has one)")
-    group = parser.add_argument_group("for `new`")
-    group.add_argument("--from", dest="origin", type=Path, metavar="DIR", help="the original project")
-    group.add_argument(
-        "--main",
-        metavar="SCRIPT",
-        help="the script that trains (default: the likeliest, if one is clearly ahead)",
+    summary = Text("Make a model zoo folder from a project", "由项目生成模型库文件夹")
+    _add_new(parser.verb("new", summary, about))
+    about = About(
+        Text(
+            "Lists what is missing in a model zoo folder, and compares logs and README.",
+            "列出模型库文件夹缺少的内容，并对照日志与 README。",
+        ),
+        ABOUT.examples[1:],
+        exit_codes=(
+            ("0", Text("The folder is complete", "文件夹完整")),
+            ("1", Text("Something is missing", "缺少内容")),
+        ),
+        page="how-to/zoo.md",
     )
-    group.add_argument(
-        "--arguments", metavar="TEXT", help="arguments with which it trains only shortly, as one text"
+    _add_check(
+        parser.verb("check", Text("List what is missing in such a folder", "列出此类文件夹缺少的内容"), about)
     )
-    options.add_switch(group, "--amp", "add mixed precision where there is none")
-    options.add_switch(group, "--distributed", "make a program for one card one for many; needs --main")
-    options.add_switch(
-        group, "--channels-last", "put models and images in channels_last (NHWC), as the zoo's guide offers"
+
+
+def _add_path(parser: Parser) -> None:
+    parser.add("path", type=Path, metavar="PATH", text=_PATH)
+    text = Text(
+        "Vendor whose model zoo it is for (default: the only one that has a zoo)",
+        "面向哪个厂商的模型库（默认：唯一有模型库的厂商）",
     )
-    group.add_argument(
-        "--results", type=Path, metavar="FILE", help="log, CSV or JSON of the migrated program's run"
-    )
-    group.add_argument("--original", type=Path, metavar="FILE", help="the same of the original's run")
-    group.add_argument("--source", metavar="URL", help="where the original comes from")
-    group.add_argument("--commit", metavar="ID", help="which state of it")
-    group.add_argument("--dataset", metavar="TEXT", help="the data set and where it is to be had")
-    group = parser.add_argument_group("for `check`")
-    options.add_switch(
-        group, "--run", "run the short training, on a simulated device if there is no real one"
-    )
-    options.add_emulate(
-        group,
-        "with --run: on the vendor's own plugin with an emulated toolkit; `ferry emulate setup` fetches it once",
-    )
-    group.add_argument(
-        "--tolerance",
-        type=options.number_from_zero(1, "a number from 0 to 1"),
-        metavar="X",
-        help="by how much losses may be greater on average, as 0.05 (default: the zoo's own rule)",
-    )
-    options.add_format(group)
+    options.add_to(parser, text)
     options.add_vendor_path(parser)
+
+
+def _add_new(parser: Parser) -> None:
+    _add_path(parser)
+    parser.add("--from", dest="origin", type=Path, metavar="DIR", text=Text("The original project", "原项目"))
+    text = Text(
+        "Script that trains (default: the most likely one, if it is clear)",
+        "训练脚本（默认：最可能的脚本，须足够明确）",
+    )
+    parser.add("--main", metavar="SCRIPT", text=text)
+    text = Text("Arguments for a short training, as one string", "短训练的参数，写成一个字符串")
+    parser.add("--arguments", metavar="TEXT", text=text)
+    options.add_switch(
+        parser,
+        "--amp",
+        Text("Add mixed precision to training steps without it", "为未使用混合精度的训练步添加混合精度"),
+    )
+    text = Text("Rewrite the program of --main for all cards", "将 --main 指定的程序改写为多卡训练")
+    options.add_switch(parser, "--distributed", text)
+    options.add_switch(
+        parser,
+        "--channels-last",
+        Text("Put models and images in channels_last (NHWC)", "将模型和图像转为 channels_last（NHWC）"),
+    )
+    text = Text("Log, CSV or JSON of the migrated program's run", "迁移后程序的运行日志、CSV 或 JSON")
+    parser.add("--results", type=Path, metavar="FILE", text=text)
+    text = Text("The same of the original's run", "原程序的同类文件")
+    parser.add(
+        "--original-results", old=("--original",), dest="original", type=Path, metavar="FILE", text=text
+    )
+    parser.add("--source", metavar="URL", text=Text("Where the original comes from", "原项目的来源"))
+    parser.add("--commit", metavar="ID", text=Text("Which commit of it", "原项目的提交"))
+    parser.add(
+        "--dataset", metavar="TEXT", text=Text("The data set, and where to get it", "数据集及其获取方式")
+    )
+    options.add_quiet(parser)
     options.add_language(parser)
 
 
-_FOR_BOTH = ("action", "path", "to", "format", "vendor_path", "lang")
-_FOR_CHECK = ("run", "emulate", "tolerance")
-_SHOWN = 5
+def _add_check(parser: Parser) -> None:
+    _add_path(parser)
+    text = Text(
+        "Also run the short training, on a simulated device if there is no real one",
+        "同时运行短训练；没有真实设备时使用模拟设备",
+    )
+    options.add_switch(parser, "--run", text)
+    text = Text(
+        "With --run: use the vendor's own plugin on an emulated device; `ferry emulate setup` installs it",
+        "配合 --run：在仿真设备上使用厂商自己的插件；`ferry emulate setup` 负责安装",
+    )
+    options.add_emulate(parser, text)
+    text = Text(
+        "How much greater losses may be on average, for example 0.05 (default: the zoo's own rule)",
+        "损失平均可以高出多少，例如 0.05（默认：模型库自身的规则）",
+    )
+    is_share = options.number_from_zero(1, Text("a number from 0 to 1", "0 到 1 之间的数"))
+    parser.add("--tolerance", type=is_share, metavar="X", text=text)
+    group = parser.group(options.REPORTS)
+    options.add_format(group)
+    options.add_outputs(group)
+    options.add_verbose(group, old=())
+    options.add_quiet(group)
+    options.add_language(group)
 
 
 def run(args: argparse.Namespace) -> int:
     """Make or check; the answer is an exit code."""
-    for_new = [name for name in vars(args) if name not in _FOR_BOTH + _FOR_CHECK]
-    others = _FOR_CHECK if args.action == "new" else for_new
-    given = [name for name in others if getattr(args, name) not in (None, False)]
-    if given:
-        shown = "--from" if given[0] == "origin" else f"--{given[0].replace('_', '-')}"
-        raise FerryError(f"{shown} is not for `ferry zoo {args.action}`; leave it out")
     return _new(args) if args.action == "new" else _check(args)
+
+
+_SHOWN = 5
 
 
 def _new(args: argparse.Namespace) -> int:
@@ -147,10 +220,11 @@ def _check(args: argparse.Namespace) -> int:
         raise InputError(f"{args.path}: no such folder; `ferry zoo new` makes one")
     if args.emulate and not args.run:
         raise FerryError("--emulate says where the short training runs; add --run, or leave it out")
+    check_reports(REPORTS, args.output)
     vendor, table = find_zoo(args.to, args.vendor_path)
     delivery = Delivery(args.path, vendor, table, args.tolerance)
     paths = options.vendor_paths(args)
     ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
     found = review(delivery, ran)
-    show(REPORTS, found, args)
+    deliver(REPORTS, found, args)
     return 0 if found.is_complete else 1

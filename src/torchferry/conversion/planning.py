@@ -24,16 +24,44 @@ if TYPE_CHECKING:
 
 # Changes that are made only when they are asked for -> what `ferry convert --help` says about each.
 OPT_INS = {
-    "channels_last": "put models and images in channels_last (NHWC), for vendors whose convolutions want it",
-    "fixed_shape": "--drop-last and --int32-labels, as a vendor's guide asks for",
-    "drop_last": "drop_last=True in data loaders for training: no second shape, no second compilation",
-    "int32_labels": "class labels as int32, where the vendor's loss kernels want them",
-    "float32_data": "float32 instead of float64, where the vendor limits it",
-    "blocking_copies": "copies to the device with non_blocking=False",
-    "drop_cudnn_flags": "drop settings of cuDNN and cuBLAS where the device has neither",
-    "similar": "replace fused layers, fused optimizers and missing operators by an equivalent",
-    "no_pin_memory": "pin_memory=False in data loaders, as a vendor's guide asks for",
-    "specify_device": "scripts take their device from the variable DEVICE_ID",
+    "channels_last": Text(
+        "Put models and images in channels_last (NHWC), for vendors whose convolutions prefer it",
+        "将模型和图像转为 channels_last（NHWC），适用于卷积偏好该布局的厂商",
+    ),
+    "fixed_shape": Text(
+        "Apply --drop-last and --int32-labels, as a vendor's guide recommends",
+        "同时启用 --drop-last 和 --int32-labels，与厂商指南的建议一致",
+    ),
+    "drop_last": Text(
+        "Set drop_last=True in training data loaders: one shape, one compilation",
+        "在训练数据加载器中设置 drop_last=True：只有一种形状，只编译一次",
+    ),
+    "int32_labels": Text(
+        "Convert class labels to int32, for vendors whose loss kernels require it",
+        "将类别标签转为 int32，适用于损失算子有此要求的厂商",
+    ),
+    "float32_data": Text(
+        "Use float32 instead of float64 where the vendor limits float64",
+        "在厂商限制 float64 之处改用 float32",
+    ),
+    "blocking_copies": Text(
+        "Copy to the device with non_blocking=False", "以 non_blocking=False 向设备拷贝数据"
+    ),
+    "drop_cudnn_flags": Text(
+        "Remove settings of cuDNN and cuBLAS where the device has neither",
+        "在设备没有 cuDNN 和 cuBLAS 时删除其设置",
+    ),
+    "similar": Text(
+        "Replace fused layers, fused optimizers and missing operators by equivalents",
+        "将融合层、融合优化器和缺失算子替换为等价实现",
+    ),
+    "no_pin_memory": Text(
+        "Set pin_memory=False in data loaders, as a vendor's guide recommends",
+        "在数据加载器中设置 pin_memory=False，与厂商指南的建议一致",
+    ),
+    "specify_device": Text(
+        "Let scripts take their device from the variable DEVICE_ID", "让脚本从环境变量 DEVICE_ID 获取设备"
+    ),
 }
 _IMPLIED = {"fixed_shape": ("drop_last", "int32_labels")}
 

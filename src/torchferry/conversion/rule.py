@@ -120,11 +120,6 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(_REGISTRY[key] for key in sorted(_REGISTRY))
 
 
-def rule_docs() -> dict[str, Text]:
-    """Rule id -> what the rule does, for reports."""
-    return {rule.id: rule.summary for rule in all_rules()}
-
-
 def prepared(rules: Iterable[Rule], target: Target) -> list[Rule]:
     """Rules as they are for one target."""
     return [rule.prepare(target) if rule.prepare is not None else rule for rule in rules]

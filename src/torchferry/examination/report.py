@@ -91,7 +91,7 @@ _GUESSED = Text(
     "变量为 {vendor} 的变量：本机安装了它的插件",
 )
 _FIX = Text("--fix prints the commands", "--fix 打印命令")
-_ALL = Text("--all explains the others too", "--all 同时解释其余各项")
+_ALL = Text("--verbose explains the others too", "--verbose 同时解释其余各项")
 
 _HOST = Text("Host", "主机")
 _VARIABLES = Text("Variables of {vendor}", "{vendor} 的变量")
@@ -223,7 +223,7 @@ _GUESSED_DEVICE = Text(
     "{vendor}: no other vendor's components were found", "{vendor}：本机没有其他厂商的组件"
 )
 _FINE_ONES = Text(
-    "{count} checks found nothing wrong; --all shows them", "{count} 项检查正常；--all 显示它们"
+    "{count} checks found nothing wrong; --verbose shows them", "{count} 项检查正常；--verbose 显示它们"
 )
 _TRY = Text(
     "nothing was run on the device; --try computes on each",

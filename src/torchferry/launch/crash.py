@@ -79,9 +79,9 @@ _EXTENSION = Text(
     "{company} builds such kernels with {extension}", "{company} 使用 {extension} 编译此类 kernel"
 )
 _ASKS_FOR_CUDA = Text(
-    "{place} uses CUDA in a way that is not redirected to {vendor}; `ferry run --explain --to {vendor}` lists what is "
+    "{place} uses CUDA in a way that is not redirected to {vendor}; `ferry run --list-redirects --to {vendor}` lists what is "
     "redirected, `ferry scan --to {vendor}` shows how to write that line",
-    "{place} 使用 CUDA 的方式无法重定向到 {vendor}；`ferry run --explain --to {vendor}` 可列出会重定向的内容，"
+    "{place} 使用 CUDA 的方式无法重定向到 {vendor}；`ferry run --list-redirects --to {vendor}` 可列出会重定向的内容，"
     "`ferry scan --to {vendor}` 会说明该行应如何编写",
 )
 

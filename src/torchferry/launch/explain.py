@@ -46,5 +46,5 @@ if __name__ == "__main__":
     try:
         _main()
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough, as in `ferry run --explain | head`
+    except BrokenPipeError:  # the reader has seen enough, as in `ferry run --list-redirects | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -94,8 +94,8 @@ def place_of(
     if as_is:
         raise RunError(
             Text(
-                "--to and --as-is can't be used together; leave one out",
-                "--to 与 --as-is 不能同时使用；请去掉其中一个",
+                "--to and --device can't be used together; leave one out",
+                "--to 与 --device 不能同时使用；请去掉其中一个",
             )
         )
     if sim:

@@ -73,7 +73,7 @@ class MigrationRequest:
         if step == "prove":
             emulate = ["--emulate"] if self.means == "emulate" else []
             converted = os.path.normpath(os.path.join(back, self.in_copy, self.script))
-            sides = ["--original", self.script, "--converted", converted]
+            sides = ["--before", self.script, "--after", converted]
             arguments = ["--", *self.arguments] if self.arguments else []
             return ["prove", *self.vendor_words, *steps, *seed, *self._several, *emulate, *sides, *arguments]
         return ["report"]

@@ -48,7 +48,7 @@ STAGES = (
         Text("Proof", "验证"),
         ("prove", "run", "explain"),
         Text("Does the converted program compute the same?", "转换后的程序计算结果是否相同？"),
-        "ferry prove --to {to} --original {main} --converted ../{copy}/{main}",
+        "ferry prove --to {to} --before {main} --after ../{copy}/{main}",
     ),
     MigrationStage(
         "accuracy",

@@ -180,7 +180,7 @@ def _port(value: onnx.ValueInfoProto) -> Port:
 
 _TOOK = Text("weights: {name} of {path}, {count} tensors", "权重：{path} 的 {name}，{count} 个张量")
 _WHOLE = Text("all", "全部内容")
-_ALSO = Text("the file also contains {names}; choose with --only", "文件中还有 {names}；可用 --only 选择")
+_ALSO = Text("the file also contains {names}; choose with --part", "文件中还有 {names}；可用 --part 选择")
 _STRIPPED = Text("the prefix {prefix} of all names was removed", "所有名称均以 {prefix} 开头，已去掉")
 _UNWRAPPED = Text("wrappers inside {count} names were removed", "已去掉 {count} 个名称中的包装层")
 _LENIENT = Text(
@@ -194,9 +194,9 @@ _RAN = Text(
 
 _MISMATCH = Text(
     "{path}: does not match {model}: {missing} names missing, {unexpected} not in the model, {misshapen} with another "
-    "shape; check --model and --init, choose a part with --only, or use only what matches with --lenient",
+    "shape; check --model and --init, choose a part with --part, or use only what matches with --lenient",
     "{path}：与 {model} 不符：缺少 {missing} 个名称，{unexpected} 个不在模型中，{misshapen} 个形状不符；请检查 --model 和 "
-    "--init，用 --only 选择一部分，或用 --lenient 只使用相符的权重",
+    "--init，用 --part 选择一部分，或用 --lenient 只使用相符的权重",
 )
 
 

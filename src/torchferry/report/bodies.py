@@ -16,7 +16,6 @@ from torchferry.report.html import (
     CONTROLS,
     ELEMENTS,
     FOLDERS,
-    PLOTS,
     TABLES,
     TICKS,
     asset,
@@ -31,7 +30,7 @@ from torchferry.report.provenance import COMMAND, Provenance, this_run
 from torchferry.text import Language, Text
 
 # Scripts of this package, in the order in which they need each other; a body names those that it needs.
-SHARED = (ELEMENTS, CONTROLS, TABLES, CHARTS, PLOTS, TICKS, FOLDERS)
+SHARED = (ELEMENTS, CONTROLS, TABLES, CHARTS, TICKS, FOLDERS)
 SHARED_STYLES = (CHARTS_STYLE,)
 _FEWEST_CONTENTS = 4  # sections: fewer are seen at a glance
 _SKIP = Text("Skip to the content", "跳到正文")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from torchferry.errors import OutputError, ReportError, system_reason
 from torchferry.files.aside import write_whole
+from torchferry.finding import RuleDoc
 from torchferry.report.streams import (
     ColorChoice,
     Styles,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from torchferry.report.records import Grade
 
 Content = TypeVar("Content", contravariant=True)
-RuleDocs = Mapping[str, Text]  # rule id -> one sentence that says what the rule is about
+RuleDocs = Mapping[str, RuleDoc]  # by the rule's id
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Options:
     def about_rule(self, rule: str) -> str:
         """What is known about a rule, in the reader's language; may be empty."""
         doc = self.rule_docs.get(rule)
-        return self.say(doc) if doc else ""
+        return self.say(doc.summary) if doc else ""
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ class Reports(Generic[Content]):
             return cast("PageBody", _named(self.body)(content, options or Options()))
         from torchferry.report.page import to_body
 
-        return to_body(_named(self.page)(content, options or Options()), options or Options())
+        chosen = replace(options or Options(), everything=True)  # what needs no attention is folded
+        return to_body(_named(self.page)(content, chosen), chosen)
 
     def pieces(self, content: Content, format_name: str, options: Options | None = None) -> Iterator[bytes]:
         """The bytes of a file, piece by piece: a large report need not be in memory whole."""

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
-from torchferry.report.page import Field, Table, html_cell
+from torchferry.report.page import Cell, Column, Field, Table, html_cell
 from torchferry.report.records import Grade
-from torchferry.report.safe import one_line, visible, with_code
+from torchferry.report.safe import both_on_one_line, one_line, visible, with_code
 from torchferry.text import Language, Text
 
 ARROW = ' <span class="arrow">→</span> '
-# Assets of this package: elements that scripts make, tables and trees, tables of many rows, charts, and those that a script
-# draws.
-ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE, PLOTS = (
+# Assets of this package: elements that scripts make, tables and trees, tables of many rows, charts.
+ELEMENTS, CONTROLS, TABLES, CHARTS, CHARTS_STYLE = (
     "elements.js",
     "controls.js",
     "tables.js",
-    "charts.js",
-    "charts.css",
     "plots.js",
+    "charts.css",
 )
 TICKS, FOLDERS = "ticks.js", "folders.js"  # boxes to tick off, trees of folders
 _FRAMES_OF_ITSELF = "; frame-src 'self' file:"
@@ -250,10 +248,7 @@ def long_table(name: str, found: Table, search: Text, sorted_by: int) -> str:
     """A table as data that a script sorts, filters and divides into pages; without it, its beginning. `sorted_by` is the
     column that the rows are in the order of, the greatest first."""
     columns = zip(*found.rows, strict=True) if found.rows else ((),) * len(found.columns)
-    kinds = [
-        column.kind or ("both" if any(isinstance(field, Text) for field in fields) else "text")
-        for column, fields in zip(found.columns, columns, strict=True)
-    ]
+    kinds = [_kind_of(column, fields) for column, fields in zip(found.columns, columns, strict=True)]
     head = "".join(
         f'<th scope="col" data-kind="{kind}"{" aria-sort=descending" if at == sorted_by else ""}>{both(column.head)}</th>'
         for at, (kind, column) in enumerate(zip(kinds, found.columns, strict=True))
@@ -272,14 +267,39 @@ def long_table(name: str, found: Table, search: Text, sorted_by: int) -> str:
         f'<span class="quiet shown">{shown}</span></form>'
     )
     content = scrolled(f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>", "rules sorted")
-    data = data_for_script([list(map(_packed, fields)) for fields in found.rows])
+    packed = [
+        [_packed(field, kind) for field, kind in zip(fields, kinds, strict=True)] for fields in found.rows
+    ]
+    data = data_for_script(packed)
     return f'<div class="long" id="{name}">{tools}{content}{pager()}{left}{data}</div>'
 
 
-def _packed(field: Field) -> object:
-    if isinstance(field, Text):
-        return [one_line(field.en), one_line(field.zh)]
-    return one_line(field) if isinstance(field, str) else field
+def _kind_of(column: Column, fields: Sequence[Field]) -> str:
+    """How the script shows and sorts a column."""
+    if column.kind:
+        return column.kind
+    if any(isinstance(field, Grade) for field in fields):
+        return "grade"
+    if column.is_right:
+        return "figure"
+    cells = [field for field in fields if isinstance(field, Cell)]
+    if cells and all(cell.is_code for cell in cells):
+        return "code"
+    texts = [field.text if isinstance(field, Cell) else field for field in fields]
+    return "both" if any(isinstance(text, Text) for text in texts) else "text"
+
+
+def _packed(field: Field, kind: str) -> object:
+    """A field as the script takes it."""
+    if isinstance(field, Grade):
+        return [field.kind, *both_on_one_line(field.name)]
+    if kind == "figure":
+        shown = field.say("en") if isinstance(field, Cell) else str(field)
+        return [shown, field.value if isinstance(field, Cell) else field]
+    text = field.text if isinstance(field, Cell) else field
+    if isinstance(text, Text):
+        return text.en if kind == "code" else [visible(text.en), visible(text.zh)]
+    return visible(text) if isinstance(text, str) else text
 
 
 def in_table_order(found: Iterable[Choice], grades: Mapping[Choice, Grade]) -> list[tuple[Choice, Grade]]:

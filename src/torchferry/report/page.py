@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchferry import units
 from torchferry.report.formats import Options
-from torchferry.report.records import Grade, tone_of
+from torchferry.report.records import GOOD, QUIET, Grade, tone_of
 from torchferry.report.safe import one_line, shortened
 from torchferry.text import Language, Text
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 NOTE = Text("note", "说明")
 _VERDICT = Text("Verdict", "结论")
 AND_MORE = Text("... and {count} more", "……另有 {count} 条")
+_CALM = Text("{count} more need no attention", "另有 {count} 项无需处理")
+_ALL_CALM = Text("{count}, none of which needs attention", "{count} 项，均无需处理")
+SEARCH = Text("Search this table", "搜索此表")
+_LONG = 100  # rows: beyond, a table on a page has a search
 _SHEET_NAME = 31  # characters that Excel takes
 _NOT_IN_SHEET_NAMES = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
 
@@ -248,20 +252,46 @@ def to_body(page: Page, options: Options) -> PageBody:
 
     tone = tone_of(page.verdicts[0][1]).kind if page.verdicts else "info"
     head, *rest = [verdict for verdict, _ in page.verdicts] or [page.title]
-    card = f'<div class="card {tone}">{html.both(head, "h2")}{"".join(html.both(text, "p") for text in rest)}</div>'
-    notes = "".join(html.quiet(note) for note in page.notes)
-    sections = []
-    for number, table in enumerate(page.filled, 1):
-        more = html.quiet(AND_MORE.format(count=table.left_out)) if table.left_out else ""
-        content = html_table(table) + more
-        sections.append(html.section(table.title, content, f"table-{number}", count=table.count))
+    card = f'<div class="card {tone}">{html.prose(head, "h2")}{"".join(html.prose(text, "p") for text in rest)}</div>'
+    notes = "".join(html.prose(note, 'p class="quiet"') for note in page.notes)
+    sections = [
+        html.section(
+            table.title, _table_content(table, f"rows-{number}"), f"table-{number}", count=table.count
+        )
+        for number, table in enumerate(page.filled, 1)
+    ]
     return PageBody(
         "tables",
         page.title.in_language(options.language),
         heading=html.both(page.title),
         overview=card,
-        sections=(*sections, f"<section>{notes}</section>" if notes else ""),
+        sections=(*sections, f'<section class="notes">{notes}</section>' if notes else ""),
+        scripts=(html.ELEMENTS, html.CONTROLS, html.TABLES),
     )
+
+
+def _table_content(table: Table, name: str) -> str:
+    """What needs attention first; the rest can be opened. Of very many rows, a table with a search."""
+    from torchferry.report import html
+
+    more = html.quiet(AND_MORE.format(count=table.left_out)) if table.left_out else ""
+    if len(table.rows) > _LONG:
+        return html.long_table(name, table, SEARCH, -1) + more
+    urgent = [row for row in table.rows if not _is_calm(row)]
+    calm = [row for row in table.rows if _is_calm(row)]
+    if not calm:
+        return html_table(table) + more
+    title = html.both((_CALM if urgent else _ALL_CALM).format(count=len(calm)))
+    folded = (
+        f'<details class="calm"><summary>{title}</summary>{html_table(replace(table, rows=calm))}</details>'
+    )
+    return (html_table(replace(table, rows=urgent)) if urgent else "") + folded + more
+
+
+def _is_calm(row: tuple[Field, ...]) -> bool:
+    """Whether a row has verdicts and none of them asks for anything."""
+    grades = [field for field in row if isinstance(field, Grade)]
+    return bool(grades) and all(grade.tone in (GOOD, QUIET) for grade in grades)
 
 
 def html_table(table: Table, kind: str = "rules") -> str:

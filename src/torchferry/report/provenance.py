@@ -18,7 +18,7 @@ from torchferry.source.commit import git_folders, head_commit
 from torchferry.text import Text
 
 EPOCH = "SOURCE_DATE_EPOCH"  # the time of reports that are to be the same each time, as reproducible builds have it
-_ABSOLUTE = re.compile(r"(?<![\w.:/~-])/[^\s\"'<>,;:=()\[\]]*")
+_ABSOLUTE = re.compile(r"(?:^|(?<=[\s\"'=:,(\[]))/[^\s\"'<>,;:=()\[\]]+")
 COMMAND, DATE, VERSIONS = Text("Command", "命令"), Text("Date", "日期"), Text("Versions", "版本")
 COMMIT = Text("Commit", "提交")
 

@@ -70,8 +70,8 @@ _FUNCTIONS = Text(
 )
 _MISSING = Text("missing operator functions:", "缺失的算子函数：")
 _MORE = Text(
-    "... and {count} more (all are in --summary FILE.json)",
-    "……另有 {count} 个（--summary FILE.json 中有全部）",
+    "... and {count} more (all are in -o FILE.json)",
+    "……另有 {count} 个（-o FILE.json 中有全部）",
 )
 _DTYPES = Text("narrowed or rejected dtypes, with counts:", "被收窄或被拒绝的数据类型及次数：")
 

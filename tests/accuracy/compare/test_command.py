@@ -142,11 +142,15 @@ def test_an_interruption_leaves_no_report(here: Path, monkeypatch: pytest.Monkey
 def test_records_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As msaccucmp writes it."""
     write_network(here / "npu.h5", MINE)
-    for words in (["-m", "npu.h5", "-g", "gpu.h5"], ["-m", "npu.h5", "gpu.h5"], ["npu.h5", "-g", "gpu.h5"]):
+    for words in (
+        ["--mine", "npu.h5", "--golden", "gpu.h5"],
+        ["--mine", "npu.h5", "gpu.h5"],
+        ["npu.h5", "--golden", "gpu.h5"],
+    ):
         assert ferry(*words) == 0
         assert capsys.readouterr().out.startswith("all 5 calls are equal bit for bit")
     assert ferry() == 2 and "which record?" in capsys.readouterr().err
-    assert ferry("-m", "npu.h5", "-g", "gpu.h5", "gpu.h5") == 2
+    assert ferry("--mine", "npu.h5", "--golden", "gpu.h5", "gpu.h5") == 2
     assert "one record too many" in capsys.readouterr().err
 
 

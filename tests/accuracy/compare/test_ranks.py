@@ -178,7 +178,7 @@ def test_the_command_takes_all_files_of_a_run(
         [str(two), str(one)],
         [*files, str(one)],
         [str(one), *files],
-        ["-m", str(two), "-g", str(one)],
+        ["--mine", str(two), "--golden", str(one)],
     ):
         assert main(["compare", *words, "-q"]) == 0
         assert capsys.readouterr().out.startswith(

@@ -42,7 +42,7 @@ def test_show_writes_all_that_is_asked_for(tmp_path: Path, capsys: pytest.Captur
     ("words", "said"),
     [
         (["show", "nothing.h5"], "no such file: nothing.h5"),
-        (["show", "a.h5", "--from", "99"], "no step from 99 on was watched"),
+        (["show", "a.h5", "--first-step", "99"], "no step from 99 on was watched"),
         (["show", "a.h5", "-o", "a.pdf"], "unknown kind of report"),
         (["show", "a.h5", "--follow"], "name one with -o FILE.html"),
         (["--golden", "a.h5", "train.py"], "--golden is drawn on a page"),

@@ -49,7 +49,10 @@ def numbers(path: str) -> list[int]:
         (["--call", "3,18-20", "--call", "12"], [3, 12, 18, 19, 20]),
         (["--step", "2", "--op", "add"], list(range(10, 20))),
         (["--step", "3", "--call", "19-21"], [20, 21]),
-        (["--module", "layer", "--call", "5"], []),  # of no model: --module fits none, as in `ferry record`
+        (
+            ["--in-module", "layer", "--call", "5"],
+            [],
+        ),  # of no model: --module fits none, as in `ferry record`
     ],
 )
 def test_which_calls(here: Path, options: list[str], kept: list[int]) -> None:

@@ -66,7 +66,7 @@ def test_one_file_and_a_folder_are_converted(tmp_path: Path) -> None:
 
 def test_two_folders_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     golden = write_program(tmp_path / "golden")
-    assert main(["compare", "-m", str(write_program(tmp_path / "same")), "-g", str(golden)]) == 0
+    assert main(["compare", "--mine", str(write_program(tmp_path / "same")), "--golden", str(golden)]) == 0
     assert capsys.readouterr().out.startswith("all 2 calls are equal bit for bit")
     wrong = write_program(tmp_path / "mine", is_wrong=True)
     assert main(["compare", str(wrong), str(golden)]) in (1, 3)

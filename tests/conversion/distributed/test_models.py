@@ -236,7 +236,7 @@ def test_the_model_that_the_user_names() -> None:
     assert [line for line in model_lines(named, model="critic") if "DistributedDataParallel" in line] == [
         f"+ critic = DistributedDataParallel(critic, {IDS})"
     ]
-    assert "--model nothing: no variable of this name" in refusal(source, model="nothing")
+    assert "--model-name nothing: no variable of this name" in refusal(source, model="nothing")
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_model_that_the_user_did_not_name() -> None:
     )
     conversion = convert(source, Distributed(MAIN, "critic"))
     (todo,) = [finding for finding in conversion.findings if finding.kind is Kind.TODO]
-    assert todo.message.en.startswith("`model` is trained but not named by `--model`")
+    assert todo.message.en.startswith("`model` is trained but not named by `--model-name`")
     both = convert(source, Distributed(MAIN, "critic, model"))
     assert (both.new_text or "").count("= DistributedDataParallel(") == 2
     assert not [finding for finding in both.findings if finding.kind is Kind.TODO]

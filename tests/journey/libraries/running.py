@@ -74,7 +74,7 @@ def on_device(
         summary = Path(folder) / "summary.json"
         command = [
             "run", "--sim", "--to", vendor, "--vendor-path", str(UNKNOWN_DATA), "--devices", "2", "-q",
-            "--summary", str(summary), *options, *_command(program, arguments),
+            "-o", str(summary), *options, *_command(program, arguments),
         ]  # fmt: skip
         ended = ferry_forked(*command, folder=ROOT, **{**_ENVIRONMENT, **environment})
         assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"

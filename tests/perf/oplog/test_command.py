@@ -44,7 +44,7 @@ def test_check_fails_on_recompiles_only(
 
 
 def test_json(changing: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(run(capfd, changing, "--format", "json", "--warmup", 1.5)[1])
+    found = json.loads(run(capfd, changing, "--format", "json", "--warmup-seconds", 1.5)[1])
     assert (found["format"], found["basis"], found["calls"], found["compile_seconds"]) == (
         "torchferry-oplog", "warmup", 16, 2.5,
     )  # fmt: skip
@@ -74,9 +74,9 @@ def test_the_summary_is_written_whole(
     changing: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     summary = tmp_path / "out" / "ascend_op_info_summary.txt"
-    assert run(capfd, changing, "--summary", summary)[0] == 0
+    assert run(capfd, changing, "--op-info", summary)[0] == 0
     assert len(summary.read_text().splitlines()) == 10
-    code, _, err = run(capfd, changing, "--summary", tmp_path)
+    code, _, err = run(capfd, changing, "--op-info", tmp_path)
     assert code == 2 and "can't be written" in err
 
 
@@ -101,8 +101,8 @@ def test_some_files_fail(
     ("arguments", "said"),
     [
         (["--to", "cambricon"], "the format of the host logs of cambricon is unknown"),
-        (["--after", "noon"], "--after noon: not a time"),
-        (["--after", "2024-99-06-10:00:00"], "not a time"),
+        (["--warmup-until", "noon"], "--warmup-until noon: not a time"),
+        (["--warmup-until", "2024-99-06-10:00:00"], "not a time"),
     ],
 )
 def test_bad_usage(
@@ -115,11 +115,15 @@ def test_bad_usage(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--warmup", "-1"], ["--warmup", "nan"], ["--shapes", "1"], ["--shapes", "2", "--warmup", "1"]],
+    [
+        ["--warmup-seconds", "-1"],
+        ["--warmup-seconds", "nan"],
+        ["--shapes", "1"],
+        ["--shapes", "2", "--warmup-seconds", "1"],
+    ],
 )
 def test_options_that_make_no_sense(changing: Path, arguments: list[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["oplog", str(changing), *arguments])
+    assert main(["oplog", str(changing), *arguments]) == 2
 
 
 def test_a_pipe_among_the_logs_is_not_waited_for(changing: Path, capfd: pytest.CaptureFixture[str]) -> None:

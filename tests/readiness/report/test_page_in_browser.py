@@ -40,6 +40,12 @@ def test_what_a_reader_does(open_page: Open, tmp_path: Path) -> None:
     page = open_page(sample(), tmp_path, viewport={"width": 1280, "height": 900})
     assert page.locator(".device .big").all_inner_texts() == ["82.0%", "70.0%", "98.0%", "?"]
 
+    problems = page.locator(".problem")
+    assert [" ".join(text.split()) for text in problems.locator("h3").all_inner_texts()] == [
+        "aten::to_sparse", "aten::max_pool2d_with_indices_backward", "aten::add.Tensor",
+    ]  # fmt: skip
+    assert "return x.unfold(2, 3, 2)" in problems.nth(1).inner_text()
+
     pool = page.locator(".tree summary", has_text="MaxPool2d")
     assert [" ".join(text.split()) for text in pool.locator(".cell").all_inner_texts()][:2] == [
         "35.7% ↩ CPU fallback", "100%",
@@ -52,7 +58,7 @@ def test_what_a_reader_does(open_page: Open, tmp_path: Path) -> None:
     assert page.locator(".tree .call", has_text="aten::convolution").is_visible()
 
     assert shown_operators(page)[0] == "to_sparse"
-    page.locator(".operators thead button").nth(1).click()
+    page.locator(".operators thead button", has_text="Calls").click()
     assert shown_operators(page)[0] == "add.Tensor"
     page.click("[data-support=fallback]")
     page.click("[data-support=limited]")
@@ -95,8 +101,8 @@ def test_without_javascript(open_page: Open) -> None:
 def test_hostile_text_is_text(open_page: Open) -> None:
     page = open_page(hostile(), viewport={"width": 390, "height": 800})
     page.click("[data-open=true]")
-    for summary in page.locator(".more-of summary").all():
-        summary.click()
+    for opener in page.locator(".opener").all():
+        opener.click()
     assert page.evaluate("window.hacked") is None
     assert page.locator("img, a[href^=javascript]").count() == 0
     assert "\u202e" not in page.content()

@@ -266,7 +266,8 @@ _NO_TORCH = Text(
     "此处未安装 PyTorch：以标杆为准，没有用双精度重新计算",
 )
 _UNMATCHED = Text(
-    "calls only in {side}: {calls}{more} (--all lists them)", "只有{side}调用：{calls}{more}（--all 可列出）"
+    "calls only in {side}: {calls}{more} (--verbose lists them)",
+    "只有{side}调用：{calls}{more}（--verbose 可列出）",
 )
 _MORE = Text(", and {count} more", "，另有 {count} 个")
 _NAMED = 6  # operators of one side

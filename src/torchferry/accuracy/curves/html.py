@@ -24,7 +24,6 @@ from torchferry.report.html import (
     CHARTS_STYLE,
     CONTROLS,
     ELEMENTS,
-    PLOTS,
     both,
     data_for_script,
     escaped,
@@ -61,12 +60,6 @@ _HELP = Text(
     "在表格中选择模块；对于含子模块的模块，梯度和参数包含其下全部内容。",
 )
 _WORDS = {
-    "step": words.STEP,
-    "nothing": Text("no finite value", "没有有限值"),
-    "bad": Text("not finite", "非有限"),
-    "logarithmic": Text("Logarithmic scale.", "对数坐标。"),
-    "below": Text("Values of 0 or less can't be shown.", "不大于 0 的值无法显示。"),
-    "cross": Text("A cross at the top edge: NaN or Inf.", "上边缘的叉号：NaN 或 Inf。"),
     "thinned": Text(
         "The line is the mean of every {count} steps; the band spans minimum to maximum.",
         "曲线为每 {count} 步的平均值，色带为最小值至最大值。",
@@ -105,7 +98,7 @@ def to_body(trends: Trends, options: Options, live: float = 0.0) -> PageBody:
         ),
         package=str(__package__),
         styles=(CHARTS_STYLE, "curves.css"),
-        scripts=(ELEMENTS, CONTROLS, CHARTS, PLOTS, "curves.js"),
+        scripts=(ELEMENTS, CONTROLS, CHARTS, "curves.js"),
     )
 
 

@@ -125,8 +125,8 @@ _NO_RANK = Text(
     "{program}：没有 rank 为 {rank} 的进程；请去掉 --rank，或换一个",
 )
 _TOO_SHORT = Text(
-    "{program}: ended before step {step}; record an earlier step with --from",
-    "{program}：在第 {step} 步之前就已结束；请用 --from 记录更早的步",
+    "{program}: ended before step {step}; record an earlier step with --first-step",
+    "{program}：在第 {step} 步之前就已结束；请用 --first-step 记录更早的步",
 )
 _NO_MODULE = Text(
     "{program}: called no module with parameters, so nothing was recorded; --whole records everything a program calls",
@@ -154,7 +154,7 @@ def options_again(program: Program, settings: RecordSettings, place: Place) -> s
     is_alone = program.torchrun is None
     words = [
         *(["--seed", str(settings.seed)] if settings.seed is not None else []),
-        *([f"--as-is={place.as_is}"] if place.as_is else []),
+        *([f"--device={place.as_is}"] if place.as_is else []),
         *(["--emulate"] if place.kind is DeviceKind.EMULATED else []),
         *(["--converted"] if place.converted else []),
         *(word for path in place.vendor_paths for word in ("--vendor-path", path)),

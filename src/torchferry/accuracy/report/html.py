@@ -43,7 +43,7 @@ from torchferry.report.html import (
 from torchferry.report.page import AND_MORE
 from torchferry.report.provenance import short_path
 from torchferry.report.safe import one_line
-from torchferry.report.svg import Points, chart_of, figure
+from torchferry.report.svg import Chart, Points, chart_of, difference_of, figure
 from torchferry.text import Text
 
 # The page's table of calls: the data from which the script fills pages of it, and the worst of them for readers without.
@@ -212,7 +212,12 @@ def _curve_figure(curve: NetworkCurve, label: Text | None) -> str:
     ]
     values = table([words.STEP, words.MINE, words.GOLDEN], rows[:_MAX_ROWS])
     details = f"<details><summary>{both(words.VALUE)}</summary>{values}</details>"
-    return figure(chart_of(title, (words.GOLDEN, words.MINE), sides), "b", details)
+    return _with_difference(chart_of(title, (words.GOLDEN, words.MINE), sides), details)
+
+
+def _with_difference(chart: Chart, below: str) -> str:
+    apart = difference_of(chart)
+    return figure(chart, "h3", below) + (figure(apart) if apart else "")
 
 
 # The page's tree of modules, each in the colour of the worst call below it; and the matrix of steps and phases.

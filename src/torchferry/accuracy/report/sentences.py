@@ -246,7 +246,7 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
     call = call_of(pair)
     both = [comparison.mine_path, *filter(None, [comparison.golden_path])]
     if pair.judgement.verdict is Verdict.PROGRAM:
-        return [(words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
+        return [(words.NEXT_ALL, [_command("ferry", "compare", *both, "--verbose")])]
     if comparison.mine.is_overview:
         return _place_commands(comparison, call)
     commands = []
@@ -260,7 +260,7 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
         replay_options = [*_target(comparison.mine), "-o", _beside(path, "replay")]
         replay = _command("ferry", "replay", comparison.golden_path, *replay_options)
         commands.append((words.NEXT_REPLAY, [replay]))
-    return [*commands, (words.NEXT_ALL, [_command("ferry", "compare", *both, "--all")])]
+    return [*commands, (words.NEXT_ALL, [_command("ferry", "compare", *both, "--verbose")])]
 
 
 def _cut_commands(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
@@ -283,11 +283,11 @@ def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, 
     if not any(side is not None and side.program for side in (comparison.mine, comparison.golden)):
         return _dump_configurations(call)
     if good and call.step - good > 1:
-        wanted = ["--stats", "--from", str(good + 1), "--steps", str(call.step - good)]
+        wanted = ["--stats", "--first-step", str(good + 1), "--steps", str(call.step - good)]
         what = words.NEXT_NARROW.format(good=good, bad=call.step)
         return [(what, list(_record_commands(comparison, wanted, f"steps{good + 1}to{call.step}")))]
     place = _place_to_record(call)
-    wanted = ["--from", str(call.step), "--steps", "1", *(["--module", place] if place else [])]
+    wanted = ["--first-step", str(call.step), "--steps", "1", *(["--in-module", place] if place else [])]
     return [(words.NEXT_RECORD, list(_record_commands(comparison, wanted, f"step{call.step}")))]
 
 

@@ -32,8 +32,8 @@ _DEPTH = 6
 
 _NO_OPTIMIZER = Text(
     "no optimizer is given MODEL.parameters(), so that the trained model is not known; name its variable with "
-    "--model, or wrap it by hand in torch.nn.parallel.DistributedDataParallel after its move to the device",
-    "没有优化器使用 MODEL.parameters()，无法确定所训练的模型；请用 --model 指定变量名，"
+    "--model-name, or wrap it by hand in torch.nn.parallel.DistributedDataParallel after its move to the device",
+    "没有优化器使用 MODEL.parameters()，无法确定所训练的模型；请用 --model-name 指定变量名，"
     "或在模型移至设备后手动用 torch.nn.parallel.DistributedDataParallel 包装",
 )
 _CONTAINER = Text(
@@ -41,12 +41,12 @@ _CONTAINER = Text(
     "所训练的模型保存在容器中或来自循环；请分别保存在各自的变量中",
 )
 _SEVERAL_CALLERS = Text(
-    "several places hand over the model whose parameters are trained here; name its variable with --model",
-    "多处传入此处训练的模型；请用 --model 指定其变量名",
+    "several places hand over the model whose parameters are trained here; name its variable with --model-name",
+    "多处传入此处训练的模型；请用 --model-name 指定其变量名",
 )
 _UNKNOWN = Text(
-    "--model {name}: no variable of this name is given a value in the program",
-    "--model {name}：程序中没有为该名称的变量赋值",
+    "--model-name {name}: no variable of this name is given a value in the program",
+    "--model-name {name}：程序中没有为该名称的变量赋值",
 )
 
 

@@ -155,11 +155,14 @@ _NOT_CALLED = Text(
 )
 _WRAPPED = Text("Model wrapped in DistributedDataParallel", "用 DistributedDataParallel 包装模型")
 _OTHER = Message(
-    Text("`{name}` is trained but not named by `--model`", "`{name}` 同样被训练，但 `--model` 未指定它"),
+    Text(
+        "`{name}` is trained but not named by `--model-name`",
+        "`{name}` 同样被训练，但 `--model-name` 未指定它",
+    ),
     why=Text("Its gradients stay those of each process.", "其梯度仅属于各自进程。"),
     do=Text(
-        "Name all models with commas between them, or leave `--model` out.",
-        "请用逗号列出全部模型，或省略 `--model`。",
+        "Name all models with commas between them, or leave `--model-name` out.",
+        "请用逗号列出全部模型，或省略 `--model-name`。",
     ),
 )
 _FIGURES = Message(

@@ -11,7 +11,7 @@ from torchferry.conversion.inference.roles import is_message
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.conversion.target import Target
-from torchferry.finding import Kind, Message
+from torchferry.finding import Kind, Message, Severity
 from torchferry.source.edits import Edit
 from torchferry.source.names import called_name, last_name
 from torchferry.text import Text
@@ -45,6 +45,11 @@ _REPORTED = Message(
 _NONE = Message(
     Text("`{old}` has no equivalent on {company}", "{company} 没有与 `{old}` 对应的变量"),
     why=Text("It is ignored on the target.", "在目标上会被忽略。"),
+    do=Text(
+        "Check that nothing depends on its effect; the line can stay.",
+        "请确认没有代码依赖它的作用；该行可以保留。",
+    ),
+    severity=Severity.CHECK,
 )
 _UNKNOWN = Message(
     Text("Equivalent of `{old}` on {company} is unknown", "{company} 与 `{old}` 对应的变量未知"),
@@ -52,6 +57,11 @@ _UNKNOWN = Message(
         "No public source names one, and the variable is ignored on the target.",
         "没有公开资料给出对应变量，该变量在目标上会被忽略。",
     ),
+    do=Text(
+        "Ask {company} for its equivalent if the program needs this setting; the line can stay.",
+        "若程序需要该设置，请向 {company} 确认对应变量；该行可以保留。",
+    ),
+    severity=Severity.CHECK,
 )
 _PORTABLE = Message(
     Text("`{old}` only affects CUDA", "`{old}` 只对 CUDA 有效"),

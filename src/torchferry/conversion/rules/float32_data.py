@@ -14,9 +14,10 @@ from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.model import Support
 
-_NARROWED = Text(
-    "float32 instead of float64, which {company} limits ({limit}); check what depends on the precision",
-    "用 float32 代替 float64（{company} 对其有限制：{limit}）；请检查依赖精度的部分",
+_NARROWED = Message(
+    Text("Changed from float64 to float32", "由 float64 改为 float32"),
+    why=Text("{company} limits float64: {limit}.", "{company} 对 float64 有限制：{limit}。"),
+    do=Text("Check what depends on the precision.", "请检查依赖精度的部分。"),
 )
 _NO_DATA = Message(
     Text("float64 in a question or a list", "查询或列表中的 float64"),
@@ -40,7 +41,7 @@ _ON_CUDA, _ON_CUDA_NARROWED = "torch.cuda.DoubleTensor", "torch.cuda.FloatTensor
 _TENSORS_OF_ARRAYS = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 
 
-def _message(context: FileContext) -> Text | None:
+def _message(context: FileContext) -> Message | None:
     vendor = context.target.vendor
     limit = vendor.dtypes.get("float64", "")
     if not limit or limit == "unknown":

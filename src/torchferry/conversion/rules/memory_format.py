@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
-from torchferry.finding import Kind, Message
+from torchferry.finding import Kind, Message, Severity
 from torchferry.text import Text
 
 _REFUSED = Message(
     Text("`torch.{format}` is refused by {company}", "{company} 不接受 `torch.{format}`"),
     why=Text("The plugin raises an error.", "插件会报错。"),
     do=Text("Remove the memory format: the results are the same.", "请去掉该内存格式：结果不变。"),
+    severity=Severity.DECISION,
 )
 _ARGUMENT = "memory_format"
 _TAKEN = ("is_contiguous", "clone")  # with any format; the plugin answers, or leaves the format out

@@ -49,6 +49,11 @@ _NOT_BOUND = Message(
     why=Text("{why}. It was not replaced because {reason}.", "{why}。未替换，因为{reason}。"),
     do=Text("Use instead: {use}.", "可改用：{use}。"),
 )
+_DIFFERS = Message(
+    Text("`{use}` differs from the original", "`{use}` 与原接口有差异"),
+    why=Text("{remark}.", "{remark}。"),
+    do=Text("Compare the loss with that of the original program.", "请与原程序比较 loss。"),
+)
 _REMARK = Message(Text("Call of `{name}`", "调用 `{name}`"), why=Text("{why}.", "{why}。"))
 _NO_MODULE = Text(
     "`{module}` is not imported here under a name that can be used", "此处没有可用的 `{module}` 导入名"
@@ -145,11 +150,16 @@ def _rename(qualified: str, entry: Similar, target: Target) -> Rename | None:
     if entry.is_name_only:
         message = _RENAMED.format(name=qualified, why=entry.why, use=entry.use)
         needs = entry.use.partition(".")[0] == target.prelude_module
-        remark = (Kind.RISK, entry.remark) if entry.remark.en else None
+        remark = (Kind.RISK, _differs(entry)) if entry.remark.en else None
         return Rename(qualified, entry.use, Kind.CHANGE, message, remark, needs_prelude=needs)
     if qualified.partition(".")[0] in _TORCH or not entry.use:
         return None
     return Rename(qualified, "", Kind.INFO, _SEE_CALLS.format(name=qualified, why=entry.why), once=True)
+
+
+def _differs(entry: Similar) -> Message:
+    """What to look at once, where an equivalent is not the same in every way."""
+    return _DIFFERS.format(use=readable(entry.use), remark=entry.remark)
 
 
 def _check(site: Site[ast.Call], entries: tuple[Similar, ...]) -> Iterator[Proposal]:
@@ -193,7 +203,7 @@ def _replace(site: Site[ast.Call], choice: SimilarChoice) -> Iterator[Proposal]:
         message = _RENAMED.format(name=site.name, why=entry.why, use=entry.use.partition("(")[0])
     yield site.change(message, *edits, needs_prelude=needs)
     if entry.remark.en:
-        yield site.remark(Kind.RISK, entry.remark)
+        yield site.remark(Kind.RISK, _differs(entry))
 
 
 def _refuse_off_the_device(site: Site[ast.Call]) -> None:

@@ -194,14 +194,14 @@ _TEXTS = {
         "算子从第 {value} 种形状起的编译（类型、格式与属性相同）",
     ),
     Basis.HALF: Text(
-        "compiles in the second half of the operators that a process called: an estimate; --after or "
-        "--warmup is exact",
-        "进程所调用算子后一半中的编译：仅为估计，--after 或 --warmup 更准确",
+        "compiles in the second half of the operators that a process called: an estimate; --warmup-until or "
+        "--warmup-seconds is exact",
+        "进程所调用算子后一半中的编译：仅为估计，--warmup-until 或 --warmup-seconds 更准确",
     ),
     Basis.UNKNOWN: Text(
-        "the log has no operator calls, so the first step can't be told from the others; give --after or "
-        "--warmup",
-        "日志中没有算子调用，无法区分第一步与其余步；请给出 --after 或 --warmup",
+        "the log has no operator calls, so the first step can't be told from the others; give --warmup-until or "
+        "--warmup-seconds",
+        "日志中没有算子调用，无法区分第一步与其余步；请给出 --warmup-until 或 --warmup-seconds",
     ),
 }
 
@@ -256,8 +256,8 @@ def _moment(text: str, processes: tuple[LoggedProcess, ...]) -> float:
     if moment is None:
         raise InputError(
             Text(
-                f"--after {text}: not a time; write it as 10:11:12 or 2024-05-06-10:11:12",
-                f"--after {text}：不是时间；请写成 10:11:12 或 2024-05-06-10:11:12",
+                f"--warmup-until {text}: not a time; write it as 10:11:12 or 2024-05-06-10:11:12",
+                f"--warmup-until {text}：不是时间；请写成 10:11:12 或 2024-05-06-10:11:12",
             )
         )
     return moment
@@ -268,8 +268,8 @@ def _check_times(processes: tuple[LoggedProcess, ...]) -> list[float]:
     if not firsts:
         raise InputError(
             Text(
-                "the lines of this log have no times, so --after and --warmup can't be used; try --shapes 2",
-                "该日志的行没有时间，因此不能使用 --after 和 --warmup；可以尝试 --shapes 2",
+                "the lines of this log have no times, so --warmup-until and --warmup-seconds can't be used; try --shapes 2",
+                "该日志的行没有时间，因此不能使用 --warmup-until 和 --warmup；可以尝试 --shapes 2",
             )
         )
     return firsts

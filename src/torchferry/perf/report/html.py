@@ -9,12 +9,14 @@ from typing import Any
 
 from torchferry import units
 from torchferry.perf.compare.model import RunComparison
-from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, in_words
+from torchferry.perf.model import Analysis, Diagnosis, Evidence, MemoryPoint, StepTime, in_words
 from torchferry.perf.report import sentences, tables, words
 from torchferry.perf.report.sentences import RunsReport
 from torchferry.report.bodies import PageBody
 from torchferry.report.formats import Options
 from torchferry.report.html import (
+    CHARTS,
+    CHARTS_STYLE,
     CONTROLS,
     ELEMENTS,
     TABLES,
@@ -33,6 +35,7 @@ from torchferry.report.html import (
 from torchferry.report.page import AND_MORE, Cell, Table, html_cell, html_table
 from torchferry.report.provenance import without_folders
 from torchferry.report.safe import one_line
+from torchferry.report.svg import Chart, figures, round_up
 from torchferry.text import Text
 from torchferry.traces.columns import Interned
 
@@ -40,6 +43,8 @@ from torchferry.traces.columns import Interned
 
 _MOST_STEPS = 200
 _WIDTH, _HEIGHT = 1000, 120
+_TICKS = 4
+_MOST_NUMBERS = 20  # of steps below their columns
 
 
 def overview(analyses: Sequence[Analysis], shown: Analysis) -> str:
@@ -89,31 +94,47 @@ def steps_section(analysis: Analysis) -> str:
     steps = analysis.steps[:_MOST_STEPS]
     if len(steps) < 2:
         return ""
-    longest = max(step.seconds for step in steps) or 1.0
+    top = round_up(max(step.seconds for step in steps) or 1.0)
     wide = _WIDTH / len(steps)
-    columns = ""
-    for at, step in enumerate(steps):
-        columns += f"<g><title>{escaped(f'{step.number}: {units.duration(step.seconds)}')}</title>"
-        bottom = float(_HEIGHT)
-        for part, seconds in step.parts.items():
-            high = _HEIGHT * seconds / longest
-            bottom -= high
-            columns += (
-                f'<rect class="{words.PART_TONES[part].kind}" x="{at * wide:.1f}" y="{bottom:.1f}" '
-                f'width="{wide * 0.9:.1f}" height="{high:.1f}"/>'
-            )
-        columns += "</g>"
+    columns = "".join(_column(step, at * wide, wide, top) for at, step in enumerate(steps))
+    lines = "".join(
+        f'<line class="grid" x1="0" x2="{_WIDTH}" y1="{_HEIGHT * at / _TICKS:.1f}" y2="{_HEIGHT * at / _TICKS:.1f}"/>'
+        for at in range(_TICKS)
+    )
+    heights = "".join(
+        f"<span>{escaped(units.duration(top * at / _TICKS))}</span>" for at in range(_TICKS, -1, -1)
+    )
+    every = -(-len(steps) // _MOST_NUMBERS)
+    numbers = "".join(f"<span>{step.number}</span>" for step in steps[::every])
     more = len(analysis.steps) - len(steps)
     left = quiet(AND_MORE.format(count=more)) if more else ""
-    axis = (
-        f'<p class="quiet axis"><span>{steps[0].number}</span><span>{escaped(units.duration(longest))}</span>'
-        f"<span>{steps[-1].number}</span></p>"
+    parts = [part for part in words.PART_TONES if any(step.parts.get(part) for step in steps)]
+    legend = "".join(
+        f'<div class="entry {words.PART_TONES[part].kind}"><dt>{both(words.PART[part])}</dt></div>'
+        for part in parts
     )
     drawn = (
+        f'<dl class="legend">{legend}</dl><div class="steps-drawn"><div class="heights">{heights}</div>'
         f'<svg class="bar columns" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escaped(words.STEPS.en)}">{columns}</svg>'
+        f'aria-label="{escaped(words.STEPS.en)}">{lines}{columns}</svg>'
+        f'<span>{both(words.STEP)}</span><div class="numbers">{numbers}</div></div>'
     )
-    return section(words.STEPS, drawn + axis + left, "steps")
+    return section(words.STEPS, drawn + left, "steps")
+
+
+def _column(step: StepTime, left: float, wide: float, top: float) -> str:
+    parts = [(part, seconds) for part, seconds in step.parts.items() if seconds]
+    said = ", ".join(f"{words.PART[part].en} {units.duration(seconds)}" for part, seconds in parts)
+    drawn = f"<g><title>{escaped(f'{step.number}: {units.duration(step.seconds)} ({said})')}</title>"
+    bottom = float(_HEIGHT)
+    for part, seconds in parts:
+        high = _HEIGHT * seconds / top
+        bottom -= high
+        drawn += (
+            f'<rect class="{words.PART_TONES[part].kind}" x="{left:.1f}" y="{bottom:.1f}" '
+            f'width="{wide * 0.85:.1f}" height="{high:.1f}"/>'
+        )
+    return drawn + "</g>"
 
 
 # The page's findings: a card for each bottleneck, with its proof, its remedy and what that saves.
@@ -152,8 +173,10 @@ def _evidence(diagnosis: Diagnosis, has_timeline: bool) -> str:
     shown = table(heads, rows[:_OPEN], "rules evidence")
     if len(rows) <= _OPEN:
         return shown
-    more = both(AND_MORE.format(count=len(rows) - _OPEN), "summary")
-    return f"{shown}<details>{more}{table(heads, rows[_OPEN:], 'rules evidence')}</details>"
+    more = both(AND_MORE.format(count=len(rows) - _OPEN))
+    return (
+        f"{shown}<details><summary>{more}</summary>{table(heads, rows[_OPEN:], 'rules evidence')}</details>"
+    )
 
 
 def _with_places(each: Evidence, cells: Sequence[Cell], has_timeline: bool) -> list[str]:
@@ -192,6 +215,11 @@ def long_section(name: str, found: Table, sorted_by: int) -> str:
     return section(found.title, long_table(f"{name}-table", found, words.SEARCH, sorted_by), f"{name}s")
 
 
+_SEARCH_BARS = Text("Find a bar, Enter for the next", "查找条块，按 Enter 到下一个")
+_PERFETTO = Text(
+    "To see every event, open {file} in Perfetto (PERFETTO) or chrome://tracing; the file stays in your browser.",
+    "要查看全部事件，请用 Perfetto（PERFETTO）或 chrome://tracing 打开 {file}；文件只在浏览器中处理。",
+)
 _BUTTONS = (
     ("in", Text("Zoom in", "放大"), "+"),
     ("out", Text("Zoom out", "缩小"), "−"),
@@ -220,15 +248,33 @@ def timeline_section(analysis: Analysis) -> str:
             else both(name)
         )
         buttons += f'<button type="button" class="chip" data-view="{action}">{shown}</button>'
+    search = (
+        f'<label class="hush" for="bars">{both(_SEARCH_BARS)}</label><input type="search" id="bars" '
+        f'autocomplete="off" data-placeholder="{escaped("|".join(_SEARCH_BARS))}"><span class="quiet" id="found" role="status"></span>'
+    )
     drawn = (
-        f"{quiet(help_text)}{said}<noscript>{quiet(words.TIMELINE_NEEDS_SCRIPT)}</noscript>"
-        f'<ul class="kinds">{legend}</ul><div class="drawing" hidden><p class="tools">{buttons}</p>'
+        f"{quiet(help_text)}{_perfetto(analysis)}{said}<noscript>{quiet(words.TIMELINE_NEEDS_SCRIPT)}</noscript>"
+        f'<ul class="kinds">{legend}</ul><div class="timeline-drawn" hidden><p class="tools">{buttons}</p><p class="search-bars">{search}</p>'
         f'<div class="canvas"><canvas tabindex="0" role="img" aria-label="{escaped(words.TIMELINE.en)}" '
         f'aria-describedby="bar"></canvas></div><div class="hover" hidden></div>'
         f'<p id="bar" class="chosen" role="status"></p></div>'
         f"{data_for_script(_data(analysis), 'spans')}"
     )
     return section(words.TIMELINE, drawn, "timeline")
+
+
+def _perfetto(analysis: Analysis) -> str:
+    """Where the whole trace can be seen: not every event is in this page."""
+    names = [PurePath(source).name for source in analysis.sources]
+    trace = next((name for name in names if ".json" in name), "")
+    if not trace:
+        return ""
+    link = '<a href="https://ui.perfetto.dev" rel="noreferrer">ui.perfetto.dev</a>'
+    said = "".join(
+        f'<span lang="{language}">{escaped(text).replace("PERFETTO", link)}</span>'
+        for language, text in zip(("en", "zh-CN"), _PERFETTO.format(file=one_line(trace)), strict=True)
+    )
+    return f'<p class="quiet">{said}</p>'
 
 
 def _data(analysis: Analysis) -> dict[str, Any]:
@@ -269,66 +315,49 @@ def _shown(analysis: Analysis) -> list[float]:
     return [round(first * 1e6, 3), round(last * 1e6, 3)]
 
 
-_CURVE_WIDTH, _CURVE_HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 220, 76, 24, 10
 _NEAR = 4  # the limit is drawn where the curve comes within this factor of it
+_TIME = Text("time", "时间")
+_ALLOCATED_STYLE, _RESERVED_STYLE, _LIMIT_STYLE = 2, 5, 1
 
 
 def memory_section(analysis: Analysis) -> str:
     """Curves of memory, one for each device; nothing if memory was not recorded."""
-    figures = ""
-    for device, points in analysis.memory.items():
-        if not any(point.allocated for point in points):
-            continue
-        peak = max(point.allocated for point in points)
-        limit = analysis.memory_limit if device != "cpu" else 0
-        reserved = max(point.reserved for point in points)
-        keys = f'<span class="key allocated">{both(words.ALLOCATED)}: {escaped(units.size(peak))}</span>'
-        if reserved:
-            keys += (
-                f' <span class="key reserved">{both(words.RESERVED)}: {escaped(units.size(reserved))}</span>'
-            )
-        if limit:
-            keys += f' <span class="key limit">{both(words.LIMIT)}: {escaped(units.size(limit))}</span>'
-        caption = f"<figcaption><b>{escaped(one_line(device))}</b> {keys}</figcaption>"
-        figures += f"<figure>{caption}{_drawn(device, points, limit)}</figure>"
-    return section(Text("Memory", "内存"), figures, "memory") if figures else ""
+    drawn = figures(
+        _memory_chart(device, points, analysis.memory_limit if device != "cpu" else 0)
+        for device, points in analysis.memory.items()
+        if any(point.allocated for point in points)
+    )
+    return section(Text("Memory", "内存"), drawn, "memory") if drawn else ""
 
 
-def _drawn(device: str, points: Sequence[MemoryPoint], limit: int) -> str:
-    high = max(max(point.allocated, point.reserved) for point in points) or 1
-    shows_limit = bool(limit) and limit <= _NEAR * high
-    high = max(high, limit) if shows_limit else high
-    first, last = points[0].start, max(points[-1].start, points[0].start + 1e-9)
-    base = _CURVE_HEIGHT - _BOTTOM
-
-    def across(start: float) -> float:
-        return _LEFT + (_CURVE_WIDTH - _LEFT - 8) * (start - first) / (last - first)
-
-    def up(value: int) -> float:
-        return _TOP + (base - _TOP) * (1 - value / high)
-
-    def line(kind: str, values: Sequence[int]) -> str:
-        """Steps: memory stays what it is until the next event."""
-        path = f"M{_LEFT} {up(values[0]):.1f}"
-        for point, value in zip(points[1:], values[1:], strict=True):
-            path += f"H{across(point.start):.1f}V{up(value):.1f}"
-        return f'<path class="{kind}" d="{path}"/>'
-
-    curves = line("allocated", [point.allocated for point in points])
+def _memory_chart(device: str, points: Sequence[MemoryPoint], limit: int) -> Chart:
+    """Steps: memory stays what it is until the next event."""
+    curves = [(words.ALLOCATED, [point.allocated for point in points], _ALLOCATED_STYLE)]
     if any(point.reserved for point in points):
-        curves = line("reserved", [point.reserved for point in points]) + curves
-    if shows_limit:
-        curves += f'<path class="limit" d="M{_LEFT} {up(limit):.1f}H{_CURVE_WIDTH - 8}"/>'
-    labels = (
-        f'<text x="{_LEFT - 6}" y="{_TOP + 10}" class="end">{escaped(units.size(high))}</text>'
-        f'<text x="{_LEFT - 6}" y="{base}" class="end">0</text>'
-        f'<text x="{_LEFT}" y="{_CURVE_HEIGHT - 6}">{escaped(units.duration(first))}</text>'
-        f'<text x="{_CURVE_WIDTH - 8}" y="{_CURVE_HEIGHT - 6}" class="end">{escaped(units.duration(last))}</text>'
+        curves.append((words.RESERVED, [point.reserved for point in points], _RESERVED_STYLE))
+    highest = max(max(values) for _, values, _ in curves)
+    peaks = [_with_size(name, max(values)) for name, values, _ in curves]
+    if limit and limit <= _NEAR * highest:
+        curves.append((words.LIMIT, [limit] * len(points), _LIMIT_STYLE))
+        peaks.append(_with_size(words.LIMIT, limit))
+    notes = (_with_size(words.LIMIT, limit),) if limit and len(peaks) < 3 and limit > _NEAR * highest else ()
+    return Chart(
+        title=_plain(one_line(device)),
+        names=tuple(peaks),
+        steps=tuple(point.start for point in points for _ in range(2))[1:],
+        values=tuple(tuple(value for value in values for _ in range(2))[:-1] for _, values, _ in curves),
+        total=len(points),
+        group=1,
+        across=_TIME,
+        kinds=("time", "size"),
+        styles=tuple(style for _, _, style in curves),
+        notes=notes,
     )
-    return (
-        f'<svg class="curve" viewBox="0 0 {_CURVE_WIDTH} {_CURVE_HEIGHT}" role="img" aria-label="{escaped(one_line(device))}">'
-        f'<path class="axis" d="M{_LEFT} {_TOP}V{base}H{_CURVE_WIDTH - 8}"/>{labels}{curves}</svg>'
-    )
+
+
+def _with_size(name: Text, count: int) -> Text:
+    size = units.size(count)
+    return Text(f"{name.en}: {size}", f"{name.zh}：{size}")
 
 
 def to_body(report: RunsReport, options: Options) -> PageBody:
@@ -348,8 +377,8 @@ def to_body(report: RunsReport, options: Options) -> PageBody:
         overview=overview(report.analyses, shown),
         sections=tuple(_sections(report, shown)),
         package=str(__package__),
-        styles=("analyze.css",),
-        scripts=(ELEMENTS, CONTROLS, TABLES, "timeline.js", "jumps.js"),
+        styles=(CHARTS_STYLE, "analyze.css"),
+        scripts=(ELEMENTS, CONTROLS, TABLES, CHARTS, "timeline.js", "jumps.js"),
     )
 
 

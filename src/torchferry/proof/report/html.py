@@ -31,6 +31,7 @@ from torchferry.report.html import (
     ARROW,
     CHARTS,
     CHARTS_STYLE,
+    ELEMENTS,
     both,
     escaped,
     quiet,
@@ -39,9 +40,13 @@ from torchferry.report.html import (
     section,
     table,
 )
-from torchferry.report.svg import Chart, Points, chart_of, figure
+from torchferry.report.provenance import short_path, without_folders
+from torchferry.report.svg import Chart, Points, chart_of, difference_of, figures
 from torchferry.text import Text
 
+_CURVES, _SCOPE = Text("Curves", "曲线"), Text("What was compared", "比较范围")
+_DEVICE = Text("Device", "设备")
+_SIMULATED, _EMULATED = Text("simulated", "模拟"), Text("emulated", "仿真")
 ENDS = 50  # rows of a table's beginning and end
 
 
@@ -54,19 +59,19 @@ def to_body(proof: Proof, options: Options) -> PageBody:
         heading=escaped(_program(proof)) + ARROW + escaped(vendors),
         overview=_overview(proof),
         sections=(
-            "".join(map(figure, charts(proof))) or f'<p class="empty">{both(words.NO_STEPS)}</p>',
-            "".join(_result(proof, result) for result in proof.results),
+            *(_result(proof, result, f"result-{at}") for at, result in enumerate(proof.results, 1)),
+            _charts(proof),
             _logs(proof, options.logs),
             _settings(proof),
         ),
         package=str(__package__),
         styles=(CHARTS_STYLE, "proof.css"),
-        scripts=(CHARTS,),
+        scripts=(ELEMENTS, CHARTS),
     )
 
 
 def _program(proof: Proof) -> str:
-    return " ".join(proof.request.original)
+    return " ".join(map(without_folders, proof.request.original))
 
 
 def _overview(proof: Proof) -> str:
@@ -80,11 +85,35 @@ def _overview(proof: Proof) -> str:
         for result in proof.results
     )
     scope = sentences.scope(proof)
-    below = quiet(scope) if scope else ""
-    return f'<div class="outcome {kind}">{both(holds)}</div><ul class="split verdicts">{entries}</ul>{below}'
+    below = both(scope, "p") if scope else ""
+    return (
+        f'<div class="card {kind}"><h2>{both(holds)}</h2><ul class="verdicts">{entries}</ul>'
+        f'<div class="scope"><h3>{both(_SCOPE)}</h3><dl>{_scope_facts(proof)}</dl>{below}</div></div>'
+    )
 
 
-def _result(proof: Proof, result: VendorResult) -> str:
+def _scope_facts(proof: Proof) -> str:
+    """In figures: what the verdict rests on."""
+    request = proof.request
+    compared = sorted({each.compared_steps for each in proof.results if each.compared_steps})
+    device = _EMULATED if request.emulated else _SIMULATED
+    found = [
+        (words.STEPS, " / ".join(map(str, compared)) or "0"),
+        (words.SEED, str(request.seed)),
+        (words.PROCESSES, str(request.processes or 1)),
+        (_DEVICE, both(device)),
+    ]
+    return "".join(f"<div><dt>{both(name)}</dt><dd>{value}</dd></div>" for name, value in found)
+
+
+def _charts(proof: Proof) -> str:
+    """Each chart, and how far the runs are from the reference."""
+    found = [each for chart in charts(proof) for each in (chart, difference_of(chart)) if each]
+    drawn = figures(found) or f'<p class="empty">{both(words.NO_STEPS)}</p>'
+    return section(_CURVES, drawn, "curves")
+
+
+def _result(proof: Proof, result: VendorResult, place: str) -> str:
     name = f"{sentences.shown(result.vendor)} ({sentences.shown(result.device_type)})"
     said = "".join(both(sentence, "p") for sentence in sentences.explanations(result))
     operator = _operator(result.operator) if result.operator else ""
@@ -94,7 +123,8 @@ def _result(proof: Proof, result: VendorResult) -> str:
         operator += f"{both(words.NEXT, 'p')}<pre>{commands}</pre>"
     steps = "".join(_steps(each, result) for each in comparison.tables(proof, result))
     return (
-        f'<section class="result {words.VERDICT[result.verdict].kind}"><h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>'
+        f'<section class="result {words.VERDICT[result.verdict].kind}" id="{place}">'
+        f"<h2>{escaped(name)}: {both(sentences.verdict(result))}</h2>"
         f"{said}{operator}{steps}</section>"
     )
 
@@ -152,9 +182,14 @@ def _logs(proof: Proof, logs: Mapping[str, str]) -> str:
     for name, tail in logs.items():
         run = runs.get(name)
         title = both(run_name(run)) if run else escaped(sentences.shown(name))
-        below = quiet(words.LOG_FILES.format(stdout=run.stdout, stderr=run.stderr)) if run else ""
+        files = (
+            {name: short_path(each) for name, each in (("stdout", run.stdout), ("stderr", run.stderr))}
+            if run
+            else {}
+        )
+        below = quiet(words.LOG_FILES.format(**files)) if files else ""
         parts.append(f"<h3>{title}</h3><pre>{escaped(tail)}</pre>{below}")
-    return section(words.LOGS, "".join(parts), kind="logs")
+    return section(words.LOGS, "".join(parts), "logs", kind="logs")
 
 
 def _settings(proof: Proof) -> str:
@@ -185,7 +220,7 @@ def _settings(proof: Proof) -> str:
         f"<tr><th>{both(name)}</th><td>{both(value) if isinstance(value, Text) else escaped(value)}</td></tr>"
         for name, value in rows
     )
-    return section(words.SETTINGS, scrolled(f"<tbody>{body}</tbody>", "rules settings"))
+    return section(words.SETTINGS, scrolled(f"<tbody>{body}</tbody>", "rules settings"), "settings")
 
 
 # The numbers of the plots: losses and gradient norms of all runs over the steps.

@@ -28,8 +28,8 @@ def next_commands(request: ProofRequest, result: VendorResult) -> list[str]:
     if result.judgement is None or result.operator is None or result.operator.migrated is None:
         return []
     module = result.operator.migrated.module
-    place = ["--seed", str(request.seed), "--from", str(result.judgement.step), "--steps", "1"]
-    place += ["--module", module] if module else []
+    place = ["--seed", str(request.seed), "--first-step", str(result.judgement.step), "--steps", "1"]
+    place += ["--in-module", module] if module else []
     place += ["--nproc", str(request.processes)] if request.processes else []
     kind = "--emulate" if request.emulated else "--sim"
     device = ["--to", result.vendor, kind, *(["--converted"] if request.converted else [])]

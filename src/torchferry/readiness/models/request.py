@@ -115,7 +115,7 @@ class ModelRequest:
         words += ["--backward"] if self.backward else ["--train"] if self.train else []
         words += [f"--loss {self.loss}"] if self.loss else []
         words += [f"--optimizer {self.optimizer}"] if self.optimizer else []
-        words += [f"--amp {self.amp}"] if self.amp else []
+        words += [f"--autocast {self.amp}"] if self.amp else []
         words += ["--fake"] if self.fake else []
         return " ".join(words)
 
@@ -138,8 +138,8 @@ def checked(request: ModelRequest) -> ModelRequest:
     if request.amp and request.amp not in AMP_DTYPES:
         raise InputError(
             Text(
-                f"--amp {request.amp}: autocast computes only in {' or '.join(AMP_DTYPES)}",
-                f"--amp {request.amp}：autocast 只支持 {' 或 '.join(AMP_DTYPES)}",
+                f"--autocast {request.amp}: autocast computes only in {' or '.join(AMP_DTYPES)}",
+                f"--autocast {request.amp}：autocast 只支持 {' 或 '.join(AMP_DTYPES)}",
             )
         )
     if request.fake and request.device:

@@ -163,8 +163,8 @@ _NO_MEMORY = Text(
     "内存不足：请减小输入，或使用只计算形状的 --fake",
 )
 _NO_DTYPE = Text(
-    "this CPU does not support that dtype: try --amp bfloat16, or --fake, which computes nothing",
-    "该 CPU 不支持此数据类型：请使用 --amp bfloat16，或不做计算的 --fake",
+    "this CPU does not support that dtype: try --autocast bfloat16, or --fake, which computes nothing",
+    "该 CPU 不支持此数据类型：请使用 --autocast bfloat16，或不做计算的 --fake",
 )
 _FORWARD = Text("the forward pass", "前向计算")
 
@@ -504,8 +504,8 @@ def _prepare(request: ModelRequest, fake: MostlyFakeMode | None) -> _ModelStep:
         if not hasattr(torch.amp, "GradScaler"):
             raise RunError(
                 Text(
-                    "--amp float16 with --backward needs PyTorch 2.3; use --amp bfloat16",
-                    "--amp float16 与 --backward 同时使用需要 PyTorch 2.3；请使用 --amp bfloat16",
+                    "--autocast float16 with --backward needs PyTorch 2.3; use --autocast bfloat16",
+                    "--autocast float16 与 --backward 同时使用需要 PyTorch 2.3；请使用 --autocast bfloat16",
                 )
             )
         scaler = torch.amp.GradScaler(request.device or "cpu", init_scale=_SCALE)

@@ -24,6 +24,7 @@ from torchferry.report.formats import Options
 from torchferry.report.html import (
     ARROW,
     CONTROLS,
+    ELEMENTS,
     badge,
     both,
     chips,
@@ -74,6 +75,8 @@ def heat(tally: Tally) -> str:
     return f'<span class="cell {tone}">{share} <i aria-hidden="true">{grade.sign}</i>{said}</span>'
 
 
+FEWEST_FOLDED = 4  # modules without a problem
+_CALM_MODULES = Text("{count} more modules without a problem", "另有 {count} 个没有问题的模块")
 OPEN_DEPTH = 2  # modules with a problem are open down to here
 
 
@@ -97,7 +100,7 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
     is_open = depth == 0 or (node.has_problem and depth <= OPEN_DEPTH)
     name = f"<b>{escaped(one_line(node.name))}</b>" if node.path else both(words.WHOLE_PROGRAM, "b")
     kind = f' <span class="quiet">{escaped(one_line(node.type))}</span>' if node.type else ""
-    children = "".join(_module(child, overview, anchors, depth + 1) for child in node.children.values())
+    children = _children(node, overview, anchors, depth)
     own = sorted(node.operators.values(), key=lambda called: -sum(map(overview.weight, called.uses)))
     operators = ""
     for called in own:
@@ -116,6 +119,25 @@ def _module(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) 
         f'<details{" open" if is_open else ""}><summary class="line"{title}><span class="what">{name}{kind}</span>'
         f"{_part(node.weight, overview)}{''.join(map(heat, node.tallies))}</summary>"
         f'<div class="below">{children}{operators}</div></details>'
+    )
+
+
+def _children(node: ModuleNode, overview: Overview, anchors: Anchors, depth: int) -> str:
+    """The modules below, many of those without a problem in one line."""
+    calm = [child for child in node.children.values() if not child.has_problem]
+    if len(calm) < FEWEST_FOLDED:
+        calm = []
+    shown = "".join(
+        _module(child, overview, anchors, depth + 1) for child in node.children.values() if child not in calm
+    )
+    if not calm:
+        return shown
+    folded = "".join(_module(child, overview, anchors, depth + 1) for child in calm)
+    weight = _part(sum(child.weight for child in calm), overview)
+    title = both(_CALM_MODULES.format(count=len(calm)))
+    return (
+        f'{shown}<details><summary class="line"><span class="what quiet">{title}</span>{weight}</summary>'
+        f'<div class="below">{folded}</div></details>'
     )
 
 
@@ -142,8 +164,9 @@ def operators_section(overview: Overview, operators: Anchors, lines: Anchors) ->
 
     The anchors are those of operators, and of lines of code.
     """
-    heads = [(words.OPERATOR, "text"), (words.CALLS, "number"), (words.weight(overview.is_timed), "number")]
+    heads = [(words.OPERATOR, "text")]
     heads += [(Text(*[one_line(name)] * 2), "support") for name in overview.labels]
+    heads += [(words.weight(overview.is_timed), "number"), (words.CALLS, "number")]
     heads += [(words.DTYPES, "text"), (words.PHASE_COLUMN, "text")]
     bodies = "".join(
         _operator(each, overview, operators[each.operator], lines, len(heads)) for each in overview.operators
@@ -153,6 +176,43 @@ def operators_section(overview: Overview, operators: Anchors, lines: Anchors) ->
     shown = scrolled(sortable_head(heads) + bodies, "rules operators")
     count = len(overview.operators)
     return section(words.OPERATORS, _filters(overview) + shown + absent, "operators", count=count)
+
+
+_PROBLEMS = Text("Problems and what to write instead", "问题与替代写法")
+_MORE_PROBLEMS = Text("{count} more problems are in the table of operators.", "另有 {count} 个问题见算子表。")
+_MOST_PROBLEMS = 30
+
+
+def problems_section(overview: Overview, operators: Anchors, lines: Anchors) -> str:
+    """The operators that a device does not compute by itself, the worst first, each with its advice."""
+    found = [
+        each
+        for each in overview.operators
+        if any(support and support.is_problem for support in each.supports)
+    ]
+    found.sort(key=lambda each: (-_RANKS[worst(filter(None, each.supports))], -each.share))
+    cards = "".join(
+        _problem(each, overview, operators[each.operator], lines) for each in found[:_MOST_PROBLEMS]
+    )
+    more = len(found) - _MOST_PROBLEMS
+    left = quiet(_MORE_PROBLEMS.format(count=more)) if more > 0 else ""
+    return section(_PROBLEMS, cards + left, "problems", count=len(found)) if found else ""
+
+
+def _problem(each: OperatorSupportRow, overview: Overview, anchor: str, lines: Anchors) -> str:
+    severest = worst(filter(None, each.supports))
+    tone = words.SUPPORT[severest].kind if severest else ""
+    places = dict.fromkeys(use.site.place for use in each.uses if use.site.place)
+    shown = ", ".join(
+        f'<a href="#{lines[place]}">{code(place)}</a>' if place in lines else code(place)
+        for place in list(places)[: words.MAX_ITEMS]
+    )
+    said = f"{each.calls:,} × · {units.percent(each.share)}"
+    return (
+        f'<article class="problem {tone}"><header><h3><a href="#{anchor}">{code(each.operator)}</a></h3>'
+        f'<span class="quiet">{said}</span><span class="places">{shown}</span></header>'
+        f"{_judgements(each, overview, only_problems=True)}</article>"
+    )
 
 
 def _filters(overview: Overview) -> str:
@@ -179,9 +239,9 @@ def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: 
     phases = dict.fromkeys(use.site.phase for use in each.uses)
     cells = [
         f'<th scope="row">{code(each.operator)}</th>',
-        f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
-        f'<td class="number" data-value="{each.share:.9f}">{units.percent(each.share)}</td>',
         *(f'<td data-value="{_RANKS[support]}">{support_badge(support)}</td>' for support in supports),
+        f'<td class="number" data-value="{each.share:.9f}">{units.percent(each.share)}</td>',
+        f'<td class="number" data-value="{each.calls}">{each.calls:,}</td>',
         f"<td>{escaped(words.dtypes(each.uses))}</td>",
         f"<td>{', '.join(both(words.PHASE[phase]) for phase in phases)}</td>",
     ]
@@ -198,10 +258,12 @@ def _operator(each: OperatorSupportRow, overview: Overview, anchor: str, lines: 
     )
 
 
-def _judgements(each: OperatorSupportRow, overview: Overview) -> str:
+def _judgements(each: OperatorSupportRow, overview: Overview, only_problems: bool = False) -> str:
     """For each device the reasons, each once, and the advice."""
     items = []
     for name, judgements in zip(overview.labels, each.judgements, strict=True):
+        if only_problems and not any(judgement.support.is_problem for judgement in judgements):
+            continue
         reasons = dict.fromkeys((judgement.support, judgement.reason) for judgement in judgements)
         advice = dict.fromkeys(one for judgement in judgements for one in judgement.advice)
         moved = words.moved(sum(judgement.moved_bytes for judgement in judgements), overview.capture)
@@ -268,6 +330,7 @@ def to_body(readinesses: Sequence[Readiness], options: Options) -> PageBody:
         heading=escaped(program) + ARROW + escaped(devices),
         overview="".join(map(_card, overview.readinesses)),
         sections=(
+            problems_section(overview, operators, lines) if overview.uses else "",
             modules_section(overview, operators) if overview.uses else "",
             operators_section(overview, operators, lines) if overview.uses else "",
             section(words.SOURCE, quiet(words.LINES_HELP) + sources, "sources") if files else "",
@@ -275,7 +338,7 @@ def to_body(readinesses: Sequence[Readiness], options: Options) -> PageBody:
         ),
         package=str(__package__),
         styles=("ops.css",),
-        scripts=(CONTROLS, "ops.js"),
+        scripts=(ELEMENTS, CONTROLS, "ops.js"),
     )
 
 

@@ -1,27 +1,5 @@
 // Long tables: sorted by a click on a head, filtered by text, divided into pages.
 
-function threeDigits(value) {
-  const size = Math.abs(value);
-  const digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
-  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-}
-
-function duration(seconds) {
-  if (!seconds) return "0";
-  for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["µs", 1e-6]]) {
-    if (Math.abs(seconds) >= size * 0.9995) return `${threeDigits(seconds / size)} ${unit}`;
-  }
-  return `${threeDigits(seconds / 1e-9)} ns`;
-}
-
-function signed(seconds) {
-  return (seconds > 0 ? "+" : seconds < 0 ? "−" : "") + duration(Math.abs(seconds));
-}
-
-function share(value) {
-  return value > 0 && value < 0.0005 ? "< 0.1%" : `${(value * 100).toFixed(1)}%`;
-}
-
 const shownAs = {
   time: duration,
   more: signed,
@@ -32,13 +10,32 @@ const shownAs = {
 
 function cellOf(kind, value) {
   if (value === null || value === "") return element("td");
-  if (kind === "code") return element("td", element("code", value));
-  if (kind === "both") return element("td", both(value));
-  return kind === "text" ? element("td", value) : element("td", shownAs[kind](value), "number");
+  if (kind === "code") return element("td", codeOf(value));
+  if (kind === "both") return element("td", Array.isArray(value) ? both(value) : value, "lines");
+  if (kind === "grade") return element("td", Array.isArray(value) ? badgeOf(value) : value);
+  if (kind === "figure") return element("td", value[0], "number");
+  return kind === "text" ? element("td", value, "lines") : element("td", shownAs[kind](value), "number");
+}
+
+function badgeOf([tone, english, chinese]) {
+  const made = element("span", undefined, `badge ${tone}`);
+  made.append(both([english, chinese]));
+  return made;
 }
 
 function isText(kind) {
-  return kind === "code" || kind === "text" || kind === "both";
+  return ["code", "text", "both", "grade"].includes(kind);
+}
+
+// What a cell is sorted by.
+function keyOf(kind, cell) {
+  if (cell === null) return isText(kind) ? "" : -Infinity;
+  if (!Array.isArray(cell)) return cell;
+  if (kind === "grade") return inLanguage(cell.slice(1));
+  if (kind === "both") return inLanguage(cell);
+  if (typeof cell[1] === "number") return cell[1];
+  const number = parseFloat(cell[0].replaceAll(",", ""));
+  return Number.isNaN(number) ? -Infinity : number;
 }
 
 class LongTable {
@@ -59,11 +56,7 @@ class LongTable {
   sort(head, column) {
     const text = isText(this.kinds[column]);
     const sign = turn(this.heads, head, text ? "ascending" : "descending");
-    const least = text ? "" : -Infinity;
-    const value = (at) => {
-      const cell = this.rows[at][column];
-      return cell === null ? least : Array.isArray(cell) ? inLanguage(cell) : cell;
-    };
+    const value = (at) => keyOf(this.kinds[column], this.rows[at][column]);
     this.order.sort((a, b) => sign * inOrder(value(a), value(b)) || a - b);
     this.apply();
   }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from torchferry.finding import Severity
+from torchferry.finding import RuleDoc, Severity
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.bodies import PageBody
 from torchferry.report.findings import words
@@ -44,7 +44,7 @@ def page_of(report: Report, options: Options) -> PageBody:
         sections=() if is_empty else (_controls(summary, work), _data(report, summary, work, options)),
         package=__package__,
         styles=STYLES,
-        scripts=(ELEMENTS, CONTROLS, TICKS, FOLDERS, *SCRIPTS),
+        scripts=() if is_empty else (ELEMENTS, CONTROLS, TICKS, FOLDERS, *SCRIPTS),
     )
 
 
@@ -125,7 +125,7 @@ def page_data(report: Report, summary: FindingsSummary, work: WorkList, options:
         "rules": [
             {
                 "id": visible(rule.rule),
-                "about": _about(options.rule_docs.get(rule.rule)),
+                **_about(options.rule_docs.get(rule.rule)),
                 "counts": [rule.severities.get(severity, 0) for severity in words.SEVERITY],
             }
             for rule in summary.by_rule
@@ -150,8 +150,10 @@ def page_data(report: Report, summary: FindingsSummary, work: WorkList, options:
     }
 
 
-def _about(doc: Text | None) -> list[str] | None:
-    return _shown(doc) if doc else None
+def _about(doc: RuleDoc | None) -> dict[str, list[str]]:
+    if doc is None:
+        return {}
+    return {"about": _shown(doc.summary), **({"detail": _shown(doc.about)} if doc.about.en else {})}
 
 
 def _shown(text: Text) -> list[str]:

@@ -69,6 +69,7 @@ def render(report: Report, options: Options) -> bytes:
 
 def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
     worst = next(severity for severity in Severity if rule.severities.get(severity))
+    doc = options.rule_docs.get(rule.rule)
     about = options.about_rule(rule.rule) or printable(rule.rule)
     example = rule.example
     help_text = "\n\n".join(
@@ -77,7 +78,7 @@ def _rule(rule: RuleCount, options: Options) -> dict[str, Any]:
     return {
         "id": printable(rule.rule),
         "shortDescription": {"text": about},
-        "fullDescription": {"text": about},
+        "fullDescription": {"text": (options.say(doc.about) if doc else "") or about},
         "help": {"text": f"{help_text}\n\nferry rules {printable(rule.rule)}"},
         "defaultConfiguration": {"level": LEVELS[worst]},
     }

@@ -20,7 +20,7 @@ _ABSENT_WHY = Text(
     "指南要求精度达到原模型水平，但未规定形式：有两次运行的日志、CSV 或 JSON（每步 loss 或指标）"
     "即可在此比较；请放到该处，或在 `ferry zoo new` 中用 {option} FILE 给出",
 )
-_BOTH_WHY = _ABSENT_WHY.format(option="--original FILE --results")
+_BOTH_WHY = _ABSENT_WHY.format(option="--original-results FILE --results")
 _HOLDS = Text("{original} and {port}: {share}", "原模型 {original}，移植后 {port}：{share}")
 _CURVE = Text(
     "{original} and {port} at the end; over {steps} steps on average {share} ({offset})",
@@ -53,7 +53,7 @@ _SIMULATED_WHY = Text("reviewers want figures from the real device", "评审需�
 
 def check(delivery: Delivery) -> Iterator[CheckResult]:
     """An item for each file that is missing, else one for each figure."""
-    options = {delivery.table.original_log: "--original", delivery.table.port_log: "--results"}
+    options = {delivery.table.original_log: "--original-results", delivery.table.port_log: "--results"}
     absent = [name for name in options if delivery.log(name) is None]
     for name in absent:
         found = _ABSENT.format(folder=delivery.table.run_folder, name=name)

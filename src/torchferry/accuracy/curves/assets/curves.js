@@ -119,13 +119,13 @@ function place(box, wanted) {
   const boxes = wanted.map(([key, chart, difference]) => {
     let pair = plots.get(key);
     if (!pair) {
-      pair = { box: element("div", undefined, "pair"), upper: new Plot(data.words, data.marks), lower: null };
+      pair = { box: element("div", undefined, "pair"), upper: Plot.made(data.marks), lower: null };
       pair.box.append(pair.upper.figure);
       plots.set(key, pair);
     }
     pair.upper.show(chart);
     if (difference && !pair.lower) {
-      pair.lower = new Plot(data.words, data.marks);
+      pair.lower = Plot.made(data.marks);
       pair.lower.figure.className = "apart";
       pair.box.append(pair.lower.figure);
     }

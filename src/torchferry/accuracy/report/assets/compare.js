@@ -32,7 +32,7 @@ function verdictCell(row) {
 }
 
 function operatorCell(row) {
-  const cell = element("td", element("code", data.texts[row[OPERATOR]]));
+  const cell = element("td", codeOf(data.texts[row[OPERATOR]]));
   const golden = data.texts[row[GOLDEN]];
   if (golden) cell.append(element("br"), element("span", `= ${golden}`, "quiet"));
   return cell;
@@ -45,7 +45,7 @@ function drawn(row) {
   made.append(
     element("td", row[NUMBER]), operatorCell(row), verdictCell(row), ...row[ERRORS].map((each) => element("td", figure(each))),
     element("td", row[STEP]), element("td", both(data.phases[phase] || [phase, phase])),
-    element("td", element("code", data.texts[row[MODULE]])), element("td", element("code", data.texts[row[PLACE]])),
+    element("td", codeOf(data.texts[row[MODULE]])), element("td", element("code", data.texts[row[PLACE]])),
     element("td", element("code", data.texts[row[PICTURE]], "picture")),
   );
   const toggle = () => {

@@ -7,4 +7,10 @@ if (section) {
     button.hidden = false;
     button.addEventListener("click", () => timeline.jump(Number(button.dataset.at) * 1e6, button.dataset.name));
   }
+  const search = named(root, "bars");
+  search.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    named(root, "found").textContent = timeline.find(search.value.trim()).join(" / ");
+  });
 }

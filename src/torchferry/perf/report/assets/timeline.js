@@ -18,7 +18,7 @@ class Timeline {
     this.view = [...this.data.step];
     this.chosen = null;
     this.lay();
-    section.querySelector(".drawing").hidden = false;
+    section.querySelector(".timeline-drawn").hidden = false;
     this.listen();
     this.resize();
   }
@@ -144,17 +144,35 @@ class Timeline {
       if (span[START] + span[LENGTH] < microseconds) continue;
       if (best === null || near(span) < near(best)) best = span;
     }
-    const length = best ? Math.max(best[LENGTH], LEAST_VIEW) : (this.data.step[1] - this.data.step[0]) / 20;
-    const start = best ? best[START] : microseconds;
-    this.choose(best);
-    this.show(start - length, start + 2 * length);
-    if (best) {
-      const lane = this.lanes[best[LANE]];
-      const row = lane.rows.findIndex((each) => each.includes(best));
-      this.box.scrollTop = lane.top + Math.max(row, 0) * ROW - this.box.clientHeight / 2;
+    if (best) this.lead(best);
+    else {
+      const length = (this.data.step[1] - this.data.step[0]) / 20;
+      this.choose(null);
+      this.show(microseconds - length, microseconds + 2 * length);
     }
     this.section.scrollIntoView({ block: "start" });
     this.canvas.focus({ preventScroll: true });
+  }
+
+  lead(span) {
+    const length = Math.max(span[LENGTH], LEAST_VIEW);
+    this.choose(span);
+    this.show(span[START] - length, span[START] + 2 * length);
+    const lane = this.lanes[span[LANE]];
+    const row = lane.rows.findIndex((each) => each.includes(span));
+    this.box.scrollTop = lane.top + Math.max(row, 0) * ROW - this.box.clientHeight / 2;
+  }
+
+  // To the next bar whose name has this text; how many there are, and which of them this is.
+  find(text) {
+    const wanted = text.toLowerCase();
+    const names = this.data.texts.map((each) => each.toLowerCase().includes(wanted));
+    const found = this.data.spans.filter((span) => names[span[NAME]] && this.data.kinds[span[KIND]][0] !== "merged");
+    found.sort((one, other) => one[START] - other[START]);
+    if (!wanted || !found.length) return [0, 0];
+    const at = (found.indexOf(this.chosen) + 1) % found.length;
+    this.lead(found[at]);
+    return [at + 1, found.length];
   }
 
   time(x) {

@@ -62,6 +62,20 @@ function reveal() {
   target.scrollIntoView({ block: "center" });
 }
 
+// An operator's row opens what is below it, which takes no line of its own until then.
+for (const body of bodies) {
+  const details = body.querySelector("details");
+  const name = body.rows[0].cells[0].firstChild;
+  const opener = element("button", undefined, "plain opener");
+  opener.type = "button";
+  name.replaceWith(opener);
+  opener.append(name);
+  opener.setAttribute("aria-expanded", "false");
+  opener.addEventListener("click", () => { details.open = !details.open; });
+  details.addEventListener("toggle", () => opener.setAttribute("aria-expanded", String(details.open)));
+}
+if (table) table.classList.add("compact");
+
 if (table) {
   sortable(heads, sort);
   filtered(
