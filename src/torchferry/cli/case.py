@@ -240,15 +240,30 @@ _STDOUT = "-"
 def run(args: argparse.Namespace) -> int:
     """Write the case, run it, say how it came out."""
     if args.source is not None and not args.source.is_file():
-        raise InputError(f"{args.source}: no such file; --from takes a record of operators or a capture")
+        raise InputError(
+            Text(
+                f"no such file: {args.source}; --from needs a recording of operators or a capture",
+                f"没有该文件：{args.source}；--from 需要算子的记录或算子清单",
+            )
+        )
     if args.list:
         return _list(args)
     if not args.operator or not args.to:
-        raise RunError("which operator, for which device? ferry case OPERATOR --to VENDOR")
+        raise RunError(
+            Text(
+                "which operator, for which device? ferry case OPERATOR --to VENDOR",
+                "缺少算子或设备；用法：ferry case OPERATOR --to VENDOR",
+            )
+        )
     if (args.save_times or args.times_of) and not args.time:
-        raise RunError("--save-times and --times-of go with --time")
+        raise RunError(
+            Text(
+                "--save-times and --times-of need --time; add it",
+                "--save-times 和 --times-of 需要 --time；请加上该选项",
+            )
+        )
     vendor = get_vendor(args.to, args.vendor_path)
-    need("a case calls operators of", "torch")
+    need("torch")
     from torchferry.readiness.cases.bench import BenchSetting, bench_for, outcome_sentence
     from torchferry.readiness.cases.model import CaseVerdict, TrialFacts
     from torchferry.readiness.cases.notation import described_call
@@ -265,7 +280,12 @@ def run(args: argparse.Namespace) -> int:
     ):
         facts = bench.probe(write_case(case, TrialFacts(), frame, Path(scratch) / "test_probe.py"))
         if facts.error:
-            raise InputError(f"{described_call(case)}: the CPU refuses it: {facts.error}")
+            raise InputError(
+                Text(
+                    f"{described_call(case)}: the CPU rejects this call: {facts.error}",
+                    f"{described_call(case)}：CPU 拒绝该调用：{facts.error}",
+                )
+            )
         facts = replace(facts, uninitialised=case.callee.returns_raw_memory)
         file = _write(args, case, facts, frame, Path(scratch))
         if args.no_run:
@@ -320,7 +340,7 @@ def _other_times(args: argparse.Namespace) -> OtherTimes | None:
 
     if args.times_of is None:
         return None
-    need("traces are read with", *traces.LIBRARIES)
+    need(*traces.LIBRARIES)
     return read_other(args.times_of)
 
 
@@ -347,12 +367,18 @@ def _list(args: argparse.Namespace) -> int:
     from torchferry.report.safe import one_line
     from torchferry.report.streams import reader_may_leave
 
-    need("a case calls operators of", "torch")
+    need("torch")
     if args.source is None:
-        raise RunError("--list lists the calls of a file: ferry case [OPERATOR] --from FILE --list")
+        raise RunError(
+            Text(
+                "--list lists the calls of a file: ferry case [OPERATOR] --from FILE --list",
+                "--list 用于列出文件中的调用：ferry case [OPERATOR] --from FILE --list",
+            )
+        )
     lines = listed(args.source, args.operator, args.site, case_inputs)
     if not lines:
-        raise InputError(f"{args.source}: has no call{' of ' + args.operator if args.operator else ''}")
+        of = Text(f" of {args.operator}", f" {args.operator} ") if args.operator else Text("", "")
+        raise InputError(Text("{path}: no call{of}", "{path}：没有{of}调用").format(path=args.source, of=of))
     with reader_may_leave():
         print("\n".join(map(one_line, lines)))
     return 0
@@ -395,16 +421,28 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
     )
     if args.output == _STDOUT:
         if kept_tensors(case):
-            raise OutputError("recorded tensors lie in a file beside the test; name one with -o FILE")
+            raise OutputError(
+                Text(
+                    "recorded tensors are stored in a file beside the test; name the test with -o FILE",
+                    "记录的张量存放在测试旁的文件中；请用 -o FILE 指定测试文件",
+                )
+            )
         return case, frame
     path = Path(frame.file_name)
     if path.suffix != ".py":
-        raise OutputError(f"{path}: a test's file ends in .py")
+        raise OutputError(Text(f"{path}: a test file must end in .py", f"{path}：测试文件名必须以 .py 结尾"))
     if not path.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {path.parent}")
+        raise OutputError(
+            Text(f"{path}: no such folder: {path.parent}", f"{path}：没有该文件夹：{path.parent}")
+        )
     for each in (path, path.with_name(data_name(path.name))):
         if each.is_dir() or (os.path.lexists(each) and not args.force):
-            raise OutputError(f"{each}: exists already; --force replaces it, -o FILE names another")
+            raise OutputError(
+                Text(
+                    f"{each}: already exists; --force replaces it, -o FILE names another",
+                    f"{each}：已存在；可用 --force 替换，或用 -o FILE 指定其他文件",
+                )
+            )
     return case, frame
 
 

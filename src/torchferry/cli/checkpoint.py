@@ -206,7 +206,12 @@ def _fix(args: argparse.Namespace) -> int:
     try:
         from torchferry.checkpoint.fixing import repair
     except ModuleNotFoundError as error:
-        raise RunError(f"ferry checkpoint fix needs {error.name}; pip install {error.name}") from None
+        raise RunError(
+            Text(
+                f"ferry checkpoint fix needs {error.name}; pip install {error.name}",
+                f"ferry checkpoint fix 需要 {error.name}；请执行 pip install {error.name}",
+            )
+        ) from None
     if args.allow_pickle:
         print("ferry: --allow-pickle: code that the file names may run", file=sys.stderr)
     asked = Repair(

@@ -109,7 +109,7 @@ NOT_KNOWN = 3  # the exit code where nothing is known to be wrong, and something
 
 def run(args: argparse.Namespace) -> int:
     """Compare, report; the answer is an exit code."""
-    need("records are read with", "numpy")
+    need("numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan
     from torchferry.accuracy.compare.sides import compare_sides
     from torchferry.accuracy.compare.stages import RanksComparison
@@ -118,7 +118,12 @@ def run(args: argparse.Namespace) -> int:
     mine, golden = _records(args)
 
     if args.format in REPORTS.only_files and sys.stdout.isatty():
-        raise ReportError(f"{args.format} is not for a terminal; name a file: -o compare.{args.format}")
+        raise ReportError(
+            Text(
+                f"{args.format} can't be printed; name a file: -o compare.{args.format}",
+                f"{args.format} 无法打印；请指定文件：-o compare.{args.format}",
+            )
+        )
     check_reports(REPORTS, args.output)
     language = options.language_of(args)
     with computing(), long_task(COMPARING, args.quiet, Counted.BYTES, language) as show:
@@ -154,9 +159,18 @@ def _records(args: argparse.Namespace) -> tuple[RecordFiles, RecordFiles | None]
     rest = places if args.named_mine is not None else places[1:]
     golden = RecordFiles(args.named_golden) if args.named_golden is not None else next(iter(rest), None)
     if mine is None:
-        raise RunError("which record? ferry compare MINE [GOLDEN]")
+        raise RunError(
+            Text(
+                "which recording? ferry compare MINE [GOLDEN]", "缺少记录；用法：ferry compare MINE [GOLDEN]"
+            )
+        )
     if len(rest) > (0 if args.named_golden is not None else 1):
-        raise RunError(f"{rest[-1].name}: is one record too many; name MINE and GOLDEN once each")
+        raise RunError(
+            Text(
+                f"{rest[-1].name}: one recording too many; name MINE and GOLDEN once each",
+                f"{rest[-1].name}：多了一份记录；MINE 和 GOLDEN 各只能给出一份",
+            )
+        )
     return mine, golden
 
 

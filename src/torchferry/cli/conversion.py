@@ -196,7 +196,7 @@ def convert(
     with long_task(CONVERTING) as progress:
         outcome = examine_project(root, plan, skip=[place], progress=progress)
     if not any(not entry.is_folder for entry in outcome.entries):
-        raise InputError(f"{root}: is empty; nothing was written")
+        raise InputError(Text(f"{root}: empty; nothing was written", f"{root}：文件夹为空；未写入任何内容"))
     report = outcome.report("convert")
     files = {**rendered(report), **make_files(report)}
     note_written(write_project(outcome, place, files, replace))

@@ -120,7 +120,12 @@ def run(args: argparse.Namespace) -> int:
     """Convert, write, summarise, answer with the exit code."""
     writes_nothing = args.dry_run or ((args.diff or args.check) and not args.output and not args.in_place)
     if not (writes_nothing or args.output or args.in_place):
-        raise FerryError("say where the converted copy goes: -o DIR (or --in-place, --dry-run, --diff)")
+        raise FerryError(
+            Text(
+                "where should the converted copy go? Add -o DIR (or --in-place, --dry-run, --diff)",
+                "缺少转换副本的位置；请加 -o DIR（或 --in-place、--dry-run、--diff）",
+            )
+        )
     root = check_input(args.path)
     replace = Replace.OURS if args.force else Replace.NOTHING
     # Whether -o names a file, and so only that is written.

@@ -102,12 +102,25 @@ def run(args: argparse.Namespace) -> int:
     check_reports(REPORTS, args.output)
     if args.trial and args.part == "host":
         raise ReportError(
-            "--try computes on the devices, at which `host` does not look; leave one of them out"
+            Text(
+                "--try computes on devices, but `host` checks only the host; leave one of them out",
+                "--try 会在设备上计算，而 `host` 只检查主机；请去掉其中一个",
+            )
         )
     if args.emulate and (args.part == "host" or not args.to):
-        raise ReportError("--emulate: of which vendor? It goes with --to VENDOR, and without `host`")
+        raise ReportError(
+            Text(
+                "--emulate needs --to VENDOR and works only without `host`",
+                "--emulate 需要 --to VENDOR，且不能与 `host` 一起使用",
+            )
+        )
     if args.fix and args.format != "text":
-        raise ReportError("--fix prints commands, --format a report; leave one of them out")
+        raise ReportError(
+            Text(
+                "--fix prints commands, --format a report; leave one of them out",
+                "--fix 打印命令，--format 打印报告；请去掉其中一个",
+            )
+        )
     machine = this_machine(args.nproc)
     return _host(args, machine) if args.part == "host" else _whole(args, machine)
 

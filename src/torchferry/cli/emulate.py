@@ -107,7 +107,12 @@ def run(args: argparse.Namespace) -> int:
         vendors = (get_vendor(name, args.vendor_path) for name in vendor_names(args.vendor_path))
         can = [vendor.name for vendor in vendors if vendor.emulation.toolkit]
         if len(can) != 1:
-            raise RunError(f"whose plugin? ferry emulate {args.verb} --to VENDOR; known are {', '.join(can)}")
+            raise RunError(
+                Text(
+                    f"whose plugin? ferry emulate {args.verb} --to VENDOR; known are {', '.join(can)}",
+                    f"缺少厂商；用法：ferry emulate {args.verb} --to VENDOR；可用的有 {', '.join(can)}",
+                )
+            )
         args.to = can[0]
     vendor = get_vendor(args.to, args.vendor_path)
     refuse_without_emulation(vendor)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, exit_code
-from torchferry.errors import InputError
+from torchferry.errors import InputError, not_readable
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
@@ -98,9 +98,19 @@ def run(args: argparse.Namespace) -> int:
 
     asked = [args.code is not None, args.list, bool(args.logs)]
     if sum(asked) > 1:
-        raise InputError("LOG, --code and --list ask for different things; leave all but one out")
+        raise InputError(
+            Text(
+                "LOG, --code and --list exclude each other; leave all but one out",
+                "LOG、--code 和 --list 互斥；请只保留一个",
+            )
+        )
     if args.pass_through and any(asked) and args.logs != [_PIPE]:
-        raise InputError("--pass-through passes standard input on; leave LOG, --code and --list out")
+        raise InputError(
+            Text(
+                "--pass-through forwards standard input; leave LOG, --code and --list out",
+                "--pass-through 转发标准输入；请去掉 LOG、--code 和 --list",
+            )
+        )
     check_reports(CODES if args.code is not None else RULES if args.list else REPORTS, args.output)
     book = rule_book([args.to] if args.to else (), args.vendor_path)
     if args.list:
@@ -110,7 +120,10 @@ def run(args: argparse.Namespace) -> int:
         findings = explain_code(args.code, book)
         if not findings:
             raise InputError(
-                f"{args.code}: no vendor's error code that is known; give the whole message instead"
+                Text(
+                    f"{args.code}: unknown error code; give the whole message instead",
+                    f"{args.code}：未知的错误码；请给出完整的错误消息",
+                )
             )
         deliver(CODES, findings, args)
         return 0
@@ -125,14 +138,17 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
 
     if not args.logs and (sys.stdin is None or sys.stdin.isatty()):
         raise InputError(
-            "what is to be explained? give a log, a folder of logs, or a message in quotation marks"
+            Text(
+                "nothing to explain; give a log, a folder of logs, or a message in quotation marks",
+                "没有可解释的内容；请给出日志、日志文件夹，或用引号括起的错误消息",
+            )
         )
     if args.logs in ([], [_PIPE]) and sys.stdin is not None:
         copy = sys.stdout.buffer if args.pass_through else None
         try:
             return explain_stream(sys.stdin.buffer, "<stdin>", book, copy)  # type: ignore[arg-type]
         except OSError as error:
-            raise InputError(f"standard input can't be read: {error.strerror or error}; give a log") from None
+            raise not_readable("stdin", error, Text("give a log", "请给出日志")) from None
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]

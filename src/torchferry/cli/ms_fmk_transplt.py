@@ -117,16 +117,31 @@ def _convert(args: argparse.Namespace) -> int:
     settings = PassSettings()
     if args.main is not None:
         if not args.main.is_file():
-            raise InputError(f"{args.main}: no such file; -m names the script that starts the training")
+            raise InputError(
+                Text(
+                    f"no such file: {args.main}; -m names the script that starts the training",
+                    f"没有该文件：{args.main}；-m 用于指定启动训练的脚本",
+                )
+            )
         if not args.main.resolve().is_relative_to(root.resolve()):
-            raise InputError(f"{args.main}: is not in {root}; -m names a script of the input")
+            raise InputError(
+                Text(
+                    f"{args.main}: not in {root}; -m names a script of the input",
+                    f"{args.main}：不在 {root} 中；-m 用于指定输入中的脚本",
+                )
+            )
         folder = (root.parent if root.is_file() else root).resolve()
         main = args.main.resolve().relative_to(folder).as_posix()
         settings = PassSettings(Distributed(main, args.target_model or ""))
     source = Path(os.path.abspath(root))
     folder = source.parent if source.is_file() else source
     if not folder.name:
-        raise InputError(f"{folder}: has no name to put _msft after; give the folder of your scripts")
+        raise InputError(
+            Text(
+                f"{folder}: has no name to append _msft to; give the folder of your scripts",
+                f"{folder}：没有可添加 _msft 的名称；请给出脚本所在的文件夹",
+            )
+        )
     out = Path(os.path.abspath(args.output)) / f"{folder.name}_msft"
     custom = load_custom_rules(args.rule, other=".json") if args.rule else None
     opt_ins = {
@@ -166,7 +181,9 @@ def _may_replace(out: Path) -> Replace:
     foreign = "" if is_converted_copy(out) else ", which this tool has not made,"
     print(f"{out} exists. Delete it{foreign} and write it anew? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise OutputError(f"{out}: left as it is; choose another output folder")
+        raise OutputError(
+            Text(f"{out}: left unchanged; choose another output folder", f"{out}：保持不变；请另选输出文件夹")
+        )
     return Replace.ANYTHING
 
 

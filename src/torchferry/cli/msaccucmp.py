@@ -115,7 +115,12 @@ def _convert(args: argparse.Namespace) -> int:
     for place in args.dump_path.split(","):
         record = open_dump(Path(place))
         if record is None:
-            raise InputError(f"{place}: is no dump file of a runtime, nor a folder with some")
+            raise InputError(
+                Text(
+                    f"{place}: neither a runtime's dump file nor a folder with dump files",
+                    f"{place}：既不是运行时的 dump 文件，也不是含 dump 文件的文件夹",
+                )
+            )
         with record:
             count += write_dump_files(record, args.output)
     print(f"msaccucmp: {args.output}: {count:,} tensors", file=sys.stderr)
@@ -124,7 +129,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise OutputError(f"{folder}: there is no such folder")
+        raise OutputError(Text(f"no such folder: {folder}", f"没有该文件夹：{folder}"))
 
 
 if __name__ == "__main__":

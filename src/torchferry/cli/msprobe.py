@@ -15,7 +15,7 @@ from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import need
-from torchferry.errors import InputError, OutputError, RunError
+from torchferry.errors import InputError, OutputError, RunError, not_readable, system_reason
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
@@ -117,14 +117,19 @@ def _parser() -> Parser:
 
 def _compare(args: argparse.Namespace) -> int:
     if args.mapping is not None:
-        raise RunError("mapping files are not there; calls are matched by module, API, shapes and order")
+        raise RunError(
+            Text(
+                "mapping files are not supported; calls are matched by module, API, shapes and order",
+                "不支持 mapping 文件；调用按模块、API、形状和顺序匹配",
+            )
+        )
     mine, golden, is_old = _paths(args)
     if args.mode == _OFFLINE:
         from torchferry.cli import msaccucmp
 
         _folder(args.output_path)
         return msaccucmp.main(["compare", "-m", str(mine), "-g", str(golden), "-out", str(args.output_path)])
-    need("records are read with", "numpy")
+    need("numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
     from torchferry.accuracy.report import REPORTS
     from torchferry.cli.compare import COMPARING, exit_code
@@ -144,22 +149,37 @@ def _paths(args: argparse.Namespace) -> tuple[Path, Path, bool]:
     """Mine, golden, and whether they were named as older versions want it."""
     if args.input_path is None:
         if args.target_path is None or args.golden_path is None:
-            raise RunError("which dumps? name both with -tp and -gp, or a file with both with -i")
+            raise RunError(
+                Text(
+                    "which dumps? Name both with -tp and -gp, or a file with both with -i",
+                    "缺少 dump；请用 -tp 和 -gp 分别指定，或用 -i 指定包含两者的文件",
+                )
+            )
         return args.target_path, args.golden_path, False
     try:
         named: Any = json.loads(args.input_path.read_text("utf-8"))
         return Path(named["npu_path"]), Path(named["bench_path"]), True
     except OSError as error:
-        raise InputError(f"{args.input_path}: can't be read: {error.strerror or error}") from None
+        raise not_readable(args.input_path, error) from None
     except (ValueError, TypeError, KeyError):
-        raise InputError(f'{args.input_path}: should be {{"npu_path": "...", "bench_path": "..."}}') from None
+        raise InputError(
+            Text(
+                f'{args.input_path}: must be {{"npu_path": "...", "bench_path": "..."}}',
+                f'{args.input_path}：必须为 {{"npu_path": "...", "bench_path": "..."}}',
+            )
+        ) from None
 
 
 def _folder(place: Path) -> None:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{place}: can't be made: {error.strerror or error}") from None
+        raise OutputError(
+            Text(
+                f"{place}: can't be created: {system_reason(error).en}",
+                f"{place}：无法创建：{system_reason(error).zh}",
+            )
+        ) from None
 
 
 def _write_tables(

@@ -207,7 +207,10 @@ def _take_options_from_the_end(args: argparse.Namespace) -> None:
             continue
         if name == "program":
             raise RunError(
-                f"{value[0]}: what is it? After --to VENDOR at the end come options of ferry ops alone"
+                Text(
+                    f"{value[0]}: unexpected; only options of ferry ops may follow --to VENDOR at the end",
+                    f"{value[0]}：多余的参数；末尾的 --to VENDOR 之后只能是 ferry ops 的选项",
+                )
             )
         setattr(args, name, [*getattr(args, name), *value] if isinstance(value, list) else value)
 
@@ -220,7 +223,12 @@ def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
     if names == ["all"]:
         names = list(vendor_names(args.vendor_path))
     if not names:
-        raise RunError("which devices? ferry ops --to VENDOR[,VENDOR...] SCRIPT")
+        raise RunError(
+            Text(
+                "which devices? ferry ops --to VENDOR[,VENDOR...] SCRIPT",
+                "缺少设备；用法：ferry ops --to VENDOR[,VENDOR...] SCRIPT",
+            )
+        )
     parts = [name.partition("@") for name in names]
     asked = [(get_vendor(name, args.vendor_path), version) for name, _, version in parts]
     for vendor, version in asked:
@@ -237,9 +245,19 @@ def _check_sources(args: argparse.Namespace) -> None:
     }
     given = [name for name, is_given in sources.items() if is_given]
     if not given:
-        raise RunError("which program? ferry ops --to VENDOR SCRIPT; or --model, --trace, --capture")
+        raise RunError(
+            Text(
+                "which program? ferry ops --to VENDOR SCRIPT; or --model, --trace, --capture",
+                "缺少程序；用法：ferry ops --to VENDOR SCRIPT，或 --model、--trace、--capture",
+            )
+        )
     if len(given) > 1:
-        raise RunError(f"{' and '.join(given)}: only one of them at a time; leave the others out")
+        raise RunError(
+            Text(
+                f"{' and '.join(given)} can't be used together; leave the others out",
+                f"{'、'.join(given)} 不能同时使用；请只保留一个",
+            )
+        )
     of_models = {
         "--input": args.input,
         "--init": args.init,
@@ -249,10 +267,20 @@ def _check_sources(args: argparse.Namespace) -> None:
     of_models |= {"--fake": args.fake, "--loss": args.loss, "--optimizer": args.optimizer}
     wrong = [name for name, value in of_models.items() if value]
     if wrong and not args.model:
-        raise RunError(f"{', '.join(wrong)}: only with --model; the options of a program come after it")
+        raise RunError(
+            Text(
+                f"{', '.join(wrong)}: only with --model; the options of a program come after it",
+                f"{', '.join(wrong)}：只能与 --model 一起使用；程序的选项写在程序之后",
+            )
+        )
     if (args.sim or args.emulate) and args.device:
         option = "--sim" if args.sim else "--emulate"
-        raise RunError(f"{option} and --device: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                f"{option} and --device can't be used together; leave one out",
+                f"{option} 与 --device 不能同时使用；请去掉其中一个",
+            )
+        )
 
 
 _CAPTURING = Text("listing the operators of the program", "正在列出程序的算子")
@@ -262,7 +290,7 @@ _READING = Text("reading the trace", "正在读取 trace")
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
     if args.trace:
-        need("traces are read with", *traces.LIBRARIES)
+        need(*traces.LIBRARIES)
         from torchferry.readiness.trace import read_trace
 
         with long_task(_READING, args.quiet, language=options.language_of(args)):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from torchferry.cli.options import language_of
-from torchferry.errors import OutputError, RunError
+from torchferry.errors import RunError, no_place
 from torchferry.report.progress import print_line
 from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave, write_bytes
@@ -102,11 +102,16 @@ def check_writable(*paths: Path) -> None:
     """Say before the work, not after it, that a file can't be written."""
     for path in paths:
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path}: can't be written there; name a file in a folder that exists")
+            raise no_place(path)
 
 
-def need(what: str, *packages: str) -> None:
-    """Say what is not installed before it is missed: `what` tells what it is needed for."""
+def need(*packages: str) -> None:
+    """Say what is not installed before the work, not in the middle of it."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise RunError(f"{what} {' and '.join(missing)}, not installed here; pip install {' '.join(missing)}")
+        raise RunError(
+            Text(
+                f"{' and '.join(missing)} is needed, but not installed here; pip install {' '.join(missing)}",
+                f"需要 {'、'.join(missing)}，但此处没有安装；请执行 pip install {' '.join(missing)}",
+            )
+        )

@@ -157,14 +157,24 @@ def _plan(args: argparse.Namespace) -> ProofPlan:
 
     vendors = [get_vendor(name, args.vendor_path) for name in options.names(args.to)]
     if not vendors:
-        raise RunError("which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT")
+        raise RunError(
+            Text(
+                "which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
+                "缺少设备；用法：ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
+            )
+        )
     for vendor in vendors:
         refuse_unprovable(vendor, args.emulate)
     original, converted = _programs(args)
     devices, paths = args.devices or args.nproc or 1, options.vendor_paths(args)
     places = places_of(vendors, args.emulate, converted is not None, devices, args.memory, paths)
     if args.cwd is not None and not args.cwd.is_dir():
-        raise InputError(f"{args.cwd}: no such folder; --cwd names the one that both runs start in")
+        raise InputError(
+            Text(
+                f"no such folder: {args.cwd}; --cwd is where both runs start",
+                f"没有该文件夹：{args.cwd}；--cwd 是两次运行的启动位置",
+            )
+        )
     return ProofPlan(
         original=original,
         converted=converted,
@@ -187,9 +197,19 @@ def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
 
     words = words_of(args)
     if bool(args.original) != bool(args.converted):
-        raise RunError("--before and --after belong together: the same program before and after")
+        raise RunError(
+            Text(
+                "--before and --after need each other: the same program before and after the conversion",
+                "--before 与 --after 必须同时给出：转换前后的同一程序",
+            )
+        )
     if not args.original and not words:
-        raise RunError("which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]")
+        raise RunError(
+            Text(
+                "which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
+                "缺少程序；用法：ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
+            )
+        )
     target, arguments = (args.original, words) if args.original else (words[0], words[1:])
     torchrun = torchrun_options(args)
     original = Program(target, args.is_module, tuple(arguments), torchrun)

@@ -187,13 +187,27 @@ def run(args: argparse.Namespace) -> int:
     place = place_of(args)
     output = Path(args.output).absolute()
     if args.whole and args.first_step > 1:
-        raise RunError("--whole and --first-step: only one of them at a time; leave one out")
+        raise RunError(
+            Text(
+                "--whole and --first-step can't be used together; leave one out",
+                "--whole 与 --first-step 不能同时使用；请去掉其中一个",
+            )
+        )
     if args.modules_only and (args.operators or args.replay):
         other = "--op" if args.operators else "--replay"
-        raise RunError(f"--modules-only and {other}: modules have no operators; leave one out")
+        raise RunError(
+            Text(
+                f"--modules-only and {other} can't be used together, because modules have no operators; leave one "
+                "out",
+                f"--modules-only 与 {other} 不能同时使用，因为模块没有算子；请去掉其中一个",
+            )
+        )
     if args.slice_over and not args.slices:
         raise RunError(
-            "--slice-over: says which tensors are cut into slices; say how many to keep with --slice N"
+            Text(
+                "--slice-over selects the tensors to slice; add --slice N, the number of slices to keep",
+                "--slice-over 选择要切片的张量；请加 --slice N 指定保留的切片数",
+            )
         )
     settings = RecordSettings(
         str(output),
@@ -231,8 +245,12 @@ def run(args: argparse.Namespace) -> int:
     is_early = any(outcome.problem or not outcome.is_over for outcome in outcomes)
     if not any(outcome.calls for outcome in outcomes) and not ending.exit_code and not is_early:
         raise RunError(
-            f"{args.output}: holds no call: no operator of these steps fits --in-module, --op and --phase; "
-            "`ferry record --stats` without them, then `ferry record info`, shows what there is"
+            Text(
+                f"{args.output}: an empty recording: no operator of these steps matches --in-module, --op and "
+                "--phase; run `ferry record --stats` without them, then `ferry record info`, to see all operators",
+                f"{args.output}：记录为空：这些步中没有符合 --in-module、--op 和 --phase 的算子；"
+                "请去掉这些选项执行 `ferry record --stats`，再用 `ferry record info` 查看全部算子",
+            )
         )
     if is_early:
         return 3
@@ -258,7 +276,12 @@ def _golden(replay: Path, output: Path) -> Path:
 
     golden = replay.absolute()
     if {path.resolve() for path in files_of(output)} & {path.resolve() for path in files_of(golden)}:
-        raise RunError(f"{replay}: is to be replayed and overwritten at once; name another file with -o")
+        raise RunError(
+            Text(
+                f"{replay}: can't be replayed and overwritten at once; name another file with -o",
+                f"{replay}：不能在重放的同时被覆盖；请用 -o 指定其他文件",
+            )
+        )
     for record in open_records(golden):
         with record:
             check_replayable(record)
@@ -417,7 +440,12 @@ def _convert(args: argparse.Namespace) -> int:
     folder, form = (args.npy, Form.NPY) if args.npy is not None else (args.txt, Form.TXT)
     records = open_records(args.file)
     if len(records) > 1 and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder}: is there already, and not empty; name another folder")
+        raise OutputError(
+            Text(
+                f"{folder}: already exists and is not empty; choose another folder",
+                f"{folder}：已存在且非空；请另选文件夹",
+            )
+        )
     count = 0
     for record in records:
         with record:
@@ -551,7 +579,12 @@ def _cut_request(args: argparse.Namespace) -> CutRequest:
         selection,
     )
     if request == CutRequest():
-        raise RunError("which calls? Name some with --call N, or with --step, --in-module, --op or --phase")
+        raise RunError(
+            Text(
+                "which calls? Select them with --call N, or with --step, --in-module, --op or --phase",
+                "缺少调用；请用 --call N，或 --step、--in-module、--op、--phase 选择",
+            )
+        )
     return request
 
 
@@ -601,7 +634,7 @@ def kernels_parser() -> Parser:
 def run_kernels(words: list[str]) -> int:
     """The answer is an exit code."""
     args = kernels_parser().parse(words)
-    need("traces are read with", *traces.LIBRARIES)
+    need(*traces.LIBRARIES)
     language = options.language_of(args)
     if args.of is None:
         report = kernel_report(args.trace, args.op, args.format, language)

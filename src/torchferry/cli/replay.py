@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.accuracy.replay.launching import records_to_replay, replay_record
 
     place = _place(args)
-    need("operators are called with", "torch")
+    need("torch")
     records = records_to_replay(args.record, args.output)
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
     code = 0
@@ -114,7 +114,12 @@ def run(args: argparse.Namespace) -> int:
         output = file_of(args.output.absolute(), rank, world)
         outcome = replay_record(path, output, place, selection, shows_progress=not args.quiet)
         if not outcome.calls and not outcome.left:
-            raise InputError(f"{path}: has no call that --in-module, --op and --phase select")
+            raise InputError(
+                Text(
+                    f"{path}: no call matches --in-module, --op and --phase",
+                    f"{path}：没有符合 --in-module、--op 和 --phase 的调用",
+                )
+            )
         say(args, _COMMAND, *_told(output, outcome))
         if any(each.is_failure for each in outcome.left):
             code = 3
@@ -129,11 +134,21 @@ def _place(args: argparse.Namespace) -> Place:
     from torchferry.launch.place import DeviceKind, Place
 
     if bool(args.to) == bool(args.device):
-        raise RunError("on which device? Name one of --to VENDOR and --device DEVICE")
+        raise RunError(
+            Text(
+                "which device? Give either --to VENDOR or --device DEVICE",
+                "缺少设备；请给出 --to VENDOR 或 --device DEVICE 之一",
+            )
+        )
     if args.device:
         if args.sim or args.emulate:
-            option, does = ("--sim", "simulated") if args.sim else ("--emulate", "emulated")
-            raise RunError(f"{option}: which device is to be {does}? Name it with --to VENDOR")
+            option = "--sim" if args.sim else "--emulate"
+            raise RunError(
+                Text(
+                    f"{option} needs a device; name it with --to VENDOR",
+                    f"{option} 需要指定设备；请用 --to VENDOR 指定",
+                )
+            )
         return Place(DeviceKind.AS_IS, as_is=args.device)
     vendor = get_vendor(args.to, args.vendor_path)
     paths = options.vendor_paths(args)

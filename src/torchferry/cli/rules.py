@@ -66,7 +66,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     found = next((rule for rule in all_rules() if rule.id == args.rule.upper()), None)
     if found is None:
-        raise FerryError(f"no rule {args.rule}; `ferry rules` lists them")
+        raise FerryError(
+            Text(
+                f"no rule {args.rule}; `ferry rules` lists them",
+                f"没有规则 {args.rule}；`ferry rules` 可列出全部规则",
+            )
+        )
     print("\n".join(explanation(found, language)))
     return 0
 

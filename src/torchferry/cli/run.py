@@ -149,7 +149,11 @@ def run(args: argparse.Namespace) -> int:
     name = args.to or os.environ.get(variables.TO)
     if not name:
         raise RunError(
-            f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}"
+            Text(
+                "which device? ferry run --to VENDOR SCRIPT, with options before the script; or set "
+                f"{variables.TO}",
+                f"缺少设备；用法：ferry run --to VENDOR SCRIPT，选项写在脚本之前；也可设置 {variables.TO}",
+            )
         )
     vendor = with_card(get_vendor(name, args.vendor_path), args.card)
     choice = plugin.choose(vendor, args.sim, args.emulate, may_emulate=not (args.strict or args.card))
@@ -188,6 +192,16 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
+_NOT_CONVERTED = Text(
+    "{options}: has no effect with --converted, where nothing is redirected; leave one out",
+    "{options}：与 --converted 一起使用时无效，因为不做重定向；请去掉其中一个",
+)
+_NOT_NATIVE = Text(
+    "{options}: has no effect with --native, where the vendor redirects; leave one out",
+    "{options}：与 --native 一起使用时无效，因为由厂商重定向；请去掉其中一个",
+)
+
+
 def _place(args: argparse.Namespace, vendor: Vendor, kind: DeviceKind) -> Place:
     from torchferry.launch.place import Place
     from torchferry.runtime.settings import LayerSettings, TypeChecks
@@ -198,9 +212,8 @@ def _place(args: argparse.Namespace, vendor: Vendor, kind: DeviceKind) -> Place:
         checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
         layer = LayerSettings(vendor.name, paths, checks, args.capability or "", args.cuda_version or "")
     elif chosen:
-        converted, native = "--converted, where nothing is redirected", "--native, where the vendor redirects"
-        why = converted if args.converted else native
-        raise RunError(f"{', '.join(chosen)}: not with {why}; leave one out")
+        why = _NOT_CONVERTED if args.converted else _NOT_NATIVE
+        raise RunError(why.format(options=", ".join(chosen)))
     place = Place(
         kind,
         vendor,

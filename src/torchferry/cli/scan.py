@@ -84,7 +84,10 @@ def run(args: argparse.Namespace) -> int:
     args.format = args.format or REPORTS.format_of(args.output)
     if not args.output and args.format in REPORTS.only_files:
         raise FerryError(
-            f"--format {args.format} can't be printed; say where to write it: -o report.{args.format}"
+            Text(
+                f"--format {args.format} can't be printed; name a file: -o report.{args.format}",
+                f"--format {args.format} 无法打印；请指定文件：-o report.{args.format}",
+            )
         )
     roots = [check_input(path) for path in expanded(args.path)]
     plan = plan_for(roots[0], args.to, **options.chosen(args, ConversionRequest))

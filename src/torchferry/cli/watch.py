@@ -136,9 +136,18 @@ def run(args: argparse.Namespace) -> int:
         return ending.exit_code
     if ending.exit_code:
         raise RunError(
-            f"{program.target}: ended with exit code {ending.exit_code} before anything was seen; its output is above"
+            Text(
+                f"{program.target}: ended with exit code {ending.exit_code} before anything could be watched; its "
+                "output is above",
+                f"{program.target}：在监视到任何内容之前就以退出码 {ending.exit_code} 结束；其输出见上文",
+            )
         )
-    raise RunError(f"{program.target}: called no module that has parameters, so there was nothing to watch")
+    raise RunError(
+        Text(
+            f"{program.target}: called no module with parameters, so there was nothing to watch",
+            f"{program.target}：没有调用带参数的模块，因此没有可监视的内容",
+        )
+    )
 
 
 # The page of a program that runs.
@@ -147,7 +156,12 @@ def run(args: argparse.Namespace) -> int:
 def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) -> LivePage | None:
     if args.page is None:
         if args.golden is not None:
-            raise RunError("--golden is drawn on a page; name one with --page FILE.html")
+            raise RunError(
+                Text(
+                    "--golden is drawn on a page; name one with --page FILE.html",
+                    "--golden 需要绘制在页面上；请用 --page FILE.html 指定",
+                )
+            )
         return None
     _need_numpy()
     _check_page(args.page)
@@ -157,7 +171,12 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
     golden = [args.golden] if args.golden is not None else []
     taken = {path.resolve() for path in (output, *map(Path, replaced))}
     if any(path.resolve() in taken for name in golden for path in run_files(name)):
-        raise RunError(f"{args.golden}: is to be drawn and overwritten at once; name another file with -o")
+        raise RunError(
+            Text(
+                f"{args.golden}: can't be drawn and overwritten at once; name another file with -o",
+                f"{args.golden}：不能在绘制的同时被覆盖；请用 -o 指定其他文件",
+            )
+        )
     earlier = {path: path.stat().st_mtime_ns for path in map(Path, replaced)}
 
     def is_of_before() -> bool:
@@ -168,7 +187,12 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
 
 def _check_page(page: Path) -> None:
     if page.suffix.lower() != _PAGE:
-        raise RunError(f"{page}: curves are drawn on a page; end its name in {_PAGE}")
+        raise RunError(
+            Text(
+                f"{page}: curves are drawn on a page; the name must end in {_PAGE}",
+                f"{page}：曲线绘制在页面上；文件名必须以 {_PAGE} 结尾",
+            )
+        )
     check_writable(page.absolute())
 
 
@@ -197,7 +221,7 @@ def _finish_page(args: argparse.Namespace, live: LivePage) -> None:
 
 
 def _need_numpy() -> None:
-    need("curves are drawn with", "numpy")
+    need("numpy")
 
 
 # `ferry watch show`: the curves of a file, or of two.
@@ -296,7 +320,12 @@ def _follow(args: argparse.Namespace) -> None:
 
     pages = [path for path in args.output if path.suffix.lower() == _PAGE]
     if not pages:
-        raise RunError("--follow writes a page anew; name one with -o FILE.html")
+        raise RunError(
+            Text(
+                "--follow keeps writing a page; name one with -o FILE.html",
+                "--follow 会持续写入页面；请用 -o FILE.html 指定",
+            )
+        )
     live = LivePage(pages[0], list(filter(None, (args.file, args.golden))), report_options(args))
     while any(map(is_being_written, run_files(args.file))):
         with suppress(InputError):  # no whole step yet
@@ -344,7 +373,12 @@ def run_convert(words: list[str]) -> int:
     files = [file for name in args.files for file in run_files(name)]
     folders = [args.tensorboard / file.stem for file in files]
     if len(set(folders)) < len(folders):
-        raise InputError("two of the files have the same name; convert them into different folders")
+        raise InputError(
+            Text(
+                "two of the files have the same name; convert them into different folders",
+                "有两个文件同名；请转换到不同的文件夹",
+            )
+        )
     for file, folder in zip(files, folders, strict=True):
         run = WatchedRun(file, args.modules)
         try:

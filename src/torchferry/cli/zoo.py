@@ -167,7 +167,12 @@ def _new(args: argparse.Namespace) -> int:
     from torchferry.zoo.new import make_delivery, plan_for_zoo
 
     if args.origin is None:
-        raise FerryError("which project? ferry zoo new PATH --from DIR")
+        raise FerryError(
+            Text(
+                "which project? ferry zoo new PATH --from DIR",
+                "缺少项目；用法：ferry zoo new PATH --from DIR",
+            )
+        )
     vendor, table = find_zoo(args.to, args.vendor_path)
     request = DeliveryRequest(
         args.path,
@@ -217,9 +222,19 @@ def _check(args: argparse.Namespace) -> int:
     from torchferry.zoo.review import REPORTS, review, run_short_training
 
     if not args.path.is_dir():
-        raise InputError(f"{args.path}: no such folder; `ferry zoo new` makes one")
+        raise InputError(
+            Text(
+                f"no such folder: {args.path}; `ferry zoo new` creates one",
+                f"没有该文件夹：{args.path}；可用 `ferry zoo new` 创建",
+            )
+        )
     if args.emulate and not args.run:
-        raise FerryError("--emulate says where the short training runs; add --run, or leave it out")
+        raise FerryError(
+            Text(
+                "--emulate selects where the short training runs; add --run, or leave it out",
+                "--emulate 用于选择短训练的运行位置；请加 --run，或去掉该选项",
+            )
+        )
     check_reports(REPORTS, args.output)
     vendor, table = find_zoo(args.to, args.vendor_path)
     delivery = Delivery(args.path, vendor, table, args.tolerance)
