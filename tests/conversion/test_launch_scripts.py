@@ -152,7 +152,7 @@ def test_converting_again_adds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--distributed"], "which script starts the training? Name it with --main FILE"),
+        (["--distributed"], "needs the training script; name it with --main FILE"),
         (["--distributed", "--main", "no.py"], "no such file in"),
         (["--distributed", "--main", "notes.txt"], "is no Python file"),
         (["--distributed", "--main", str(Path(__file__))], "is not in"),

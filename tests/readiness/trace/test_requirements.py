@@ -24,4 +24,4 @@ def test_a_missing_library_is_named(
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "msgspec" else find(name))
     assert main([*command, str(path)]) == 2
-    assert "traces are read with msgspec, not installed here; pip install msgspec" in capsys.readouterr().err
+    assert "msgspec is needed, but not installed here; pip install msgspec" in capsys.readouterr().err
