@@ -40,7 +40,7 @@ emulation: $(STAMP) ## the vendor's own plugin and what it needs to run without 
 test: setup device emulation  ## the tests
 	$(BIN)/pytest -n 2 --dist worksteal -m "not long" tests
 
-test-all: setup device emulation  ## the tests, and the long ones: real projects, every operator, all models
+test-all: setup device emulation $(VENV)/.docs  ## the tests, and the long ones: real projects, every operator, all models
 	$(BIN)/pytest -n 2 --dist worksteal tests
 
 check: $(STAMP)  ## formatting, lint, types
@@ -71,19 +71,26 @@ bench: emulation ## speed, as ratios measured in one run
 	$(BIN)/python benchmarks/oplog.py
 	$(BIN)/python benchmarks/perf_collect.py
 	$(BIN)/python benchmarks/explain.py
+	$(BIN)/python -m benchmarks.pages
 
-docs: $(STAMP)   ## the pages and tables that are made from the code
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs  ## the tables in the docs that are made from the code, and the documentation site: site/index.html
 	$(BIN)/python tools/make_rule_docs.py
 	$(BIN)/python tools/make_vendor_table.py
 	$(BIN)/python tools/make_similar_table.py
 	$(BIN)/python tools/make_operator_table.py
 	$(BIN)/python -m tools.make_schemas
+	$(BIN)/python -m tools.make_terminal_pictures
+	$(BIN)/python -m tools.website --output site
 
 tables: device   ## the pages that are made from long runs: every operator, all models
 	$(BIN)/python -m tools.conformance --vendor ascend --jobs 2 -o .cache/conformance.json
-	$(BIN)/python tools/make_conformance_docs.py .cache/conformance.json
+	$(BIN)/python -m tools.make_conformance_docs .cache/conformance.json
 	$(BIN)/python tools/make_model_table.py ascend
 	$(BIN)/python tools/make_readiness_table.py
 
 clean:           ## remove what set-up and runs made
-	rm -rf $(VENV) .cache demo-out build dist
+	rm -rf $(VENV) .cache demo-out build dist site

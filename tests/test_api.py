@@ -32,8 +32,8 @@ def test_all_that_is_public_is_there() -> None:
 
 
 def test_an_unknown_name_is_no_attribute() -> None:
-    with pytest.raises(AttributeError, match="'torchferry' has no attribute 'migrate'"):
-        torchferry.migrate  # noqa: B018
+    with pytest.raises(AttributeError, match="'torchferry' has no attribute 'transport'"):
+        torchferry.transport  # noqa: B018
 
 
 def test_importing_it_imports_nothing_else() -> None:

@@ -14,7 +14,7 @@ FOLDERS = ("src", "tests", "docs", "tools", "benchmarks", "examples")
 _NAMED = re.compile(r"\btorchferry((?:\.[a-z_]\w*)+)(?::(\w+)(?!\w*\{))?")
 _IMPORTED = re.compile(r"\bfrom (torchferry(?:\.\w+)*) import ([\w, ]+)")
 # Of packages that the architecture page and tests make up.
-_MADE_UP = {"torchferry.survey", "torchferry.nothing", "torchferry.migrate"}
+_MADE_UP = {"torchferry.survey", "torchferry.nothing", "torchferry.transport"}
 
 
 def _texts() -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """Writes docs/en/evidence/conformance.md and docs/zh/evidence/conformance.md from the result of a conformance run.
 
 python -m tools.conformance --vendor NAME -o result.json
-python tools/make_conformance_docs.py result.json
+python -m tools.make_conformance_docs result.json
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from conformance.reasons import DIFFERENCES, REASONS, explanation
-from conformance.records import Outcome, Result, Run, pass_rate
+from tools.conformance.reasons import DIFFERENCES, REASONS, explanation
+from tools.conformance.records import Outcome, Result, Run, pass_rate
+
 from torchferry.text import Language, Text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -47,7 +48,7 @@ MADE = Text(
 BY_DTYPE = Text("By dtype", "按数据类型")
 DTYPE_HEAD = Text(
     "| dtype | Operators | Equal bit for bit | Equal but for rounding | Different | Crashed | Passing | Skipped | Calls compared | of these upcast |",
-    "| 数据类型 | 算子数 | 逐位相等 | 仅舍入不同 | 不同 | 崩溃 | 通过率 | 跳过 | 比较的调用数 | 其中升精度 |",
+    "| 数据类型 | 算子数 | 逐位一致 | 仅舍入不同 | 不同 | 崩溃 | 通过率 | 跳过 | 比较的调用数 | 其中升精度 |",
 )
 ROUNDING = Text("Equal but for rounding", "仅舍入不同")
 DIFFERENT = Text("Different or crashed", "不同或崩溃")

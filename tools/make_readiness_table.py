@@ -37,14 +37,14 @@ INTRO = Text(
     "looked up in the table of each vendor's adapter, as `ferry ops` does. The share is that of the operator time, "
     "measured on the CPU, whose operators the device itself computes.",
     "PyTorch 训练迁移指南列出了 {total} 个模型。对每个模型在 CPU 上捕获一个训练步（前向、反向、优化器；轮流训练多个"
-    "部分的模型包括每一轮），并像 `ferry ops` 那样在各厂商适配插件的算子表中查找每个算子。百分比是设备自身能计算的"
+    "部分的模型包括每一轮），并像 `ferry ops` 那样在各厂商插件的算子表中查找每个算子。百分比是设备自身能计算的"
     "算子所占的算子时间（在 CPU 上测得）。",
 )
 NOTHING_LACKS = Text(
     "The tables of {vendors} list all operators of the adapter, and none of them lacks or limits one that these models "
     "call: by the tables, nothing of a step falls back to the CPU. That says that there is a kernel, not that it is "
     "fast or exact.",
-    "{vendors} 的算子表列出了适配插件的全部算子；这些模型调用的算子在表中没有缺失，也没有限制：按表判断，训练步中没有"
+    "{vendors} 的算子表列出了插件的全部算子；这些模型调用的算子在表中没有缺失，也没有限制：按表判断，训练步中没有"
     "算子回退到 CPU。这只说明有内核，不说明它的速度和精度。",
 )
 PROOF = Text(
@@ -69,7 +69,7 @@ MADE = Text(
     "The models are those of [the simulated device's table](models.md); a version beside a vendor is that of the "
     "adapter whose table was asked.",
     "由 `tools/make_readiness_table.py` 于 {day} 生成，使用 torch {torch}、torchvision {torchvision}、timm {timm}。模型与"
-    "[模拟设备的表](models.md)相同；厂商旁的版本是所查算子表对应的适配插件版本。",
+    "[模拟设备的表](models.md)相同；厂商旁的版本是所查算子表对应的插件版本。",
 )
 HEAD = Text("| # | Model | Operators | {vendors} |", "| 序号 | 模型 | 算子数 | {vendors} |")
 CONCERNS = Text("Operators that need a look", "需要关注的算子")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torchferry.explanation.model import Explanation
     from torchferry.launch.place import Place
     from torchferry.launch.program import Program
+    from torchferry.migration.steps import Migration
     from torchferry.onnx_export.report import ExportReport
     from torchferry.outcome import Report
     from torchferry.perf.collect.launching import Profiled
@@ -50,6 +51,7 @@ __all__ = [
     "doctor",
     "explain",
     "export",
+    "migrate",
     "ops",
     "overflow",
     "profile",
@@ -80,6 +82,7 @@ _REPORTS = {
     "Checkpoint": "torchferry.checkpoint.report",
     "ExportReport": "torchferry.onnx_export.report",
     "Review": "torchferry.zoo.review",
+    "Migration": "torchferry.migration.report",
 }
 
 
@@ -791,6 +794,68 @@ def zoo_check(
     delivery = Delivery(Path(path), vendor, table, tolerance)
     ran = (run_short_training(delivery, _words(vendor_path), emulate),) if run else ()
     return review(delivery, ran)
+
+
+# The whole way.
+
+
+def migrate(
+    program: StrPath | Sequence[str] = "",
+    to: str = "",
+    *,
+    project: StrPath | None = None,
+    output: StrPath | None = None,
+    into: StrPath | None = None,
+    sim: bool = False,
+    emulate: bool = False,
+    steps: int = 20,
+    seed: int = 0,
+    nproc: int | None = None,
+    convert_options: Sequence[str] = (),
+    vendor_path: Sequence[StrPath] = (),
+    accept: Sequence[str] = (),
+    resume: bool = False,
+) -> Migration:
+    """Migrate a program step by step, as `ferry migrate`; with `resume` go on with the one that was begun here.
+
+    The record says how far it has come: `is_complete`, `stopped_at`, `decisions`. Each step is a process of its own.
+    """
+    from torchferry.migration import starting
+
+    words = [os.fspath(program)] if isinstance(program, (str, os.PathLike)) else [*map(os.fspath, program)]
+    folder = None if into is None else Path(into)
+    if resume:
+        migrating = starting.resume(_untold, folder)
+    elif not words[0] or not to:
+        raise RunError(
+            Text(
+                "which program, for which device? migrate(PROGRAM, VENDOR)",
+                "缺少程序或设备；用法：migrate(PROGRAM, VENDOR)",
+            )
+        )
+    else:
+        migrating = starting.start(
+            Path(words[0]),
+            to,
+            _untold,
+            arguments=words[1:],
+            project=None if project is None else Path(project),
+            copy=None if output is None else Path(output),
+            into=folder,
+            sim=sim,
+            emulate=emulate,
+            steps=steps,
+            seed=seed,
+            nproc=nproc or 0,
+            convert_options=convert_options,
+            vendor_path=_paths(vendor_path),
+        )
+    migrating.accept(accept)
+    return migrating.carry_out()
+
+
+def _untold(*_step: object) -> None:
+    """Nobody is told how far it is."""
 
 
 # Reports.

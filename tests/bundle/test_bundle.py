@@ -287,5 +287,5 @@ def test_what_is_refused(
 def test_what_is_there_is_not_replaced(record: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "issue.zip").write_text("mine")
     assert ferry("bundle", record, "--call", 4, "--to", "ascend", "-q") == 2
-    assert "issue.zip: already exists; --force replaces it" in capsys.readouterr().err
+    assert "issue.zip: exists already; --force replaces it" in capsys.readouterr().err
     assert (here / "issue.zip").read_text() == "mine"

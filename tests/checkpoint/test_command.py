@@ -22,7 +22,7 @@ def test_info_says_what_is_inside(tmp_path: Path, capsys: pytest.CaptureFixture[
         "weights: state_dict, 7 tensors; every name begins with module.",
         "needs classes whose code would run: tests.checkpoint.samples.Settings",
         "saved on npu:0",
-        "--only state_dict --strip module. --map npu:cpu",
+        "--part state_dict --strip module. --map npu:cpu",
     ):
         assert expected in text
 

@@ -170,7 +170,7 @@ def test_fix_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[
     file, clean = samples.nested(tmp_path / "a.pth.tar"), tmp_path / "clean.pth"
     command = ["checkpoint", "fix", str(file), "-o", str(clean), "--lang", "zh"]
     assert main([*command, "--part", "state_dict"]) == 0
-    wanted = f"下一步：ferry export {clean} --model MODULE:FACTORY --input SHAPE --to VENDOR -o {tmp_path}/clean.onnx\n"
+    wanted = f"下一步：ferry checkpoint info {clean}\n"
     assert capsys.readouterr().out.endswith(wanted)
     assert main([*command, "--force"]) == 0  # weights and more: nothing to export as it is
     assert "下一步" not in capsys.readouterr().out

@@ -53,7 +53,7 @@ def test_the_guide_s_example(folder: Path, capsys: pytest.CaptureFixture[str]) -
     ]
     before = (folder / "test_max.py").read_bytes()
     assert main(["case", "torch.max", "--input", "3x4", "--to", "ascend"]) == 2
-    assert "test_max.py: already exists; --force replaces it" in capsys.readouterr().err
+    assert "test_max.py: exists already; --force replaces it" in capsys.readouterr().err
     assert (folder / "test_max.py").read_bytes() == before
 
 
@@ -170,7 +170,7 @@ def test_fallback(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["max", "--to", "ascend", "--from", "no.h5"], "no.h5: no such file"),
         (["--list"], "--list lists the calls of a file"),
         (["aten::maxx", "--to", "ascend"], "did you mean aten::max"),
-        (["max", "--to", "ascend", "--input", "3x4", "-o", "case.txt"], "a test file must end in .py"),
+        (["max", "--to", "ascend", "--input", "3x4", "-o", "case.txt"], "a test's file ends in .py"),
         (["max", "--to", "ascend", "--input", "3x4", "-o", "no/test_x.py"], "there is no folder no"),
         (["max", "--to", "ascend", "--input", "3x4", "--init", "3"], "is no module"),
         (["max", "--to", "ascend", "--input", "3x4:flaot16"], "did you mean `float16`?"),
@@ -186,7 +186,7 @@ def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.
 def test_what_the_cpu_refuses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = ["--input", "5x5", "--input", "1", "--input", "5x5"]
     assert main(["case", "torch.gather", *inputs, "--to", "ascend"]) == 2
-    assert "the CPU rejects this call: RuntimeError: gather(): Expected dtype" in capsys.readouterr().err
+    assert "the CPU refuses it: RuntimeError: gather(): Expected dtype" in capsys.readouterr().err
     assert os.listdir(folder) == []
 
 

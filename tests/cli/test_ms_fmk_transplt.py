@@ -182,7 +182,7 @@ def test_main_must_be_part_of_the_input(script: Path, tmp_path: Path) -> None:
     before = tree(tmp_path)
     one_line(convert("-i", script, "-o", tmp_path, "distributed", "-m", "none.py"), "none.py: no such file")
     outside = convert("-i", script, "-o", tmp_path, "distributed", "--main", other / "main.py")
-    one_line(outside, "other/main.py: not in")
+    one_line(outside, "other/main.py: is not in")
     assert convert("-i", script, "-o", tmp_path, "distributed").returncode == 2
     assert tree(tmp_path) == before
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.commands import TRAIN
 from torchferry.cli.commands import STAGES
 from torchferry.cli.main import main
-from torchferry.cli.next_step import training_script
+from torchferry.cli.next_step import training_scripts
 from torchferry.cli.overview import overview
 
 
@@ -41,36 +41,41 @@ def test_from_the_scan_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("files", "script"),
+    ("files", "scripts"),
     [
-        pytest.param({"a.py": "", "fit.py": "loss.backward()\n"}, "fit.py", id="the one that trains"),
+        pytest.param({"a.py": "", "fit.py": "loss.backward()\n"}, ["fit.py"], id="the one that trains"),
         pytest.param(
             {"step.py": "loss.backward()\n", "go.py": "m.fit()\nif __name__ == '__main__': go()\n"},
-            "go.py",
+            ["go.py"],
             id="the one that is started",
         ),
         pytest.param(
-            {"x.py": "loss.backward()\n", "main.py": "loss.backward()\n"}, "main.py", id="by its name"
+            {"x.py": "loss.backward()\n", "main.py": "loss.backward()\n"}, ["main.py"], id="by its name"
         ),
-        pytest.param({"x.py": "loss.backward()\n", "y.py": "loss.backward()\n"}, "", id="unclear"),
-        pytest.param({"x.py": "", "y.py": ""}, "", id="none"),
+        pytest.param(
+            {"x.py": "loss.backward()\n", "y.py": "loss.backward()\n"}, ["x.py", "y.py"], id="unclear"
+        ),
+        pytest.param({"x.py": "", "y.py": ""}, [], id="none"),
     ],
 )
-def test_the_script_that_trains(files: dict[str, str], script: str, tmp_path: Path) -> None:
+def test_the_script_that_trains(files: dict[str, str], scripts: list[str], tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert training_script(tmp_path, files) == script
+    assert training_scripts(tmp_path, files) == scripts
 
 
-def test_a_hint_without_a_script_is_marked_as_a_template(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (project / "other.py").write_text(TRAIN)
+def test_of_several_scripts_each_has_its_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("train me.py", "数据.py"):
+        (project / name).write_text(f"{TRAIN}loss.backward()\n")
     main(["convert", "my project", "--to", "ascend", "-o", "out", "-q"])
     main(["convert", "my project", "--to", "ascend", "-o", "out", "--force"])
     printed = capsys.readouterr().err
-    assert "next, with the script that trains in place of SCRIPT: ferry prove" in printed
-    assert "next: " not in printed
+    lines = printed.splitlines()
+    at = lines.index("next, one of these:")
+    assert lines[at + 1 : at + 3] == [
+        "  ferry prove --to ascend --before 'my project/train me.py' --after 'out/train me.py'",
+        "  ferry prove --to ascend --before 'my project/数据.py' --after 'out/数据.py'",
+    ]
 
 
 def test_a_scan_from_within(

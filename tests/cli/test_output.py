@@ -22,7 +22,7 @@ def refused(project: Path, output: object, *more: object, says: str, **options: 
 
 
 def test_no_output_is_asked_for(project: Path) -> None:
-    one_line(ferry("convert", project), "where should the converted copy go? Add -o DIR")
+    one_line(ferry("convert", project), "say where the converted copy goes: -o DIR")
 
 
 def test_output_is_the_input(project: Path) -> None:

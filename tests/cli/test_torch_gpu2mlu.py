@@ -133,7 +133,7 @@ def test_its_own_output_is_replaced_and_no_other(tmp_path: Path) -> None:
 
 def test_mishaps(tmp_path: Path) -> None:
     one_line(run("torch_gpu2mlu", "-i", tmp_path / "none"), "torch_gpu2mlu: ", "no such file or folder")
-    one_line(run("torch_gpu2mlu", "-i", "/"), "has no name to append _mlu to")
+    one_line(run("torch_gpu2mlu", "-i", "/"), "has no name to put _mlu after")
     assert run("torch_gpu2mlu").returncode == 2
     project = make(tmp_path / "project", old="import torch\nprint 'x'.cuda()\n", main=TRAIN)
     result = run("torch_gpu2mlu", "-i", project)

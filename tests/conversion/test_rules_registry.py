@@ -108,7 +108,7 @@ def test_targets_are_frozen() -> None:
 def test_a_run_knows_every_rule_that_the_page_lists() -> None:
     """In a process that has imported no more than a run does: those of texts are registered outside of `rules`."""
     listed = re.findall(
-        r"^## (TF\d{3})", (_DOCS / "en" / "rules/index.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| `(TF\d{3})`", (_DOCS / "en" / "rules/index.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     code = (
         "import torchferry.conversion.project, torchferry.conversion.rule as rule\n"

@@ -76,7 +76,7 @@ def test_codes(capfd: pytest.CaptureFixture[str]) -> None:
         == "ascend.hccl-connect"
     )
     code, _, err = run(capfd, "--code", "999999")
-    assert code == 2 and "unknown error code" in err
+    assert code == 2 and "no vendor's error code" in err
 
 
 def test_list(capfd: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ def test_a_pipe(tee: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     [
         (["no-such.log"], "no such file or folder"),
         (["--code", "1", "--list"], "leave all but one out"),
-        (["x.log", "--pass-through"], "--pass-through forwards standard input"),
+        (["x.log", "--pass-through"], "--pass-through passes standard input on"),
         (["a b c", "--to", "acme"], "unknown vendor 'acme'"),
     ],
 )

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tests.browsing import NEEDS_BROWSER, Open, quiet_pages
+from torchferry.errors import InputError
+from torchferry.migration.folder import open_or_make
 from torchferry.migration.index import write_index
+from torchferry.migration.ticks import keep_ticks
 
 from .making import a_bit_of_everything
 
@@ -88,3 +91,24 @@ def test_the_history_leads_to_the_reports(open_index: Open) -> None:
     assert page.locator(".history tbody tr").count() == 9
     page.locator(".history a[href='#speed']").click()
     page.wait_for_selector("[data-panel=speed]:not([hidden])")
+
+
+def test_ticks_are_kept_in_the_folder(browser: Any, tmp_path: Path) -> None:
+    folder = a_bit_of_everything(tmp_path)
+    with quiet_pages(browser) as open_file:
+        page = open_file(write_index(folder, "en"), "#plan")
+        page.locator("[data-panel=plan] .tick:visible").first.check()
+        with page.expect_download() as download:
+            page.locator("[data-panel=plan] [id$=export]").click()
+        download.value.save_as(tmp_path / "ticks.json")
+    (kept,) = keep_ticks(folder, tmp_path / "ticks.json")
+    with quiet_pages(browser) as open_file:
+        page = open_file(write_index(folder, "en"), "#plan")
+        page.wait_for_selector("[data-panel=plan] .tick:checked")
+        assert page.locator("[data-panel=plan] .tick:checked").get_attribute("data-tick") == kept
+
+
+def test_a_file_without_ticks(tmp_path: Path) -> None:
+    (tmp_path / "ticks.json").write_text("{}")
+    with pytest.raises(InputError, match="not a file of ticks; export one with the button"):
+        keep_ticks(open_or_make(tmp_path / "toy"), tmp_path / "ticks.json")

@@ -25,7 +25,7 @@ def test_commands_count_from_the_folder_where_the_program_starts(tmp_path: Path)
         "(cd ../toy_npu && ferry run --to ascend --sim --converted --steps 5 --devices 1 train.py --lr 0.1)"
     )
     assert asked.by_hand("prove") == (
-        "ferry prove --to ascend --steps 5 --seed 0 --original train.py --converted ../toy_npu/train.py -- --lr 0.1"
+        "ferry prove --to ascend --steps 5 --seed 0 --before train.py --after ../toy_npu/train.py -- --lr 0.1"
     )
 
 
@@ -34,13 +34,13 @@ def test_a_program_that_is_started_in_a_folder_of_its_project(tmp_path: Path) ->
     assert asked.by_hand("scan") == "ferry scan .. --to ascend"
     assert asked.by_hand("convert") == "ferry convert .. --to ascend -o ../../toy_npu"
     assert asked.by_hand("run").startswith("(cd ../../toy_npu/tools && ferry run ")
-    assert "--converted ../../toy_npu/tools/train.py" in asked.by_hand("prove")
+    assert "--after ../../toy_npu/tools/train.py" in asked.by_hand("prove")
 
 
 def test_several_processes_and_the_plugin_on_an_emulated_device(tmp_path: Path) -> None:
     asked = request(tmp_path, nproc=2, means="emulate")
     assert "run --to ascend --emulate --converted --steps 20 --nproc 2 train.py" in asked.by_hand("run")
-    assert "--nproc 2 --emulate --original" in asked.by_hand("prove")
+    assert "--nproc 2 --emulate --before" in asked.by_hand("prove")
     assert asked.by_hand("doctor") == "ferry doctor --to ascend --nproc 2 --emulate"
 
 

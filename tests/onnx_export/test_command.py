@@ -27,7 +27,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--run"], "--run needs a vendor; add --to"),
+        (["--run"], "there is no vendor; add --to"),
         (["--run", "--to", "tecorigin"], "the converter of tecorigin is unknown here"),
         (["--to", "ascent"], "did you mean"),
         (["--dynamic", "0"], "--dynamic 0: write a name"),

@@ -128,3 +128,14 @@ def test_chinese_where_the_encoding_has_it(encoding: str, language: str) -> None
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     assert language_for(stream, "zh") == language
     assert language_for(stream, "en") == "en"
+
+
+def test_a_command_is_not_broken_on_a_narrow_terminal() -> None:
+    from torchferry.report.formats import Options
+    from torchferry.report.terminal import Screen, plain
+
+    screen = Screen(Options(width=40, terminal=True))
+    screen.line(
+        plain("words that are longer than the width of it are wrapped"), plain(f"ferry scan {'a' * 60}")
+    )
+    assert [len(line) for line in screen.text().splitlines()] == [39, 14, 71]

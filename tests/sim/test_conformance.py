@@ -120,12 +120,13 @@ def _docs(folder: Path, run: Run) -> list[str]:
         (folder / language / "evidence").mkdir(parents=True)
     command = [
         sys.executable,
-        ROOT / "tools/make_conformance_docs.py",
+        "-m",
+        "tools.make_conformance_docs",
         folder / "result.json",
         "--docs",
         folder,
     ]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, cwd=ROOT)
     return [(folder / language / "evidence/conformance.md").read_text("utf-8") for language in ("en", "zh")]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from torchferry.checkpoint.names import (
     tensors_of,
     wrappers_of,
 )
+from torchferry.report.commands import ferry_command
 from torchferry.report.formats import Options, Reports
 from torchferry.report.json import head
 from torchferry.report.page import Cell, Column, Page, Table
@@ -149,15 +149,14 @@ def _command(contents: Checkpoint, states: Sequence[StateDict]) -> str:
     if not states:
         return ""
     state = states[0]
-    words = [f"--part {shlex.quote(state.name)}"] if state.path else []
-    words += [f"--strip {prefix}" for prefix in wrappers_of(state.tensors)]
+    words = ["--part", state.name] if state.path else []
+    words += [word for prefix in wrappers_of(state.tensors) for word in ("--strip", prefix)]
     kinds = sorted({tensor.device.split(":")[0] for tensor in state.tensors.values()} - {"cpu", "meta"})
-    words += [f"--map {kind}:cpu" for kind in kinds]
+    words += [word for kind in kinds for word in ("--map", f"{kind}:cpu")]
     is_of_torch = contents.format in (FileFormat.ZIP, FileFormat.LEGACY)
     needs_code = is_of_torch and named(contents.globals, LoadingNeed.NEEDED)
     is_whole = contents.format not in (FileFormat.SHARDED, FileFormat.DISTRIBUTED) and not needs_code
-    path = shlex.quote(str(contents.path))
-    command = f"ferry checkpoint fix {path} -o clean.pth {' '.join(words)}".rstrip()
+    command = ferry_command("checkpoint", "fix", contents.path, "-o", "clean.pth", *words)
     return "" if is_whole and not words else command
 
 

@@ -115,14 +115,14 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Analyze, report; the answer is an exit code."""
-    need(*traces.LIBRARIES)
+    need(traces.EXTRA, *traces.LIBRARIES)
     if args.list_detectors:
         return _list_detectors()
     if not args.paths:
         raise InputError(
             Text(
-                "nothing to analyze; give a trace, or the folder that `ferry profile` wrote",
-                "没有可分析的内容；请给出 trace，或 `ferry profile` 写入的文件夹",
+                "nothing to analyze: give a trace, or the folder that `ferry profile` wrote",
+                "没有可分析的内容：请给出 trace 或 `ferry profile` 写出的文件夹",
             )
         )
     if args.normalize:
@@ -166,8 +166,8 @@ def _normalize(args: argparse.Namespace) -> int:
     if len(args.paths) != 1 or len(args.output) != 1:
         raise InputError(
             Text(
-                "--normalize needs one trace and one output file: --normalize trace_view.json -o fixed.json",
-                "--normalize 需要一份 trace 和一个输出文件：--normalize trace_view.json -o fixed.json",
+                "--normalize takes one trace and one file to write: --normalize trace_view.json -o fixed.json",
+                "--normalize 需要一个 trace 和一个输出文件：--normalize trace_view.json -o fixed.json",
             )
         )
     target = args.output[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser, WrongValue
 from torchferry.cli.output import need, show
-from torchferry.errors import OutputError, RunError, no_place
+from torchferry.errors import OutputError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         _check_output(args)
     check_sources(request)
-    need("torch")
+    need("torch", "torch")
     with long_task(_PACKING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         made = make_bundle(request, args.output, is_dry=args.dry_run, show=progress)
     show(REPORTS, made, args)
@@ -145,17 +145,23 @@ def run(args: argparse.Namespace) -> int:
 def _check_output(args: argparse.Namespace) -> None:
     path: Path = args.output
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise no_place(path)
+        raise OutputError(
+            Text(
+                f"{path}: can't be written there; name a file in a folder that exists",
+                f"{path}：无法在此写入；请指定已存在文件夹中的文件",
+            )
+        )
     if os.path.lexists(path) and not args.force:
         raise OutputError(
             Text(
-                f"{path}: already exists; --force replaces it, -o FILE names another",
-                f"{path}：已存在；可用 --force 替换，或用 -o FILE 指定其他文件",
+                f"{path}: exists already; --force replaces it, -o FILE names another",
+                f"{path}：已存在；--force 可覆盖，-o FILE 可另外指定",
             )
         )
 
 
 def _size(text: str) -> int:
+    from torchferry.errors import RunError
     from torchferry.sim.environment import parse_memory
 
     try:

@@ -8,12 +8,14 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser, Section
+from torchferry.cli.made import JSON, MadeFile, tell_made
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text
@@ -137,6 +139,7 @@ def add_arguments(parser: Parser) -> None:
     _add_inputs(parser.group(Text("Its arguments", "算子参数")))
     _add_files(parser.group(Text("What is written", "写入内容")))
     _add_runs(parser.group(Text("Running it", "运行测试")))
+    options.add_format(parser, options.SUMMARY_FORMATS)
     options.add_quiet(parser)
     options.add_language(parser)
 
@@ -242,8 +245,8 @@ def run(args: argparse.Namespace) -> int:
     if args.source is not None and not args.source.is_file():
         raise InputError(
             Text(
-                f"no such file: {args.source}; --from needs a recording of operators or a capture",
-                f"没有该文件：{args.source}；--from 需要算子的记录或算子清单",
+                f"no such file: {args.source}; --from takes a recording of operators or a capture",
+                f"没有该文件：{args.source}；--from 接受算子记录或采集结果",
             )
         )
     if args.list:
@@ -252,18 +255,15 @@ def run(args: argparse.Namespace) -> int:
         raise RunError(
             Text(
                 "which operator, for which device? ferry case OPERATOR --to VENDOR",
-                "缺少算子或设备；用法：ferry case OPERATOR --to VENDOR",
+                "哪个算子、哪种设备？ferry case OPERATOR --to VENDOR",
             )
         )
     if (args.save_times or args.times_of) and not args.time:
         raise RunError(
-            Text(
-                "--save-times and --times-of need --time; add it",
-                "--save-times 和 --times-of 需要 --time；请加上该选项",
-            )
+            Text("--save-times and --times-of need --time", "--save-times 和 --times-of 需与 --time 一起使用")
         )
     vendor = get_vendor(args.to, args.vendor_path)
-    need("torch")
+    need("torch", "torch")
     from torchferry.readiness.cases.bench import BenchSetting, bench_for, outcome_sentence
     from torchferry.readiness.cases.model import CaseVerdict, TrialFacts
     from torchferry.readiness.cases.notation import described_call
@@ -282,16 +282,17 @@ def run(args: argparse.Namespace) -> int:
         if facts.error:
             raise InputError(
                 Text(
-                    f"{described_call(case)}: the CPU rejects this call: {facts.error}",
-                    f"{described_call(case)}：CPU 拒绝该调用：{facts.error}",
+                    f"{described_call(case)}: the CPU refuses it: {facts.error}",
+                    f"{described_call(case)}：CPU 拒绝执行：{facts.error}",
                 )
             )
         facts = replace(facts, uninitialised=case.callee.returns_raw_memory)
         file = _write(args, case, facts, frame, Path(scratch))
         if args.no_run:
-            return 0
+            return tell_made(args, "case", 0, [MadeFile(str(file))], vendor=vendor.name)
         try:
-            outcome = bench.run(file)
+            with _testing(args):
+                outcome = bench.run(file)
             _say(args, outcome_sentence(outcome, vendor.name))
             if args.time:
                 _time(args, bench, file, other)
@@ -300,11 +301,21 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt as stop:  # the file is there already
             stop.args = ("interrupted" if args.output == _STDOUT else f"interrupted; {file} stays as it is",)
             raise
-    if not args.check:
-        return 0
-    if outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
-        return 2
-    return int(outcome.kind.is_failure)
+    code = int(args.check and outcome.kind.is_failure)
+    if args.check and outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
+        code = 2
+    device = "simulated" if outcome.simulated else "real"
+    verdict = {"verdict": outcome.kind.value, "said": outcome.message}
+    return tell_made(args, "case", code, [MadeFile(str(file))], vendor=vendor.name, device=device, **verdict)
+
+
+_TESTING = Text("testing the operator", "正在测试算子")
+
+
+def _testing(args: argparse.Namespace) -> AbstractContextManager[object]:
+    from torchferry.report.progress import long_task
+
+    return long_task(_TESTING, args.quiet, language=options.language_of(args))
 
 
 def _time(args: argparse.Namespace, bench: Bench, file: Path, other: OtherTimes | None) -> None:
@@ -313,7 +324,8 @@ def _time(args: argparse.Namespace, bench: Bench, file: Path, other: OtherTimes 
     from torchferry.files.aside import write_whole
     from torchferry.readiness.cases.times import other_sentences, roofline_sentences, time_sentences
 
-    times = bench.time(file)
+    with _testing(args):
+        times = bench.time(file)
     if args.emulate:
         times = replace(times, simulated=True, names={}, by_events=[])
     _say(args, *time_sentences(times))
@@ -340,7 +352,7 @@ def _other_times(args: argparse.Namespace) -> OtherTimes | None:
 
     if args.times_of is None:
         return None
-    need(*traces.LIBRARIES)
+    need(traces.EXTRA, *traces.LIBRARIES)
     return read_other(args.times_of)
 
 
@@ -367,18 +379,22 @@ def _list(args: argparse.Namespace) -> int:
     from torchferry.report.safe import one_line
     from torchferry.report.streams import reader_may_leave
 
-    need("torch")
+    need("torch", "torch")
     if args.source is None:
         raise RunError(
             Text(
                 "--list lists the calls of a file: ferry case [OPERATOR] --from FILE --list",
-                "--list 用于列出文件中的调用：ferry case [OPERATOR] --from FILE --list",
+                "--list 列出文件中的调用：ferry case [OPERATOR] --from FILE --list",
             )
         )
     lines = listed(args.source, args.operator, args.site, case_inputs)
     if not lines:
-        of = Text(f" of {args.operator}", f" {args.operator} ") if args.operator else Text("", "")
-        raise InputError(Text("{path}: no call{of}", "{path}：没有{of}调用").format(path=args.source, of=of))
+        raise InputError(
+            Text(
+                f"{args.source}: has no call{' of ' + args.operator if args.operator else ''}",
+                f"{args.source}：没有{' ' + args.operator + ' 的' if args.operator else ''}调用",
+            )
+        )
     with reader_may_leave():
         print("\n".join(map(one_line, lines)))
     return 0
@@ -423,24 +439,24 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
         if kept_tensors(case):
             raise OutputError(
                 Text(
-                    "recorded tensors are stored in a file beside the test; name the test with -o FILE",
-                    "记录的张量存放在测试旁的文件中；请用 -o FILE 指定测试文件",
+                    "recorded tensors are kept in a file beside the test; name one with -o FILE",
+                    "记录的张量保存在测试旁边的文件中；请用 -o FILE 指定",
                 )
             )
         return case, frame
     path = Path(frame.file_name)
     if path.suffix != ".py":
-        raise OutputError(Text(f"{path}: a test file must end in .py", f"{path}：测试文件名必须以 .py 结尾"))
+        raise OutputError(Text(f"{path}: a test's file ends in .py", f"{path}：测试文件名须以 .py 结尾"))
     if not path.parent.is_dir():
         raise OutputError(
-            Text(f"{path}: no such folder: {path.parent}", f"{path}：没有该文件夹：{path.parent}")
+            Text(f"{path}: there is no folder {path.parent}", f"{path}：没有文件夹 {path.parent}")
         )
     for each in (path, path.with_name(data_name(path.name))):
         if each.is_dir() or (os.path.lexists(each) and not args.force):
             raise OutputError(
                 Text(
-                    f"{each}: already exists; --force replaces it, -o FILE names another",
-                    f"{each}：已存在；可用 --force 替换，或用 -o FILE 指定其他文件",
+                    f"{each}: exists already; --force replaces it, -o FILE names another",
+                    f"{each}：已存在；--force 可覆盖，-o FILE 可另外指定",
                 )
             )
     return case, frame
@@ -523,7 +539,8 @@ def _say(args: argparse.Namespace, *texts: Text) -> None:
     """On stderr where stdout is the file's."""
     from torchferry.report.streams import reader_may_leave
 
-    stream, language = sys.stderr if args.output == _STDOUT else sys.stdout, options.language_of(args)
+    is_taken = args.output == _STDOUT or args.format == JSON
+    stream, language = sys.stderr if is_taken else sys.stdout, options.language_of(args)
     with reader_may_leave():
         for text in texts:
             print(text.in_language(language), file=stream, flush=True)

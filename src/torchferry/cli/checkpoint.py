@@ -10,6 +10,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser, WrongValue
 from torchferry.cli.output import check_reports, deliver, show
 from torchferry.errors import RunError
+from torchferry.report.progress import long_task
 from torchferry.text import Text
 
 ABOUT = About(
@@ -184,6 +185,10 @@ def _is_device(words: list[str]) -> bool:
     return is_kind and (not number or (len(number) == 1 and number[0].isdecimal()))
 
 
+_READING = Text("reading the checkpoint", "正在读取检查点")
+_WRITING = Text("writing the checkpoint", "正在写检查点")
+
+
 def run(args: argparse.Namespace) -> int:
     """Read, and say or write; the answer is an exit code."""
     if args.action == "fix":
@@ -193,7 +198,8 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.checkpoint.report import REPORTS
 
     check_reports(REPORTS, args.output)
-    contents = read(args.file)
+    with long_task(_READING, args.quiet, language=options.language_of(args)):
+        contents = read(args.file)
     deliver(REPORTS, contents, args)
     return int(args.check and bool(named(contents.globals, LoadingNeed.DANGEROUS)))
 
@@ -209,7 +215,7 @@ def _fix(args: argparse.Namespace) -> int:
         raise RunError(
             Text(
                 f"ferry checkpoint fix needs {error.name}; pip install {error.name}",
-                f"ferry checkpoint fix 需要 {error.name}；请执行 pip install {error.name}",
+                f"ferry checkpoint fix 需要 {error.name}；pip install {error.name}",
             )
         ) from None
     if args.allow_pickle:
@@ -224,8 +230,9 @@ def _fix(args: argparse.Namespace) -> int:
         args.dtype,
         args.plain,
     )
-    done = repair(args.file, args.output, asked)
+    with long_task(_WRITING, args.quiet, language=options.language_of(args)):
+        done = repair(args.file, args.output, asked)
     show(REPAIRS, done, args)
     if done.is_state_dict:
-        print(f"\n{next_step.after_mending(args.output, args.lang)}")
+        print(f"\n{next_step.after_mending(args.output).in_language(options.language_of(args))}")
     return 0

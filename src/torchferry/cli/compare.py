@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import check_reports, deliver, need
+from torchferry.cli.output import RECORD_EXTRA, check_reports, deliver, need
 from torchferry.errors import ReportError, RunError
 from torchferry.report.progress import Counted, long_task, print_line
 from torchferry.report.safe import one_line
@@ -109,7 +109,7 @@ NOT_KNOWN = 3  # the exit code where nothing is known to be wrong, and something
 
 def run(args: argparse.Namespace) -> int:
     """Compare, report; the answer is an exit code."""
-    need("numpy")
+    need(RECORD_EXTRA, "numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan
     from torchferry.accuracy.compare.sides import compare_sides
     from torchferry.accuracy.compare.stages import RanksComparison
@@ -120,8 +120,8 @@ def run(args: argparse.Namespace) -> int:
     if args.format in REPORTS.only_files and sys.stdout.isatty():
         raise ReportError(
             Text(
-                f"{args.format} can't be printed; name a file: -o compare.{args.format}",
-                f"{args.format} 无法打印；请指定文件：-o compare.{args.format}",
+                f"{args.format} is not for a terminal; name a file: -o compare.{args.format}",
+                f"{args.format} 不适合在终端显示；请指定文件：-o compare.{args.format}",
             )
         )
     check_reports(REPORTS, args.output)
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 COMPARING = Text("comparing", "正在比较")
-_FIRST = Text("first wrong: {said}", "首个错误：{said}")
+_FIRST = Text("first wrong: {said}", "第一个出错的算子：{said}")
 
 
 def _tell_first(language: Language, pair: CallPair) -> None:
@@ -160,15 +160,13 @@ def _records(args: argparse.Namespace) -> tuple[RecordFiles, RecordFiles | None]
     golden = RecordFiles(args.named_golden) if args.named_golden is not None else next(iter(rest), None)
     if mine is None:
         raise RunError(
-            Text(
-                "which recording? ferry compare MINE [GOLDEN]", "缺少记录；用法：ferry compare MINE [GOLDEN]"
-            )
+            Text("which record? ferry compare MINE [GOLDEN]", "哪份记录？ferry compare MINE [GOLDEN]")
         )
     if len(rest) > (0 if args.named_golden is not None else 1):
         raise RunError(
             Text(
-                f"{rest[-1].name}: one recording too many; name MINE and GOLDEN once each",
-                f"{rest[-1].name}：多了一份记录；MINE 和 GOLDEN 各只能给出一份",
+                f"{rest[-1].name}: one record too many; name MINE and GOLDEN once each",
+                f"{rest[-1].name}：记录过多；MINE 和 GOLDEN 各指定一次",
             )
         )
     return mine, golden

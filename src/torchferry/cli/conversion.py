@@ -141,23 +141,46 @@ def rendered(report: Report, language: Language | None = None) -> dict[str, byte
     return {name: REPORTS.render(report, form, choices) for name, form in REPORT_FILES.items()}
 
 
+_SHADOWED = Text(
+    "the project's own {name} was not copied: the report has that name",
+    "未复制项目自身的 {name}：报告使用了该名称",
+)
+_VANISHED = Text(
+    "{name} disappeared before it could be copied; it is not in the output",
+    "{name} 在复制之前已消失，输出中没有该文件",
+)
+_KEPT = Text(
+    "what was there is kept as {path}: it holds things that were added or changed since, or that TorchFerry did not write",
+    "原有内容保留为 {path}：其中有后来添加或修改的内容，或并非由 TorchFerry 写出的内容",
+)
+_NO_PYTHON = Text("no Python files in {folder}", "{folder} 中没有 Python 文件")
+_UNUSED_RULE = Text(
+    "your rule for {name} ({place}) matched nothing", "您为 {name} 编写的规则（{place}）没有匹配到任何内容"
+)
+_LEFT = Text(
+    "places that were not converted and need you: {count}; {details} lists them",
+    "未转换、需要您处理的位置：{count} 处；见 {details}",
+)
+_UNREAD = Text(
+    "files that could not be processed: {count}; {details} says why",
+    "未能处理的文件：{count} 个；原因见 {details}",
+)
+
+
 def note_written(done: Written) -> None:
     """Say what became of files besides the plain ones."""
     for name in done.shadowed:
-        note(f"the project's own {name} was not copied: the report has its name")
+        note(_SHADOWED.format(name=name))
     for name in done.vanished:
-        note(f"{name} was gone when it was to be copied: it is not in the output")
+        note(_VANISHED.format(name=name))
     for path in done.kept:
-        note(
-            f"what was there is kept as {path}: it holds things that were added or changed since, or that "
-            "TorchFerry did not write"
-        )
+        note(_KEPT.format(path=path))
 
 
 def note_nothing(outcome: ProjectOutcome) -> None:
     """Say so if there was no Python to convert: the path may be the wrong one."""
     if not outcome.outcomes and not any(entry.path.endswith(PYTHON_SUFFIXES) for entry in outcome.entries):
-        note(f"no Python files in {outcome.root}")
+        note(_NO_PYTHON.format(folder=outcome.root))
 
 
 def note_unused_rules(projects: Sequence[ProjectOutcome], custom: CustomRules) -> None:
@@ -171,7 +194,7 @@ def note_unused_rules(projects: Sequence[ProjectOutcome], custom: CustomRules) -
             and (item.message == rule.message or last in item.message.en or last in item.before + item.after)
             for item in findings
         ):
-            note(f"your rule for {rule.match.name} ({rule.place}) matched nothing")
+            note(_UNUSED_RULE.format(name=rule.match.name, place=rule.place))
 
 
 # What the drop-ins for vendors' tools share: one way to convert, their files beside ours.
@@ -196,7 +219,7 @@ def convert(
     with long_task(CONVERTING) as progress:
         outcome = examine_project(root, plan, skip=[place], progress=progress)
     if not any(not entry.is_folder for entry in outcome.entries):
-        raise InputError(Text(f"{root}: empty; nothing was written", f"{root}：文件夹为空；未写入任何内容"))
+        raise InputError(Text(f"{root}: empty; nothing was written", f"{root}：为空；未写入任何内容"))
     report = outcome.report("convert")
     files = {**rendered(report), **make_files(report)}
     note_written(write_project(outcome, place, files, replace))
@@ -216,7 +239,7 @@ def finish(outcome: ProjectOutcome, details: str) -> int:
     summary = summarize(outcome.report("convert"))
     left = summary.todo + summary.unsupported + summary.unknown
     if left:
-        note(f"places that were not converted and need you: {left}; {details} lists them")
+        note(_LEFT.format(count=left, details=details))
     if summary.files_failed:
-        note(f"files that could not be processed: {summary.files_failed}; {details} says why")
+        note(_UNREAD.format(count=summary.files_failed, details=details))
     return 3 if outcome.failed else 0

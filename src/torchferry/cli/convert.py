@@ -122,8 +122,8 @@ def run(args: argparse.Namespace) -> int:
     if not (writes_nothing or args.output or args.in_place):
         raise FerryError(
             Text(
-                "where should the converted copy go? Add -o DIR (or --in-place, --dry-run, --diff)",
-                "缺少转换副本的位置；请加 -o DIR（或 --in-place、--dry-run、--diff）",
+                "say where the converted copy goes: -o DIR (or --in-place, --dry-run, --diff)",
+                "请指定转换副本的位置：-o DIR（或 --in-place、--dry-run、--diff）",
             )
         )
     root = check_input(args.path)
@@ -199,7 +199,9 @@ def _show(
     print(one_line(line), file=sys.stderr)
     main = distributed.main if distributed else ""
     files = (item.path for item in outcome.entries if not (item.is_folder or item.is_link or item.problem))
-    script = next_step.training_script(outcome.folder, files)
-    hint = next_step.after_conversion(args.path, args.output, outcome.target, main, args.lang, script)
-    if hint:
-        print(hint, file=sys.stderr)
+    scripts = next_step.training_scripts(outcome.folder, files)
+    hints = next_step.after_conversion(
+        args.path, args.output, outcome.target, main, scripts, args.vendor_path
+    )
+    for hint in hints:
+        print(hint.in_language(language), file=sys.stderr)

@@ -9,6 +9,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, report_options, show, write
 from torchferry.errors import ReportError
+from torchferry.report.progress import beside_program
 from torchferry.text import Text
 
 if TYPE_CHECKING:
@@ -103,22 +104,22 @@ def run(args: argparse.Namespace) -> int:
     if args.trial and args.part == "host":
         raise ReportError(
             Text(
-                "--try computes on devices, but `host` checks only the host; leave one of them out",
-                "--try 会在设备上计算，而 `host` 只检查主机；请去掉其中一个",
+                "--try computes on the devices, which `host` does not check; leave one of them out",
+                "--try 在设备上计算，而 `host` 不检查设备；请去掉其中一个",
             )
         )
     if args.emulate and (args.part == "host" or not args.to):
         raise ReportError(
             Text(
-                "--emulate needs --to VENDOR and works only without `host`",
-                "--emulate 需要 --to VENDOR，且不能与 `host` 一起使用",
+                "--emulate: of which vendor? It goes with --to VENDOR, and without `host`",
+                "--emulate：哪个厂商？需与 --to VENDOR 一起使用，不能与 `host` 同用",
             )
         )
     if args.fix and args.format != "text":
         raise ReportError(
             Text(
                 "--fix prints commands, --format a report; leave one of them out",
-                "--fix 打印命令，--format 打印报告；请去掉其中一个",
+                "--fix 输出命令，--format 输出报告；请去掉其中一个",
             )
         )
     machine = this_machine(args.nproc)
@@ -139,15 +140,24 @@ def _host(args: argparse.Namespace, machine: Machine) -> int:
     return int(args.check and found.count(Status.COSTS) > 0)
 
 
+_EXAMINING = Text("examining this machine", "正在检查本机")
+
+
 def _whole(args: argparse.Namespace, machine: Machine) -> int:
     import socket
 
     from torchferry.examination.examine import examine_machine
     from torchferry.examination.report import REPORTS, for_strangers, to_script
 
-    report = examine_machine(
-        machine, args.to, args.vendor_path, trial=args.trial, emulated=args.emulate, everything=args.verbose
-    )
+    with beside_program(_EXAMINING, args.quiet, options.language_of(args)):
+        report = examine_machine(
+            machine,
+            args.to,
+            args.vendor_path,
+            trial=args.trial,
+            emulated=args.emulate,
+            everything=args.verbose,
+        )
     if args.fix:
         write(to_script(report.results, options.language_of(args)))
         return int(args.check and not report.is_ready)

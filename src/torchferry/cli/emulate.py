@@ -11,6 +11,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import say, write
 from torchferry.errors import RunError
+from torchferry.report.progress import long_task
 from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor, vendor_names
 
@@ -109,8 +110,8 @@ def run(args: argparse.Namespace) -> int:
         if len(can) != 1:
             raise RunError(
                 Text(
-                    f"whose plugin? ferry emulate {args.verb} --to VENDOR; known are {', '.join(can)}",
-                    f"缺少厂商；用法：ferry emulate {args.verb} --to VENDOR；可用的有 {', '.join(can)}",
+                    f"which vendor? ferry emulate {args.verb} --to VENDOR; known: {', '.join(can)}",
+                    f"哪个厂商的插件？ferry emulate {args.verb} --to VENDOR；可选：{', '.join(can)}",
                 )
             )
         args.to = can[0]
@@ -125,13 +126,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+_FETCHING = Text("fetching {plugin}", "正在获取 {plugin}")
+
+
 def _set_up(args: argparse.Namespace, vendor: Vendor) -> int:
     from torchferry.building.build import silent
     from torchferry.emulate import build, plugins
 
     plugin = None if args.wheel is not None else plugins.found(vendor)
     if plugin is None:
-        plugin = plugins.set_up(vendor, args.wheel, lambda line: say(args, _COMMAND, Text(line, line)))
+        with long_task(
+            _FETCHING.format(plugin=vendor.plugin), args.quiet, language=options.language_of(args)
+        ):
+            plugin = plugins.set_up(vendor, args.wheel, lambda line: say(args, _COMMAND, Text(line, line)))
     build.library_folder(vendor, plugin.folder, silent if args.quiet else None)
     say(args, _COMMAND, _IS_SET_UP.format(plugin=vendor.plugin, version=plugin.version, vendor=vendor.name))
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, exit_code
-from torchferry.errors import InputError, not_readable
+from torchferry.errors import InputError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
@@ -100,14 +100,14 @@ def run(args: argparse.Namespace) -> int:
     if sum(asked) > 1:
         raise InputError(
             Text(
-                "LOG, --code and --list exclude each other; leave all but one out",
-                "LOG、--code 和 --list 互斥；请只保留一个",
+                "LOG, --code and --list ask for different things; leave all but one out",
+                "LOG、--code 和 --list 用途不同；请只保留一个",
             )
         )
     if args.pass_through and any(asked) and args.logs != [_PIPE]:
         raise InputError(
             Text(
-                "--pass-through forwards standard input; leave LOG, --code and --list out",
+                "--pass-through passes standard input on; leave LOG, --code and --list out",
                 "--pass-through 转发标准输入；请去掉 LOG、--code 和 --list",
             )
         )
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(
                 Text(
                     f"{args.code}: unknown error code; give the whole message instead",
-                    f"{args.code}：未知的错误码；请给出完整的错误消息",
+                    f"{args.code}：未知的错误码；请改为给出完整的错误信息",
                 )
             )
         deliver(CODES, findings, args)
@@ -140,7 +140,7 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
         raise InputError(
             Text(
                 "nothing to explain; give a log, a folder of logs, or a message in quotation marks",
-                "没有可解释的内容；请给出日志、日志文件夹，或用引号括起的错误消息",
+                "要解释什么？请给出日志、日志文件夹，或引号括起的错误信息",
             )
         )
     if args.logs in ([], [_PIPE]) and sys.stdin is not None:
@@ -148,7 +148,12 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
         try:
             return explain_stream(sys.stdin.buffer, "<stdin>", book, copy)  # type: ignore[arg-type]
         except OSError as error:
-            raise not_readable("stdin", error, Text("give a log", "请给出日志")) from None
+            raise InputError(
+                Text(
+                    f"standard input can't be read: {error.strerror or error}; give a log",
+                    f"无法读取标准输入：{error.strerror or error}；请给出日志",
+                )
+            ) from None
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
     paths = [Path(log) for log in args.logs]

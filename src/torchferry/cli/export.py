@@ -12,6 +12,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser, WrongValue
 from torchferry.cli.output import show
 from torchferry.errors import InputError
+from torchferry.report.progress import beside_program
 from torchferry.text import Text
 
 ABOUT = About(
@@ -153,6 +154,9 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
+_EXPORTING = Text("exporting and checking", "正在导出并检查")
+
+
 def run(args: argparse.Namespace) -> int:
     """Export, report; the answer is an exit code."""
     from torchferry.onnx_export.launching import check_output, export
@@ -190,7 +194,8 @@ def run(args: argparse.Namespace) -> int:
         replace=args.force,
         tolerance=args.tolerance,
     )
-    exported = export(request)
+    with beside_program(_EXPORTING, args.quiet, options.language_of(args)):
+        exported = export(request)
     command = command_for(table, exported, args.chip) if table.has_tool else []
     if args.run and table.has_tool and exported.is_good:
         run_tool(table, command, results_of(table, exported))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.errors import InputError, RunError
+from torchferry.errors import RunError
+from torchferry.report.progress import LongTask
 from torchferry.report.safe import one_line
 from torchferry.text import Text
-from torchferry.vendors.registry import get_vendor
 
 if TYPE_CHECKING:
     from torchferry.migration.migrating import Migrating
-    from torchferry.migration.request import MigrationRequest
     from torchferry.migration.steps import MigrationStep
 
 ABOUT = About(
@@ -47,7 +46,7 @@ ABOUT = About(
             Text("Interrupted; `ferry migrate --resume` goes on", "被中断；`ferry migrate --resume` 可继续"),
         ),
     ),
-    page="tutorial.md",
+    page="how-to/migrate.md",
 )
 _WHICH = Text(
     "which program? ferry migrate PROGRAM --to VENDOR [-- ARGUMENTS]",
@@ -57,14 +56,7 @@ _NOT_BOTH = Text(
     "--resume takes the program and its options from the migration folder; leave {given} out",
     "--resume 从迁移文件夹中读取程序及其选项；请去掉 {given}",
 )
-_NO_SCRIPT = Text(
-    "{path}: no such script; name the program that trains", "{path}：没有该脚本；请指定训练程序"
-)
-_NO_FOLDER = Text(
-    "no migration folder found here; name it with --into, or start with `ferry migrate PROGRAM --to VENDOR`",
-    "此处没有迁移文件夹；请用 --into 指定，或先运行 `ferry migrate PROGRAM --to VENDOR`",
-)
-_STARTS = Text("{name} ({command})", "{name}（{command}）")
+_STEP = Text("migrating, {name}", "迁移，{name}")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -125,8 +117,10 @@ def run(args: argparse.Namespace) -> int:
     migrating.accept(
         *([name for given in names for name in options.names(given)] for names in (args.accept, args.revoke))
     )
-    with reader:
+    try:
         migration = migrating.carry_out()
+    finally:
+        reader.stop()
     if args.format == "json":
         from torchferry.cli.output import show
 
@@ -137,81 +131,63 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _started(args: argparse.Namespace, tell: _Reader) -> Migrating:
-    from torchferry.migration.folder import NAME, open_or_make
-    from torchferry.migration.migrating import Migrating
+    from torchferry.migration.starting import start
 
-    if not args.program:
+    if not args.program or not args.to:
         raise RunError(_WHICH)
-    if not args.to:
-        raise RunError(_WHICH)
-    script, here = Path(args.program), Path.cwd()
-    if not script.is_file():
-        raise InputError(_NO_SCRIPT.format(path=script))
-    is_below = script.resolve().is_relative_to(here.resolve())
-    project = args.project or (here if is_below else script.parent)
-    folder = open_or_make(args.into or project / NAME, project.resolve().name)
-    return Migrating(folder, _request(args, script, project, here), project.resolve(), tell, resume=False)
-
-
-def _request(args: argparse.Namespace, script: Path, project: Path, here: Path) -> MigrationRequest:
-    import shlex
-
-    from torchferry.launch import plugin
-    from torchferry.launch.place import DeviceKind
-    from torchferry.migration.request import request_of
-
-    vendor = get_vendor(args.to, args.vendor_path)
-    kind = plugin.choose(vendor, args.sim, args.emulate, may_emulate=False).kind
-    means = {DeviceKind.SIMULATED: "sim", DeviceKind.EMULATED: "emulate"}.get(kind, "")
-    return request_of(
-        script,
-        project,
-        here,
-        vendor.device_type,
-        args.output,
-        to=vendor.name,
-        arguments=tuple(args.rest),
-        means=means,
+    return start(
+        Path(args.program),
+        args.to,
+        tell,
+        arguments=args.rest,
+        project=args.project,
+        copy=args.output,
+        into=args.into,
+        sim=args.sim,
+        emulate=args.emulate,
         steps=args.steps,
         seed=args.seed,
         nproc=args.nproc,
-        convert_options=tuple(shlex.split(args.convert_options)),
-        vendor_paths=options.vendor_paths(args),
+        convert_options=shlex.split(args.convert_options),
+        vendor_path=args.vendor_path,
     )
 
 
 def _resumed(args: argparse.Namespace, tell: _Reader) -> Migrating:
-    from torchferry.migration.folder import find, open_or_make
-    from torchferry.migration.migrating import Migrating, load
+    from torchferry.migration.starting import resume
 
     given = [name for name in ("program", "to", "output", "project") if getattr(args, name)]
     if given:
         raise RunError(_NOT_BOTH.format(given=given[0].upper() if given[0] == "program" else f"--{given[0]}"))
-    folder = open_or_make(args.into) if args.into else find(Path.cwd())
-    if folder is None:
-        raise InputError(_NO_FOLDER)
-    earlier = load(folder)
-    project = (folder.path / earlier.root).resolve()
-    return Migrating(folder, earlier.request, project, tell, resume=True)
+    return resume(tell, args.into)
 
 
 class _Reader:
-    """Tells how far the migration is, as it goes."""
+    """Tells how far the migration is, as it goes: each step as it ends, and on stderr what is going on meanwhile."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._is_quiet = args.quiet or args.format == "json"
-        self._args = args
+        self._language = options.language_of(args)
+        self._task: LongTask | None = None
 
     def __call__(self, step: MigrationStep, begins: bool) -> None:
         from torchferry.migration.report import step_lines
 
-        if self._is_quiet or begins:
+        self.stop()
+        if self._is_quiet:
             return
-        for line in step_lines(step, options.language_of(self._args)):
+        if begins:
+            self._begin(step)
+            return
+        for line in step_lines(step, self._language):
             print(one_line(line), flush=True)
 
-    def __enter__(self) -> _Reader:
-        return self
+    def _begin(self, step: MigrationStep) -> None:
+        self._task = LongTask(_STEP.format(name=step.name), language=self._language)
+        self._task.start()
 
-    def __exit__(self, *_error: object) -> None:
-        sys.stdout.flush()
+    def stop(self) -> None:
+        """Take the line from the terminal."""
+        if self._task is not None:
+            self._task.stop()
+            self._task = None

@@ -120,14 +120,14 @@ def _convert(args: argparse.Namespace) -> int:
             raise InputError(
                 Text(
                     f"no such file: {args.main}; -m names the script that starts the training",
-                    f"没有该文件：{args.main}；-m 用于指定启动训练的脚本",
+                    f"没有该文件：{args.main}；-m 指定启动训练的脚本",
                 )
             )
         if not args.main.resolve().is_relative_to(root.resolve()):
             raise InputError(
                 Text(
                     f"{args.main}: not in {root}; -m names a script of the input",
-                    f"{args.main}：不在 {root} 中；-m 用于指定输入中的脚本",
+                    f"{args.main}：不在 {root} 中；-m 指定输入中的脚本",
                 )
             )
         folder = (root.parent if root.is_file() else root).resolve()
@@ -138,8 +138,8 @@ def _convert(args: argparse.Namespace) -> int:
     if not folder.name:
         raise InputError(
             Text(
-                f"{folder}: has no name to append _msft to; give the folder of your scripts",
-                f"{folder}：没有可添加 _msft 的名称；请给出脚本所在的文件夹",
+                f"{folder}: has no name to put _msft after; give the folder of your scripts",
+                f"{folder}：没有可加 _msft 的名称；请给出脚本所在的文件夹",
             )
         )
     out = Path(os.path.abspath(args.output)) / f"{folder.name}_msft"
@@ -166,7 +166,10 @@ def _convert(args: argparse.Namespace) -> int:
     )
     if args.output.suffix == ".py":
         note(
-            f"-o names a folder: the scripts are written to {out}; `ferry convert -o FILE.py` writes one file"
+            Text(
+                f"-o names a folder: the scripts are written to {out}; `ferry convert -o FILE.py` writes one file",
+                f"-o 指定文件夹：脚本写入 {out}；`ferry convert -o FILE.py` 可只写一个文件",
+            )
         )
     return conversion.finish(outcome, str(out / LOG))
 
@@ -182,7 +185,10 @@ def _may_replace(out: Path) -> Replace:
     print(f"{out} exists. Delete it{foreign} and write it anew? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise OutputError(
-            Text(f"{out}: left unchanged; choose another output folder", f"{out}：保持不变；请另选输出文件夹")
+            Text(
+                f"{out}: left as it is; choose another output folder",
+                f"{out}：保持不变；请选择其他输出文件夹",
+            )
         )
     return Replace.ANYTHING
 

@@ -117,8 +117,8 @@ def _convert(args: argparse.Namespace) -> int:
         if record is None:
             raise InputError(
                 Text(
-                    f"{place}: neither a runtime's dump file nor a folder with dump files",
-                    f"{place}：既不是运行时的 dump 文件，也不是含 dump 文件的文件夹",
+                    f"{place}: neither a dump file of a runtime nor a folder of them",
+                    f"{place}：不是运行时的 dump 文件或其文件夹",
                 )
             )
         with record:

@@ -14,8 +14,8 @@ from torchferry.cli import main as ferry
 from torchferry.cli import options
 from torchferry.cli.ending import computing
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import need
-from torchferry.errors import InputError, OutputError, RunError, not_readable, system_reason
+from torchferry.cli.output import RECORD_EXTRA, need
+from torchferry.errors import InputError, OutputError, RunError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
@@ -120,7 +120,7 @@ def _compare(args: argparse.Namespace) -> int:
         raise RunError(
             Text(
                 "mapping files are not supported; calls are matched by module, API, shapes and order",
-                "不支持 mapping 文件；调用按模块、API、形状和顺序匹配",
+                "不支持映射文件；调用按模块、接口、形状和顺序自动匹配",
             )
         )
     mine, golden, is_old = _paths(args)
@@ -129,7 +129,7 @@ def _compare(args: argparse.Namespace) -> int:
 
         _folder(args.output_path)
         return msaccucmp.main(["compare", "-m", str(mine), "-g", str(golden), "-out", str(args.output_path)])
-    need("numpy")
+    need(RECORD_EXTRA, "numpy")
     from torchferry.accuracy.compare.comparing import ComparingPlan, compare_files
     from torchferry.accuracy.report import REPORTS
     from torchferry.cli.compare import COMPARING, exit_code
@@ -151,8 +151,8 @@ def _paths(args: argparse.Namespace) -> tuple[Path, Path, bool]:
         if args.target_path is None or args.golden_path is None:
             raise RunError(
                 Text(
-                    "which dumps? Name both with -tp and -gp, or a file with both with -i",
-                    "缺少 dump；请用 -tp 和 -gp 分别指定，或用 -i 指定包含两者的文件",
+                    "which dumps? name both with -tp and -gp, or a file with both with -i",
+                    "哪些 dump？请用 -tp 和 -gp 指定两者，或用 -i 指定包含两者的文件",
                 )
             )
         return args.target_path, args.golden_path, False
@@ -160,7 +160,12 @@ def _paths(args: argparse.Namespace) -> tuple[Path, Path, bool]:
         named: Any = json.loads(args.input_path.read_text("utf-8"))
         return Path(named["npu_path"]), Path(named["bench_path"]), True
     except OSError as error:
-        raise not_readable(args.input_path, error) from None
+        raise InputError(
+            Text(
+                f"{args.input_path}: can't be read: {error.strerror or error}",
+                f"{args.input_path}：无法读取：{error.strerror or error}",
+            )
+        ) from None
     except (ValueError, TypeError, KeyError):
         raise InputError(
             Text(
@@ -176,8 +181,8 @@ def _folder(place: Path) -> None:
     except OSError as error:
         raise OutputError(
             Text(
-                f"{place}: can't be created: {system_reason(error).en}",
-                f"{place}：无法创建：{system_reason(error).zh}",
+                f"{place}: can't be made: {error.strerror or error}",
+                f"{place}：无法创建：{error.strerror or error}",
             )
         ) from None
 

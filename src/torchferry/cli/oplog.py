@@ -108,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.report.formats import write_file
 
     check_reports(REPORTS, args.output)
-    vendor, forms = host_log_of(args.to, args.vendor_path)
+    named = options.vendor_of(args)
+    vendor, forms = host_log_of(named.name if named else None, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
     with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         log = read_oplog(args.logs, vendor, forms, warm_up, progress)

@@ -72,7 +72,7 @@ ABOUT = About(
             ),
         ),
     ),
-    page="evidence/readiness.md",
+    page="how-to/operators.md",
 )
 
 
@@ -208,8 +208,8 @@ def _take_options_from_the_end(args: argparse.Namespace) -> None:
         if name == "program":
             raise RunError(
                 Text(
-                    f"{value[0]}: unexpected; only options of ferry ops may follow --to VENDOR at the end",
-                    f"{value[0]}：多余的参数；末尾的 --to VENDOR 之后只能是 ferry ops 的选项",
+                    f"{value[0]}: unexpected; only options of ferry ops follow --to VENDOR at the end",
+                    f"{value[0]}：无法识别；末尾的 --to VENDOR 之后只能是 ferry ops 的选项",
                 )
             )
         setattr(args, name, [*getattr(args, name), *value] if isinstance(value, list) else value)
@@ -226,7 +226,7 @@ def _vendors(args: argparse.Namespace) -> list[tuple[Vendor, str]]:
         raise RunError(
             Text(
                 "which devices? ferry ops --to VENDOR[,VENDOR...] SCRIPT",
-                "缺少设备；用法：ferry ops --to VENDOR[,VENDOR...] SCRIPT",
+                "哪些设备？ferry ops --to VENDOR[,VENDOR...] SCRIPT",
             )
         )
     parts = [name.partition("@") for name in names]
@@ -248,14 +248,14 @@ def _check_sources(args: argparse.Namespace) -> None:
         raise RunError(
             Text(
                 "which program? ferry ops --to VENDOR SCRIPT; or --model, --trace, --capture",
-                "缺少程序；用法：ferry ops --to VENDOR SCRIPT，或 --model、--trace、--capture",
+                "哪个程序？ferry ops --to VENDOR SCRIPT；或 --model、--trace、--capture",
             )
         )
     if len(given) > 1:
         raise RunError(
             Text(
-                f"{' and '.join(given)} can't be used together; leave the others out",
-                f"{'、'.join(given)} 不能同时使用；请只保留一个",
+                f"{' and '.join(given)}: only one of them at a time; leave the others out",
+                f"{' 和 '.join(given)}：一次只能使用其中一个；请去掉其他",
             )
         )
     of_models = {
@@ -277,8 +277,8 @@ def _check_sources(args: argparse.Namespace) -> None:
         option = "--sim" if args.sim else "--emulate"
         raise RunError(
             Text(
-                f"{option} and --device can't be used together; leave one out",
-                f"{option} 与 --device 不能同时使用；请去掉其中一个",
+                f"{option} and --device: only one of them at a time; leave one out",
+                f"{option} 和 --device：一次只能使用其中一个；请去掉一个",
             )
         )
 
@@ -290,7 +290,7 @@ _READING = Text("reading the trace", "正在读取 trace")
 
 def _capture(args: argparse.Namespace, vendors: list[Vendor]) -> Capture:
     if args.trace:
-        need(*traces.LIBRARIES)
+        need(traces.EXTRA, *traces.LIBRARIES)
         from torchferry.readiness.trace import read_trace
 
         with long_task(_READING, args.quiet, language=options.language_of(args)):

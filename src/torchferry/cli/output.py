@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from torchferry.cli.options import language_of
-from torchferry.errors import RunError, no_place
+from torchferry.errors import OutputError, RunError
 from torchferry.report.progress import print_line
 from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave, write_bytes
@@ -27,9 +27,12 @@ def say(args: argparse.Namespace, command: str, *lines: Text) -> None:
         print_line(f"{command}: {line.in_language(language_of(args))}")
 
 
-def note(text: str) -> None:
+_NOTE = Text("note: {said}", "说明：{said}")
+
+
+def note(said: Text) -> None:
     """A remark on stderr, on one line."""
-    print_line(f"note: {one_line(text)}")
+    print_line(one_line(_NOTE.format(said=said).in_language(user_language())))
 
 
 def write(data: bytes | str) -> None:
@@ -102,16 +105,22 @@ def check_writable(*paths: Path) -> None:
     """Say before the work, not after it, that a file can't be written."""
     for path in paths:
         if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise no_place(path)
+            raise OutputError(
+                Text(
+                    f"{path}: can't be written there; name a file in a folder that exists",
+                    f"{path}：无法在此写入；请指定已存在文件夹中的文件",
+                )
+            )
 
 
-def need(*packages: str) -> None:
-    """Say what is not installed before the work, not in the middle of it."""
+RECORD_EXTRA = "'torchferry[record]'"  # what reads recordings, as a shell takes it
+_NEEDED = Text(
+    "not installed: {missing}; pip install {extra}", "未安装：{missing}；请运行 pip install {extra}"
+)
+
+
+def need(extra: str, *packages: str) -> None:
+    """Say which packages are not installed before they are missed; `extra` is what brings them."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise RunError(
-            Text(
-                f"{' and '.join(missing)} is needed, but not installed here; pip install {' '.join(missing)}",
-                f"需要 {'、'.join(missing)}，但此处没有安装；请执行 pip install {' '.join(missing)}",
-            )
-        )
+        raise RunError(_NEEDED.format(missing=", ".join(missing), extra=extra))

@@ -62,7 +62,7 @@ def program_of(args: argparse.Namespace, usage: str) -> Program:
 
     words = words_of(args)
     if not words:
-        raise RunError(Text(f"which program? {usage}", f"缺少程序；用法：{usage}"))
+        raise RunError(Text(f"which program? {usage}", f"哪个程序？{usage}"))
     return program.program_of(words, args.is_module, torchrun_options(args))
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchferry.cli import options
+from torchferry.cli import next_step, options
 from torchferry.cli.grammar import About, Example, Group, Parser
 from torchferry.cli.output import note, show
 from torchferry.cli.program import USAGE, add_program, add_torchrun, torchrun_options, words_of
@@ -147,8 +147,25 @@ def run(args: argparse.Namespace) -> int:
     progress = silent if args.quiet else None
     earlier, proof = run_proof(_plan(args), args.output, language, watch, show_proof, progress)
     if earlier:
-        note(f"what was there is kept as {earlier}: it holds things that no proof has written")
+        note(_KEPT.format(path=earlier))
+    if proof.holds:
+        _say_next(args)
     return 0 if proof.holds else 1
+
+
+def _say_next(args: argparse.Namespace) -> None:
+    vendors = options.names(args.to)
+    if args.quiet or not args.converted or args.nproc or args.is_module or len(vendors) != 1:
+        return
+    found = next_step.after_proof(Path(args.original), Path(args.converted), vendors[0], args.vendor_path)
+    for line in found:
+        print(line.in_language(options.language_of(args)), file=sys.stderr)
+
+
+_KEPT = Text(
+    "what was there is kept as {path}: it holds things that no proof has written",
+    "原有内容保留为 {path}：其中有并非由验证写出的内容",
+)
 
 
 def _plan(args: argparse.Namespace) -> ProofPlan:
@@ -160,7 +177,7 @@ def _plan(args: argparse.Namespace) -> ProofPlan:
         raise RunError(
             Text(
                 "which devices? ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
-                "缺少设备；用法：ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
+                "哪些设备？ferry prove --to VENDOR[,VENDOR...] -- SCRIPT",
             )
         )
     for vendor in vendors:
@@ -171,8 +188,8 @@ def _plan(args: argparse.Namespace) -> ProofPlan:
     if args.cwd is not None and not args.cwd.is_dir():
         raise InputError(
             Text(
-                f"no such folder: {args.cwd}; --cwd is where both runs start",
-                f"没有该文件夹：{args.cwd}；--cwd 是两次运行的启动位置",
+                f"no such folder: {args.cwd}; --cwd names the folder in which both runs start",
+                f"没有该文件夹：{args.cwd}；--cwd 指定两次运行的起始文件夹",
             )
         )
     return ProofPlan(
@@ -199,15 +216,15 @@ def _programs(args: argparse.Namespace) -> tuple[Program, Program | None]:
     if bool(args.original) != bool(args.converted):
         raise RunError(
             Text(
-                "--before and --after need each other: the same program before and after the conversion",
-                "--before 与 --after 必须同时给出：转换前后的同一程序",
+                "--before and --after go together: the same program before and after the conversion",
+                "--before 和 --after 须一起使用：同一程序转换前和转换后",
             )
         )
     if not args.original and not words:
         raise RunError(
             Text(
                 "which program? ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
-                "缺少程序；用法：ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
+                "哪个程序？ferry prove --to VENDOR -- SCRIPT [ARGUMENTS]",
             )
         )
     target, arguments = (args.original, words) if args.original else (words[0], words[1:])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,8 @@ from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser
-from torchferry.cli.output import need, say, write
+from torchferry.cli.made import MadeFile, add_summary_format, stdout_kept, tell_made
+from torchferry.cli.output import exit_code, need, say, write
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
 from torchferry.report.progress import Counted, beside_program, long_task
@@ -25,6 +25,7 @@ from torchferry.text import Text
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import CutRequest
     from torchferry.accuracy.file.reader import Record
+    from torchferry.accuracy.record.outputs import WrittenRecord
 
 DEFAULT_OUTPUT = "record.h5"
 
@@ -105,6 +106,7 @@ def add_arguments(parser: Parser) -> None:
         "为每个算子提供其在该记录中的输入：只反映自身误差，不含继承的误差",
     )
     parser.add("--replay", type=Path, metavar="GOLDEN", text=text)
+    add_summary_format(parser)
     for beside in (info_parser(), convert_parser(), cut_parser(), kernels_parser()):
         parser.beside(beside)
     add_place(parser)
@@ -189,24 +191,23 @@ def run(args: argparse.Namespace) -> int:
     if args.whole and args.first_step > 1:
         raise RunError(
             Text(
-                "--whole and --first-step can't be used together; leave one out",
-                "--whole 与 --first-step 不能同时使用；请去掉其中一个",
+                "--whole and --first-step: only one of them at a time; leave one out",
+                "--whole 和 --first-step：一次只能使用其中一个；请去掉一个",
             )
         )
     if args.modules_only and (args.operators or args.replay):
         other = "--op" if args.operators else "--replay"
         raise RunError(
             Text(
-                f"--modules-only and {other} can't be used together, because modules have no operators; leave one "
-                "out",
-                f"--modules-only 与 {other} 不能同时使用，因为模块没有算子；请去掉其中一个",
+                f"--modules-only and {other}: modules have no operators; leave one out",
+                f"--modules-only 和 {other}：记录模块时没有算子；请去掉一个",
             )
         )
     if args.slice_over and not args.slices:
         raise RunError(
             Text(
-                "--slice-over selects the tensors to slice; add --slice N, the number of slices to keep",
-                "--slice-over 选择要切片的张量；请加 --slice N 指定保留的切片数",
+                "--slice-over selects the tensors that are cut into slices; say how many to keep with --slice N",
+                "--slice-over 指定哪些张量被切片；请用 --slice N 指定保存的切片数",
             )
         )
     settings = RecordSettings(
@@ -232,7 +233,7 @@ def run(args: argparse.Namespace) -> int:
     say_if_simulated(args, _COMMAND, place)
     note = build_for(place, args.quiet, settings.kept)
     written = partial(_bytes_written, output)
-    with beside_program(_RECORDING, args.quiet, options.language_of(args), written):
+    with stdout_kept(args), beside_program(_RECORDING, args.quiet, options.language_of(args), written):
         recorded = run_recorded(program, settings, place, args.timeout)
     outcomes = [outcome for outcome, _ in recorded.files]
     for outcome, was_repaired in recorded.files:
@@ -244,19 +245,22 @@ def run(args: argparse.Namespace) -> int:
         raise RunError(nothing_recorded(program, settings, recorded))
     is_early = any(outcome.problem or not outcome.is_over for outcome in outcomes)
     if not any(outcome.calls for outcome in outcomes) and not ending.exit_code and not is_early:
-        raise RunError(
-            Text(
-                f"{args.output}: an empty recording: no operator of these steps matches --in-module, --op and "
-                "--phase; run `ferry record --stats` without them, then `ferry record info`, to see all operators",
-                f"{args.output}：记录为空：这些步中没有符合 --in-module、--op 和 --phase 的算子；"
-                "请去掉这些选项执行 `ferry record --stats`，再用 `ferry record info` 查看全部算子",
-            )
-        )
-    if is_early:
-        return 3
+        raise RunError(_NO_CALL.format(file=args.output))
     # what the early end of a process does to the program is not its fault
     made_all = args.steps is not None and all(outcome.steps >= args.steps for outcome in outcomes)
-    return 3 if ending.exit_code and (args.keep_going or not made_all) else 0
+    is_partial = is_early or bool(ending.exit_code and (args.keep_going or not made_all))
+    code = exit_code(is_found=False, is_partial=is_partial)
+    return tell_made(
+        args, "record", code, made_files(outcomes), vendor=place.vendor_name, device=place.kind.value
+    )
+
+
+def made_files(outcomes: Iterable[WrittenRecord]) -> list[MadeFile]:
+    """The recordings of all processes."""
+    return [
+        MadeFile(each.path, each.rank, each.calls, each.steps, each.is_over and not each.problem)
+        for each in outcomes
+    ]
 
 
 _RECORDING = Text("recording", "正在记录")
@@ -266,6 +270,14 @@ def _bytes_written(output: Path) -> tuple[int, int]:
     from torchferry.accuracy.record.outputs import files_of
 
     return sum(file.stat().st_size for file in files_of(output)), 0
+
+
+_NO_CALL = Text(
+    "{file}: holds no call; no operator of these steps matches --in-module, --op and --phase; `ferry record --stats` "
+    "without them, then `ferry record info`, shows what there is",
+    "{file}：没有调用；这些步中没有算子符合 --in-module、--op 和 --phase；先不带这些选项运行 `ferry record --stats`，再用 `ferry "
+    "record info` 查看",
+)
 
 
 def _golden(replay: Path, output: Path) -> Path:
@@ -279,7 +291,7 @@ def _golden(replay: Path, output: Path) -> Path:
         raise RunError(
             Text(
                 f"{replay}: can't be replayed and overwritten at once; name another file with -o",
-                f"{replay}：不能在重放的同时被覆盖；请用 -o 指定其他文件",
+                f"{replay}：不能同时重放并覆盖；请用 -o 指定其他文件",
             )
         )
     for record in open_records(golden):
@@ -432,7 +444,7 @@ def _convert(args: argparse.Namespace) -> int:
 
         with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
             count = convert_to_api_dump(args.file, args.msprobe, show)
-        _tell(args, f"{args.msprobe}: {count:,} tensors")
+        _tell(args, _TENSORS.format(place=args.msprobe, count=f"{count:,}"))
         return 0
     from torchferry.accuracy.file.convert import Form, convert
     from torchferry.accuracy.file.reader import open_records
@@ -442,8 +454,8 @@ def _convert(args: argparse.Namespace) -> int:
     if len(records) > 1 and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(
             Text(
-                f"{folder}: already exists and is not empty; choose another folder",
-                f"{folder}：已存在且非空；请另选文件夹",
+                f"{folder}: exists and is not empty; name another folder",
+                f"{folder}：已存在且不为空；请指定其他文件夹",
             )
         )
     count = 0
@@ -452,7 +464,7 @@ def _convert(args: argparse.Namespace) -> int:
             place = folder / f"rank{record.header.rank}" if len(records) > 1 else folder
         with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
             count += convert(record.path, place, form, show or _silent)
-    _tell(args, f"{folder}: {count:,} tensors")
+    _tell(args, _TENSORS.format(place=folder, count=f"{count:,}"))
     return 0
 
 
@@ -460,9 +472,12 @@ def _silent(done: int, count: int) -> None:
     pass
 
 
-def _tell(args: argparse.Namespace, said: str) -> None:
-    if not args.quiet:
-        print(f"{_COMMAND}: {said}", file=sys.stderr)
+_TENSORS = Text("{place}: {count} tensors", "{place}：{count} 个张量")
+_CALLS = Text("{place}: {count} calls", "{place}：{count} 次调用")
+
+
+def _tell(args: argparse.Namespace, said: Text) -> None:
+    say(args, _COMMAND, said)
 
 
 def _rewrite(args: argparse.Namespace) -> int:
@@ -483,7 +498,7 @@ def _rewrite(args: argparse.Namespace) -> int:
             file = output.with_name(name)
             with long_task(_CONVERTING, args.quiet, Counted.CALLS) as show:
                 count = rewrite(record, file, show)
-            _tell(args, f"{args.output.with_name(name)}: {count:,} calls")
+            _tell(args, _CALLS.format(place=args.output.with_name(name), count=f"{count:,}"))
     return 0
 
 
@@ -581,8 +596,8 @@ def _cut_request(args: argparse.Namespace) -> CutRequest:
     if request == CutRequest():
         raise RunError(
             Text(
-                "which calls? Select them with --call N, or with --step, --in-module, --op or --phase",
-                "缺少调用；请用 --call N，或 --step、--in-module、--op、--phase 选择",
+                "which calls? name some with --call N, or with --step, --in-module, --op or --phase",
+                "哪些调用？请用 --call N 指定，或用 --step、--in-module、--op、--phase 选取",
             )
         )
     return request
@@ -634,7 +649,7 @@ def kernels_parser() -> Parser:
 def run_kernels(words: list[str]) -> int:
     """The answer is an exit code."""
     args = kernels_parser().parse(words)
-    need(*traces.LIBRARIES)
+    need(traces.EXTRA, *traces.LIBRARIES)
     language = options.language_of(args)
     if args.of is None:
         report = kernel_report(args.trace, args.op, args.format, language)

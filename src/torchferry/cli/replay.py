@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.made import MadeFile, add_summary_format, tell_made
 from torchferry.cli.output import need, say
 from torchferry.cli.program import say_if_simulated
 from torchferry.errors import InputError, RunError
+from torchferry.report.commands import next_step
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 from torchferry.units import size
@@ -75,6 +76,7 @@ def add_arguments(parser: Parser) -> None:
     )
     where.add("--device", metavar="DEVICE", text=text)
     options.add_selection(parser.group(Text("Which operators", "算子范围")))
+    add_summary_format(parser)
     options.add_quiet(parser)
     options.add_language(parser)
 
@@ -96,7 +98,6 @@ _FELL_BACK = Text(
     "computed on the CPU, because the device has no kernel: {operators}",
     "设备没有内核、在 CPU 上计算：{operators}",
 )
-_NEXT = Text("next: {command}", "下一步：{command}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,26 +107,26 @@ def run(args: argparse.Namespace) -> int:
     from torchferry.accuracy.replay.launching import records_to_replay, replay_record
 
     place = _place(args)
-    need("torch")
+    need("torch", "torch")
     records = records_to_replay(args.record, args.output)
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
-    code = 0
+    code, files = 0, []
     for path, rank, world in records:
         output = file_of(args.output.absolute(), rank, world)
         outcome = replay_record(path, output, place, selection, shows_progress=not args.quiet)
         if not outcome.calls and not outcome.left:
             raise InputError(
                 Text(
-                    f"{path}: no call matches --in-module, --op and --phase",
-                    f"{path}：没有符合 --in-module、--op 和 --phase 的调用",
+                    f"{path}: has no call that --in-module, --op and --phase select",
+                    f"{path}：没有 --in-module、--op 和 --phase 选中的调用",
                 )
             )
         say(args, _COMMAND, *_told(output, outcome))
+        files.append(MadeFile(str(output), rank, outcome.calls, is_complete=not outcome.problem))
         if any(each.is_failure for each in outcome.left):
             code = 3
-    command = shlex.join(["ferry", "compare", str(args.output), str(args.record)])
-    say(args, _COMMAND, _NEXT.format(command=command))
-    return code
+    say(args, _COMMAND, next_step("compare", args.output, args.record))
+    return tell_made(args, "replay", code, files, vendor=place.vendor_name, device=place.kind.value)
 
 
 def _place(args: argparse.Namespace) -> Place:
@@ -136,8 +137,8 @@ def _place(args: argparse.Namespace) -> Place:
     if bool(args.to) == bool(args.device):
         raise RunError(
             Text(
-                "which device? Give either --to VENDOR or --device DEVICE",
-                "缺少设备；请给出 --to VENDOR 或 --device DEVICE 之一",
+                "on which device? give one of --to VENDOR and --device DEVICE",
+                "在哪种设备上？请给出 --to VENDOR 或 --device DEVICE 之一",
             )
         )
     if args.device:
@@ -146,7 +147,7 @@ def _place(args: argparse.Namespace) -> Place:
             raise RunError(
                 Text(
                     f"{option} needs a device; name it with --to VENDOR",
-                    f"{option} 需要指定设备；请用 --to VENDOR 指定",
+                    f"{option}：针对哪种设备？请用 --to VENDOR 指定",
                 )
             )
         return Place(DeviceKind.AS_IS, as_is=args.device)

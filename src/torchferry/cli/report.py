@@ -53,6 +53,11 @@ def add_arguments(parser: Parser) -> None:
     options.add_json(parser)
     text = Text("Write the report to FILE; - is standard output", "将报告写入 FILE；- 表示标准输出")
     options.add_output(parser, None, text)
+    text = Text(
+        "Keep the ticks that a page has exported (ticks.json) in the migration folder; its next pages show them",
+        "将页面导出的勾选（ticks.json）保存到迁移文件夹；之后生成的页面会显示它们",
+    )
+    parser.add("--ticks", type=Path, metavar="FILE", text=text)
     options.add_verbose(parser, old=())
     options.add_language(parser)
 

@@ -110,6 +110,7 @@ def make_page(args: argparse.Namespace) -> int:
     """Write the page of the folder that is named, or of the project's."""
     from torchferry.migration.folder import NAME, MigrationFolder, find, is_migration_folder
     from torchferry.migration.index import write_index
+    from torchferry.migration.ticks import keep_ticks
 
     named: Path | None = args.findings
     folder = find(Path.cwd()) if named is None else None
@@ -119,6 +120,8 @@ def make_page(args: argparse.Namespace) -> int:
         )
     if folder is None:
         raise InputError(_NO_FOLDER)
+    if args.ticks is not None:
+        keep_ticks(folder, args.ticks)
     language = options.language_of(args)
     path = write_index(folder, language, args.output)
     print(_WRITTEN.format(path=os.path.relpath(path)).in_language(language), file=sys.stderr)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser
-from torchferry.cli.output import check_writable, say
+from torchferry.cli.made import JSON, add_summary_format, stdout_kept, tell_made
+from torchferry.cli.output import check_writable, say, write
 from torchferry.cli.program import USAGE, add_converted, add_program, add_torchrun, program_of, words_of
 from torchferry.errors import RunError
 from torchferry.text import Text
@@ -80,6 +81,7 @@ def add_arguments(parser: Parser) -> None:
         "运行 N 步后停止程序（默认：运行到结束）",
     )
     options.add_steps(parser, text, default=None)
+    add_summary_format(parser)
     options.add_language(parser)
     _add_redirection(parser.group(Text("What CUDA's names mean", "CUDA 名称的含义")))
     _add_device(parser.group(Text("Simulated or emulated device", "模拟设备或仿真设备")))
@@ -150,9 +152,8 @@ def run(args: argparse.Namespace) -> int:
     if not name:
         raise RunError(
             Text(
-                "which device? ferry run --to VENDOR SCRIPT, with options before the script; or set "
-                f"{variables.TO}",
-                f"缺少设备；用法：ferry run --to VENDOR SCRIPT，选项写在脚本之前；也可设置 {variables.TO}",
+                f"which device? ferry run --to VENDOR SCRIPT, options come before the script; or set {variables.TO}",
+                f"哪种设备？ferry run --to VENDOR SCRIPT（选项写在脚本之前），或设置 {variables.TO}",
             )
         )
     vendor = with_card(get_vendor(name, args.vendor_path), args.card)
@@ -180,7 +181,8 @@ def run(args: argparse.Namespace) -> int:
         wishes["TORCHFERRY_LANG"] = args.lang
     with environment_kept():
         os.environ.update(wishes)
-        summary = run_at(place, program, silent if args.quiet else None, args.steps)
+        with stdout_kept(args):
+            summary = run_at(place, program, silent if args.quiet else None, args.steps)
         _show(args, place, summary)
     code = summary.outcome.exit_code
     if code > _SIGNALS and not args.no_diagnosis:  # the program could not say anything itself
@@ -192,13 +194,13 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-_NOT_CONVERTED = Text(
-    "{options}: has no effect with --converted, where nothing is redirected; leave one out",
-    "{options}：与 --converted 一起使用时无效，因为不做重定向；请去掉其中一个",
+_UNREDIRECTED = Text(
+    "{chosen}: not with --converted, where nothing is redirected; leave one out",
+    "{chosen}：不能与不做重定向的 --converted 同用；请去掉一个",
 )
-_NOT_NATIVE = Text(
-    "{options}: has no effect with --native, where the vendor redirects; leave one out",
-    "{options}：与 --native 一起使用时无效，因为由厂商重定向；请去掉其中一个",
+_BY_VENDOR = Text(
+    "{chosen}: not with --native, where the vendor redirects; leave one out",
+    "{chosen}：不能与由厂商重定向的 --native 同用；请去掉一个",
 )
 
 
@@ -212,8 +214,8 @@ def _place(args: argparse.Namespace, vendor: Vendor, kind: DeviceKind) -> Place:
         checks = TypeChecks(args.type_checks or TypeChecks.BOTH)
         layer = LayerSettings(vendor.name, paths, checks, args.capability or "", args.cuda_version or "")
     elif chosen:
-        why = _NOT_CONVERTED if args.converted else _NOT_NATIVE
-        raise RunError(why.format(options=", ".join(chosen)))
+        why = _UNREDIRECTED if args.converted else _BY_VENDOR
+        raise RunError(why.format(chosen=", ".join(chosen)))
     place = Place(
         kind,
         vendor,
@@ -237,8 +239,11 @@ def _show(args: argparse.Namespace, place: Place, summary: RunSummary) -> None:
     if place.kind is DeviceKind.REAL:
         if summary.outcome.left_running:
             say(args, "torchferry", LEFT_RUNNING.format(count=summary.outcome.left_running))
+        tell_made(args, "run", summary.outcome.exit_code, vendor=place.vendor_name, device=place.kind.value)
         return
     if args.summary:
         write_whole(args.summary, to_json(summary).encode())
-    if not args.quiet:
+    if args.format == JSON:
+        write(to_json(summary))
+    elif not args.quiet:
         print(to_text(summary, options.language_of(args)), file=sys.stderr)

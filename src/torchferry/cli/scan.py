@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import conversion, next_step, options
 from torchferry.cli.grammar import About, Example, Parser
@@ -23,6 +24,11 @@ from torchferry.report.findings import REPORTS
 from torchferry.report.progress import long_task
 from torchferry.report.streams import reader_may_leave, write_text
 from torchferry.text import Text
+from torchferry.vendors.registry import vendor_names
+
+if TYPE_CHECKING:
+    from torchferry.conversion.project import Plan, ProjectOutcome
+    from torchferry.report.formats import Reports
 
 ABOUT = About(
     Text(
@@ -81,18 +87,38 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, report, answer with the exit code."""
-    args.format = args.format or REPORTS.format_of(args.output)
-    if not args.output and args.format in REPORTS.only_files:
-        raise FerryError(
-            Text(
-                f"--format {args.format} can't be printed; name a file: -o report.{args.format}",
-                f"--format {args.format} 无法打印；请指定文件：-o report.{args.format}",
-            )
-        )
+    reports: Reports[Any] = REPORTS
+    targets = targets_of(args)
+    if len(targets) > 1:
+        from torchferry.report.findings.by_vendor import REPORTS as BY_VENDOR
+
+        reports = BY_VENDOR
+    args.format = args.format or reports.format_of(args.output)
+    if not args.output and args.format in reports.only_files:
+        raise FerryError(_NOT_PRINTED.format(form=args.format))
+    reports.find(args.format)
     roots = [check_input(path) for path in expanded(args.path)]
-    plan = plan_for(roots[0], args.to, **options.chosen(args, ConversionRequest))
+    return _compare(args, roots, targets) if len(targets) > 1 else _scan(args, roots)
+
+
+def targets_of(args: argparse.Namespace) -> list[str]:
+    """The targets that --to names."""
+    names = options.names(args.to)
+    if not names:
+        raise FerryError(_WHICH)
+    return vendor_names(args.vendor_path) if [name.lower() for name in names] == ["all"] else names
+
+
+def _scanned(
+    args: argparse.Namespace, roots: Sequence[Path], target: str
+) -> tuple[Plan, list[ProjectOutcome]]:
+    plan = plan_for(roots[0], target, **options.chosen(args, ConversionRequest))
     with long_task(conversion.SCANNING, args.quiet, language=options.language_of(args)) as progress:
-        outcomes = [examine_project(root, plan, progress=progress) for root in roots]
+        return plan, [examine_project(root, plan, progress=progress) for root in roots]
+
+
+def _scan(args: argparse.Namespace, roots: Sequence[Path]) -> int:
+    plan, outcomes = _scanned(args, roots, options.names(args.to)[0])
     report = merged(roots, [outcome.report("scan") for outcome in outcomes])
     unread = {item.path for item in report.files if item.status is FileStatus.FAILED}
     is_to_do = any(
@@ -107,11 +133,37 @@ def run(args: argparse.Namespace) -> int:
         with reader_may_leave():
             REPORTS.show(report, args.format, wanted)
             if args.format == "text" and is_to_do and len(roots) == 1 and not args.quiet:
-                write_text(sys.stdout, f"\n{next_step.after_scan(roots[0], plan.target, args.lang)}\n")
+                hint = next_step.after_scan(roots[0], plan.target, args.vendor_path)
+                write_text(sys.stdout, f"\n{hint.in_language(options.language_of(args))}\n")
     for outcome in outcomes:
         conversion.note_nothing(outcome)
     conversion.note_unused_rules(outcomes, plan.custom)
     return exit_code(is_found=args.check and is_to_do, is_partial=any(each.failed for each in outcomes))
+
+
+def _compare(args: argparse.Namespace, roots: Sequence[Path], targets: Sequence[str]) -> int:
+    """Which of several targets is least work?"""
+    from torchferry.report.findings.by_vendor import REPORTS as BY_VENDOR
+    from torchferry.report.findings.by_vendor import compared
+
+    reports, is_partial = [], False
+    for target in targets:
+        _, outcomes = _scanned(args, roots, target)
+        reports.append(merged(roots, [outcome.report("scan") for outcome in outcomes]))
+        is_partial = is_partial or any(each.failed for each in outcomes)
+    work, wanted = compared(reports), report_options(args)
+    if args.output:
+        BY_VENDOR.write(work, args.output, wanted, args.format)
+    else:
+        BY_VENDOR.show(work, args.format, wanted)
+    return exit_code(is_found=args.check and work.is_to_do, is_partial=is_partial)
+
+
+_WHICH = Text("which target? ferry scan PATH --to VENDOR", "哪个目标？ferry scan PATH --to VENDOR")
+_NOT_PRINTED = Text(
+    "--format {form} can't be printed; name a file: -o report.{form}",
+    "--format {form} 无法直接输出；请指定文件：-o report.{form}",
+)
 
 
 def merged(roots: Sequence[Path], reports: Sequence[Report]) -> Report:

@@ -11,7 +11,6 @@ from pathlib import Path
 from torchferry.cli import main as ferry
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.errors import InputError
 from torchferry.finding import Kind
 from torchferry.outcome import FileRecord, FileStatus, Report
 from torchferry.report.findings import words
@@ -62,6 +61,7 @@ def _convert(given: Path, language: Language) -> int:
     from torchferry.cli import conversion
     from torchferry.conversion.discover import check_input
     from torchferry.conversion.write import Replace
+    from torchferry.errors import InputError
 
     root = check_input(given)
     source = Path(os.path.abspath(root))
@@ -69,8 +69,8 @@ def _convert(given: Path, language: Language) -> int:
     if not name:
         raise InputError(
             Text(
-                f"{source}: has no name to append _mlu to; give the folder of your scripts",
-                f"{source}：没有可添加 _mlu 的名称；请给出脚本所在的文件夹",
+                f"{source}: has no name to put _mlu after; give the folder of your scripts",
+                f"{source}：没有可加 _mlu 的名称；请给出脚本所在的文件夹",
             )
         )
     out = source.parent / f"{name}_mlu"

@@ -225,11 +225,11 @@ def _ops_count(ops: Ops) -> Text:
 def _print_one(screen: Screen, vendor: Vendor, ops: Ops, language: Language) -> None:
     from torchferry.report.terminal import plain
 
-    rows = _labelled(vendor, language)
+    rows = labelled(vendor, language)
     rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
     screen.line(plain(vendor.name, "bold cyan"))
     _print_rows(screen, rows)
-    for key, rows in _sections(vendor, ops, language):
+    for key, rows in sections(vendor, ops, language):
         if rows:
             screen.line("", plain(f"{SECTIONS[key].in_language(language)} ({len(rows)})", "bold"))
             _print_rows(screen, rows)
@@ -247,7 +247,8 @@ def _print_rows(screen: Screen, rows: list[tuple[str, str]]) -> None:
     screen.part(grid)
 
 
-def _labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:
+def labelled(record: Vendor | Limits, language: Language) -> list[tuple[str, str]]:
+    """(label, value) of every fact that is one value."""
     known = meanings(type(record))
     labels = ((field, known[name].label) for field, name, _ in fields_of(type(record)))
     return [
@@ -287,13 +288,14 @@ def _facts_of(card: Card) -> Iterator[str]:
     yield f"({card.source})"
 
 
-def _sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def sections(vendor: Vendor, ops: Ops, language: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Key of SECTIONS -> its rows; a section without rows has nothing known."""
     none, unknown = NONE.in_language(language), UNKNOWN.in_language(language)
     by_support: dict[Support, list[tuple[str, str]]] = {support: [] for support in Support}
     for name, api in sorted(vendor.apis.items()):
         by_support[api.support].append((name, api.name if api.support is Support.RENAMED else api.basis))
     yield "dtypes", list(vendor.dtypes.items())
-    yield "limits", [(label, text) for label, text in _labelled(vendor.limits, language) if text != unknown]
+    yield "limits", [(label, text) for label, text in labelled(vendor.limits, language) if text != unknown]
     yield "cards", [(card.name, "; ".join(_facts_of(card))) for card in vendor.cards]
     yield "limits_sparse", _rows(vendor.limits.sparse, language)
     yield "limits_saturation", _rows(vendor.limits.saturation, language)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import check_reports, check_writable, deliver, need, report_options, say
+from torchferry.cli.made import add_summary_format, stdout_kept, tell_made
+from torchferry.cli.output import (
+    RECORD_EXTRA,
+    check_reports,
+    check_writable,
+    deliver,
+    need,
+    report_options,
+    say,
+)
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, RunError
 from torchferry.report.progress import Counted, long_task
@@ -82,6 +91,7 @@ def add_arguments(parser: Parser) -> None:
         "记录文件；可随时读取，包括程序运行期间。多进程时写出 FILE.rank0.h5 等。同名的先前记录会被替换（默认：{name}）",
     )
     options.add_output(parser, DEFAULT_OUTPUT, text.format(name=DEFAULT_OUTPUT))
+    add_summary_format(parser)
     for beside in (show_parser(), convert_parser()):
         parser.beside(beside)
     group = parser.group(Text("Curves while the program runs", "运行期间的曲线"))
@@ -124,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     )
     live = _live_page(args, output, settings.replaced)
     say(args, _COMMAND, *noted(filter(None, [build_for(place, args.quiet)])))
-    with _following(live):
+    with stdout_kept(args), _following(live):
         recorded = run_recorded(program, settings, place, args.timeout)
     for outcome, was_repaired in recorded.files:
         say(args, _COMMAND, *sentences(outcome, was_repaired))
@@ -133,18 +143,21 @@ def run(args: argparse.Namespace) -> int:
     ending = recorded.ending
     stop_if_told(ending, "interrupted; what was watched until then is kept" if recorded.files else "")
     if recorded.files:
-        return ending.exit_code
+        from torchferry.cli.record import made_files
+
+        files = made_files(outcome for outcome, _ in recorded.files)
+        place_words = {"vendor": place.vendor_name, "device": place.kind.value}
+        return tell_made(args, "watch", ending.exit_code, files, **place_words)
     if ending.exit_code:
         raise RunError(
             Text(
-                f"{program.target}: ended with exit code {ending.exit_code} before anything could be watched; its "
-                "output is above",
-                f"{program.target}：在监视到任何内容之前就以退出码 {ending.exit_code} 结束；其输出见上文",
+                f"{program.target}: ended with exit code {ending.exit_code} before anything was seen; its output is above",
+                f"{program.target}：在采集到任何内容之前以退出码 {ending.exit_code} 结束；其输出见上方",
             )
         )
     raise RunError(
         Text(
-            f"{program.target}: called no module with parameters, so there was nothing to watch",
+            f"{program.target}: called no module that has parameters, so there was nothing to watch",
             f"{program.target}：没有调用带参数的模块，因此没有可监视的内容",
         )
     )
@@ -159,7 +172,7 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
             raise RunError(
                 Text(
                     "--golden is drawn on a page; name one with --page FILE.html",
-                    "--golden 需要绘制在页面上；请用 --page FILE.html 指定",
+                    "--golden 绘制在网页上；请用 --page FILE.html 指定",
                 )
             )
         return None
@@ -174,7 +187,7 @@ def _live_page(args: argparse.Namespace, output: Path, replaced: Sequence[str]) 
         raise RunError(
             Text(
                 f"{args.golden}: can't be drawn and overwritten at once; name another file with -o",
-                f"{args.golden}：不能在绘制的同时被覆盖；请用 -o 指定其他文件",
+                f"{args.golden}：不能同时绘制并覆盖；请用 -o 指定其他文件",
             )
         )
     earlier = {path: path.stat().st_mtime_ns for path in map(Path, replaced)}
@@ -189,8 +202,8 @@ def _check_page(page: Path) -> None:
     if page.suffix.lower() != _PAGE:
         raise RunError(
             Text(
-                f"{page}: curves are drawn on a page; the name must end in {_PAGE}",
-                f"{page}：曲线绘制在页面上；文件名必须以 {_PAGE} 结尾",
+                f"{page}: curves are drawn on a page; end its name in {_PAGE}",
+                f"{page}：曲线绘制在网页上；文件名须以 {_PAGE} 结尾",
             )
         )
     check_writable(page.absolute())
@@ -221,7 +234,7 @@ def _finish_page(args: argparse.Namespace, live: LivePage) -> None:
 
 
 def _need_numpy() -> None:
-    need("numpy")
+    need(RECORD_EXTRA, "numpy")
 
 
 # `ferry watch show`: the curves of a file, or of two.
@@ -322,8 +335,8 @@ def _follow(args: argparse.Namespace) -> None:
     if not pages:
         raise RunError(
             Text(
-                "--follow keeps writing a page; name one with -o FILE.html",
-                "--follow 会持续写入页面；请用 -o FILE.html 指定",
+                "--follow rewrites a page; name one with -o FILE.html",
+                "--follow 会不断更新网页；请用 -o FILE.html 指定",
             )
         )
     live = LivePage(pages[0], list(filter(None, (args.file, args.golden))), report_options(args))

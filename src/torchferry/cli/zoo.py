@@ -11,6 +11,8 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver
 from torchferry.errors import FerryError, InputError
+from torchferry.report.commands import next_step, vendor_path_words
+from torchferry.report.progress import long_task
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 
@@ -161,6 +163,11 @@ def run(args: argparse.Namespace) -> int:
 _SHOWN = 5
 
 
+_MAKING = Text("making the delivery", "正在生成交付件")
+_REVIEWING = Text("checking the delivery", "正在检查交付件")
+_TRAINING = Text("running a short training of the delivery", "正在对交付件进行短时训练")
+
+
 def _new(args: argparse.Namespace) -> int:
     from torchferry.vendors.zoo import find_zoo
     from torchferry.zoo.delivery import DeliveryRequest
@@ -168,10 +175,7 @@ def _new(args: argparse.Namespace) -> int:
 
     if args.origin is None:
         raise FerryError(
-            Text(
-                "which project? ferry zoo new PATH --from DIR",
-                "缺少项目；用法：ferry zoo new PATH --from DIR",
-            )
+            Text("which project? ferry zoo new PATH --from DIR", "哪个项目？ferry zoo new PATH --from DIR")
         )
     vendor, table = find_zoo(args.to, args.vendor_path)
     request = DeliveryRequest(
@@ -186,7 +190,8 @@ def _new(args: argparse.Namespace) -> int:
         args.dataset or "",
     )
     chosen = {name: getattr(args, name) for name in ("amp", "distributed", "channels_last")}
-    made = make_delivery(request, vendor, table, plan_for_zoo(request, vendor, chosen))
+    with long_task(_MAKING, args.quiet, language=options.language_of(args)):
+        made = make_delivery(request, vendor, table, plan_for_zoo(request, vendor, chosen))
     for line in _told(args, made, table.address or table.name):
         print(one_line(line))
     return 3 if made.outcome.failed else 0
@@ -212,7 +217,9 @@ def _told(args: argparse.Namespace, made: NewDelivery, address: str) -> Iterator
     if made.not_required:
         taken = ", ".join(made.not_required)
         yield f"taken out of requirements.txt: {taken}; the vendor brings its own"
-    yield f"next: ferry zoo check {args.path}"
+    given = ["--to", args.to] if args.to else []
+    said = next_step("zoo", "check", args.path, *given, *vendor_path_words(args.vendor_path))
+    yield said.in_language(options.language_of(args))
     yield f"then: put it into your fork of {address}, commit it, and open a pull request"
 
 
@@ -224,22 +231,23 @@ def _check(args: argparse.Namespace) -> int:
     if not args.path.is_dir():
         raise InputError(
             Text(
-                f"no such folder: {args.path}; `ferry zoo new` creates one",
-                f"没有该文件夹：{args.path}；可用 `ferry zoo new` 创建",
+                f"no such folder: {args.path}; `ferry zoo new` makes one",
+                f"没有该文件夹：{args.path}；`ferry zoo new` 可生成",
             )
         )
     if args.emulate and not args.run:
         raise FerryError(
             Text(
-                "--emulate selects where the short training runs; add --run, or leave it out",
-                "--emulate 用于选择短训练的运行位置；请加 --run，或去掉该选项",
+                "--emulate says where the short training runs; add --run, or leave it out",
+                "--emulate 指定短训练在哪里运行；请加上 --run，或去掉它",
             )
         )
     check_reports(REPORTS, args.output)
     vendor, table = find_zoo(args.to, args.vendor_path)
     delivery = Delivery(args.path, vendor, table, args.tolerance)
     paths = options.vendor_paths(args)
-    ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
-    found = review(delivery, ran)
+    with long_task(_TRAINING if args.run else _REVIEWING, args.quiet, language=options.language_of(args)):
+        ran = (run_short_training(delivery, paths, args.emulate),) if args.run else ()
+        found = review(delivery, ran)
     deliver(REPORTS, found, args)
     return 0 if found.is_complete else 1

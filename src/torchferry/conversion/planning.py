@@ -119,9 +119,13 @@ def plan_for(path: Path, to: str, **options: Unpack[ConversionRequest]) -> Plan:
     )
 
 
+_OR_PORTABLE = Text(f"`{PORTABLE}` is for code that names no vendor", f"`{PORTABLE}` 用于不指明厂商的代码")
+
+
 def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> Target:
     """The target that --to names; with CUDA beside it if that is asked for."""
-    if name == PORTABLE and keep_cuda:
+    is_portable = name.lower() == PORTABLE
+    if is_portable and keep_cuda:
         raise FerryError(
             Text(
                 "--keep-cuda keeps CUDA beside a vendor's device, but --to portable keeps CUDA anyway; leave "
@@ -129,17 +133,14 @@ def find_target(name: str, vendor_path: list[Path], keep_cuda: bool = False) -> 
                 "--keep-cuda 用于在厂商设备之外保留 CUDA，而 --to portable 本来就保留 CUDA；请去掉 --keep-cuda",
             )
         )
-    if name == PORTABLE:
+    if is_portable:
         return portable_target()
     try:
         vendor = get_vendor(name, vendor_path)
     except VendorError as error:
         if name in vendor_names(vendor_path):
             raise
-        portable = Text(
-            f"or use `{PORTABLE}` for code without a vendor", f"或使用 `{PORTABLE}` 生成不含厂商的代码"
-        )
-        raise VendorError(then(error.text, portable)) from None
+        raise VendorError(then(error.text, _OR_PORTABLE)) from None
     return keep_cuda_target(vendor) if keep_cuda else vendor_target(vendor)
 
 

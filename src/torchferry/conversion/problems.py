@@ -15,42 +15,50 @@ from torchferry.text import Text
 UNPARSED = report_rule(
     "TF901",
     "unparsed",
-    Text("a module that Python can't parse: copied as it is", "Python 无法解析的模块：原样复制"),
+    Text(
+        "Reports files that Python can't parse; they are copied as they are",
+        "报告 Python 无法解析的文件；这些文件原样复制",
+    ),
 )
 UNREADABLE = report_rule(
-    "TF902", "unreadable", Text("a file that can't be read or decoded", "无法读取或解码的文件")
+    "TF902", "unreadable", Text("Reports files that can't be read or decoded", "报告无法读取或解码的文件")
 )
 UNSAFE = report_rule(
     "TF903",
     "unsafe",
-    Text("a rewrite that failed its own check: the file was left as it was", "改写未通过自检：文件保持原样"),
+    Text(
+        "Reports a rewrite that failed its own check; the file is left as it was",
+        "报告未通过自检的改写；文件保持原样",
+    ),
 )
 ENCODING = report_rule(
-    "TF904", "encoding", Text("a module in an encoding that it does not declare", "未声明编码的模块")
+    "TF904", "encoding", Text("Reports a file whose encoding is not declared", "报告未声明编码的文件")
 )
 LEFT_OUT = report_rule(
     "TF905",
     "option-left-out",
     Text(
-        "an opt-in option whose rewrite failed its own check: the file was converted without it",
-        "某个可选项的改写未通过自检：该文件在不应用该选项的情况下转换",
+        "Reports an option whose rewrite failed its own check; the file is converted without it",
+        "报告未通过自检的可选改写；该文件在不应用该选项的情况下转换",
     ),
 )
 FOLDER_LEFT_OUT = report_rule(
     "TF906",
     "left-out",
     Text(
-        "a folder that was not looked at: an environment, or an earlier output",
-        "未检查的文件夹：Python 环境或之前的输出",
+        "Reports folders that were left out: environments and earlier outputs",
+        "报告未检查的文件夹：Python 环境和之前的输出",
     ),
 )
-LINK = report_rule("TF907", "link-outside", Text("links that lead out of the project", "指向项目之外的链接"))
+LINK = report_rule(
+    "TF907", "link-outside", Text("Reports links that lead out of the project", "报告指向项目之外的链接")
+)
 UNLOADED = report_rule(
     "TF908",
     "plugin-not-loaded",
     Text(
-        "settings name the target's device, and no module of the project loads its plugin",
-        "配置中使用了目标设备名，但项目中没有模块加载其插件",
+        "Reports settings that name the target's device where no module loads its plugin",
+        "报告使用了目标设备名、却没有模块加载其插件的配置",
     ),
 )
 _UNLOADED = Message(

@@ -111,12 +111,18 @@ def report_rule(rule_id: str, name: str, summary: Text) -> Rule:
     return register(Rule(id=rule_id, name=name, summary=summary, triggers=()))
 
 
+# Modules that make rules with `report_rule`.
+_REPORTING = ("torchferry.conversion.texts.native_ops", "torchferry.conversion.texts.text_rules")
+
+
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, by id: the `RULE` of each module in `conversion.rules`, and those under which others report."""
     package = importlib.import_module("torchferry.conversion.rules")
     for module in pkgutil.iter_modules(package.__path__):
         register(importlib.import_module(f"{package.__name__}.{module.name}").RULE)
+    for module_name in _REPORTING:
+        importlib.import_module(module_name)
     return tuple(_REGISTRY[key] for key in sorted(_REGISTRY))
 
 

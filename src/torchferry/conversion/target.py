@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from torchferry.finding import Message, Severity
 from torchferry.text import Text
 from torchferry.vendors.model import Api, Replacement, Support, Vendor
+from torchferry.vendors.phrases import phrase
 
 # Methods asked of a class, not of an object: what takes their place is not one name.
 CLASS_METHODS = (
@@ -127,7 +128,7 @@ def vendor_target(vendor: Vendor) -> Target:
 _USE = Text("Use instead: {use}.", "请改用：{use}。")
 _NOTHING = Text(
     "No replacement for {company} is known: leave the feature out, or write it with PyTorch operators.",
-    "未知 {company} 有何替代：请去掉该功能，或用 PyTorch 算子实现。",
+    "{company} 没有已知的替代方案：请去掉该功能，或用 PyTorch 算子实现。",
 )
 
 
@@ -145,6 +146,6 @@ def with_advice(said: Message, vendor: Vendor, name: str) -> Message:
     """A message with what to use instead; where there is nothing, the library is a blocker."""
     entry = replacement_of(vendor, name)
     if entry is not None and entry.use:
-        return said.and_do(_USE.format(use=entry.use))
+        return said.and_do(_USE.format(use=phrase(entry.use)))
     missing = said.and_do(_NOTHING.format(company=vendor.company_name))
     return replace(missing, severity=Severity.BLOCKER)

@@ -22,6 +22,7 @@ from torchferry.migration.stages import (
     of_stage,
     tone_of_runs,
 )
+from torchferry.migration.ticks import ticks_for_script
 from torchferry.report.bodies import PageBody, made_block, nested, whole_page
 from torchferry.report.formats import write_file
 from torchferry.report.html import ARROW, both, code, data_for_script, escaped, quiet, row, table
@@ -82,6 +83,7 @@ def index_page(folder: MigrationFolder, language: Language) -> str:
             _panel("overview", _overview(folder, runs, facts)),
             *(_panel(stage.key, _reports(stage, runs, shown, facts)) for stage in _stages_shown(runs)),
             _panel("history", _history(runs, shown)),
+            ticks_for_script(folder),
             f"<noscript>{quiet(_NO_SCRIPT)}</noscript>",
         ),
         package=str(__package__),

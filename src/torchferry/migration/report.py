@@ -10,6 +10,7 @@ from torchferry import units
 from torchferry.migration.folder import INDEX, MigrationFolder
 from torchferry.migration.migrating import last_lines
 from torchferry.migration.steps import STATES, Migration, MigrationStep, StepState
+from torchferry.report.commands import NEXT, ferry_command
 from torchferry.report.formats import Options, Reports
 from torchferry.report.json import head, picked, plain
 from torchferry.report.page import Cell, Column, Page, Table
@@ -38,7 +39,6 @@ _LEFT = Text("work list when it was converted: {verdict}", "转换时的工作�
 _STOPPED = Text("Stopped at {step}: {count} to decide", "停在 {step}：有 {count} 项需要决定")
 _FAILED = Text("Stopped at {step}: {verdict}", "停在 {step}：{verdict}")
 _PAGE = Text("page: {path}", "页面：{path}")
-_NEXT = Text("next: {command}", "下一步：{command}")
 _OR = Text("or: {command}", "或：{command}")
 _NAME_WIDTH = 9
 
@@ -125,7 +125,7 @@ def last_word(migration: Migration, folder: MigrationFolder, language: Language)
         lines += [f"    {one_line(line)}" for line in last_lines(folder, stopped.name)]
     lines += [one_line(each.in_language(language)) for each in migration.advice]
     if stopped is not None:
-        lines += [_NEXT.format(command=resume_command(folder)).in_language(language)]
+        lines += [NEXT.format(command=resume_command(folder)).in_language(language)]
     names = sorted({each.name for each in migration.decisions})
     if names:
         lines += [_OR.format(command=resume_command(folder, names)).in_language(language)]
@@ -139,11 +139,9 @@ def last_word(migration: Migration, folder: MigrationFolder, language: Language)
 
 def resume_command(folder: MigrationFolder, accept: list[str] | None = None) -> str:
     """The command that goes on."""
-    import shlex
-
     from torchferry.migration.folder import NAME
 
-    words = ["ferry", "migrate", "--resume"]
+    words = ["migrate", "--resume"]
     if folder.path.name != NAME:
         words += ["--into", os.path.relpath(folder.path)]
-    return shlex.join([*words, *(word for name in accept or () for word in ("--accept", name))])
+    return ferry_command(*words, *(word for name in accept or () for word in ("--accept", name)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchferry.report.commands import ferry_command, in_folder
 from torchferry.text import Text
 
 STEP_NAMES = ("doctor", "scan", "ops", "convert", "run", "prove", "report")
@@ -84,9 +84,9 @@ class MigrationRequest:
 
     def by_hand(self, step: str, force: bool = False) -> str:
         """The command, ready to be pasted into a shell in the folder where the program is started."""
-        line = f"ferry {shlex.join(self.words(step, force))}"
+        line = ferry_command(*self.words(step, force))
         folder = os.path.relpath(self.folder_of(step), self.here)
-        return line if folder == "." else f"(cd {shlex.quote(folder)} && {line})"
+        return in_folder(folder, line)
 
 
 def request_of(

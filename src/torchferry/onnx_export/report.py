@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from torchferry import units
 from torchferry.onnx_export.model import Check, Exported, OutputVerdict, sizes_in_words
 from torchferry.onnx_export.offline import CHIP, lacks_chip
+from torchferry.report.commands import command_line
 from torchferry.report.formats import Options, Reports
 from torchferry.report.json import head
 from torchferry.report.page import Cell, Column, Page, Table
@@ -173,7 +173,7 @@ def _vendor_words(report: ExportReport, vendor: str) -> Iterator[tuple[Text, str
     elif report.was_run:
         yield _CONVERTED.format(tool=table.tool), "green"
     else:
-        yield _NEXT.format(vendor=vendor, command=shlex.join(command)), ""
+        yield _NEXT.format(vendor=vendor, command=command_line(*command)), ""
         if lacks_chip(command) and table.chip.en:
             yield _CHIP.format(chip=CHIP, how=table.chip), ""
 

@@ -41,7 +41,8 @@ class Screen:
     def line(self, *lines: RenderableType) -> None:
         """Lines that stay whole where there is no terminal: for programs that read them, commands to be copied."""
         for line in lines:
-            self._console.print(line, soft_wrap=not self._is_terminal)
+            is_whole = not self._is_terminal or "ferry " in str(line)  # a broken command can't be copied
+            self._console.print(line, soft_wrap=is_whole)
 
     def part(self, *parts: RenderableType) -> None:
         """Tables, and text that is wrapped."""

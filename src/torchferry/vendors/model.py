@@ -207,6 +207,7 @@ class Vendor:
     company: str = keys.text('"Acme Ltd"', r".+", required=True)
     company_zh: str = keys.text('"the same in Chinese"')
     device_type: str = keys.text('"acme"', r"[a-z]\w*", required=True)
+    aliases: tuple[str, ...] = keys.texts('["acme-ai"]', r"[^\sA-Z,@]+")
     plugin: str = keys.text(
         '"torch_acme"', keys.OPTIONAL_DOTTED, hint=' ("" when PyTorch has the device in tree)', required=True
     )

@@ -5,7 +5,8 @@ Only vendor.toml, apis.toml and replacements.toml are read here; the other files
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -52,6 +53,8 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
         return _built_in(name)  # without asking every installed package for entry points
     folders = _folders(extra)
     if name not in folders:
+        for vendor in _known_by(name, folders):
+            return vendor
         import difflib
 
         match = difflib.get_close_matches(name, folders, n=1)
@@ -64,6 +67,17 @@ def get_vendor(name: str, extra: Sequence[Path] = ()) -> Vendor:
         hint = did_you_mean([f"'{match[0]}'"]) if match else NOTHING
         raise VendorError(then(then(unknown, hint), listed))
     return load_vendor(folders[name]())
+
+
+def _known_by(word: str, folders: dict[str, Callable[[], Path]]) -> Iterator[Vendor]:
+    """The vendors that a word means in any case: by name, type of device or another name; the user's own first."""
+    for find in reversed(folders.values()):
+        with suppress(VendorError):  # of a package that is broken, and that nobody has asked for
+            folder = find()
+            record = read_table(folder / VENDOR_FILE)
+            names = (record.get("name"), record.get("device_type"), *record.get("aliases", ()))
+            if word.lower() in names:
+                yield load_vendor(folder)
 
 
 def vendor_of_device(device_type: str) -> Vendor | None:

@@ -151,7 +151,7 @@ def test_records_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert capsys.readouterr().out.startswith("all 5 calls are equal bit for bit")
     assert ferry() == 2 and "which record?" in capsys.readouterr().err
     assert ferry("--mine", "npu.h5", "--golden", "gpu.h5", "gpu.h5") == 2
-    assert "one recording too many" in capsys.readouterr().err
+    assert "one record too many" in capsys.readouterr().err
 
 
 def test_what_is_not_known_is_exit_code_3(

@@ -185,7 +185,7 @@ def test_the_command_takes_all_files_of_a_run(
             "no difference except rounding: together, the 2 processes of "
         )
     assert main(["compare", str(two), str(one), files[0], files[1], str(tmp_path / "a.h5")]) == 2
-    assert "one recording too many" in capsys.readouterr().err
+    assert "one record too many" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -46,7 +46,7 @@ def test_show_writes_all_that_is_asked_for(tmp_path: Path, capsys: pytest.Captur
         (["show", "a.h5", "-o", "a.pdf"], "unknown kind of report"),
         (["show", "a.h5", "--follow"], "name one with -o FILE.html"),
         (["--golden", "a.h5", "train.py"], "--golden is drawn on a page"),
-        (["--page", "curves.txt", "train.py"], "the name must end in .html"),
+        (["--page", "curves.txt", "train.py"], "end its name in .html"),
         (["--page", "p.html", "-o", "a.h5", "--golden", "a.h5", "train.py"], "drawn and overwritten at once"),
     ],
 )

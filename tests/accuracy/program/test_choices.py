@@ -89,7 +89,7 @@ def test_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     ("words", "said"),
     [
         (["--modules-only", "--op", "mm"], "modules have no operators"),
-        (["--slice-over", "1MB"], "add --slice N"),
+        (["--slice-over", "1MB"], "say how many to keep with --slice N"),
     ],
 )
 def test_choices_that_do_not_go_together(

@@ -64,10 +64,10 @@ def test_on_the_cpu_random_operators_draw_the_same(golden: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "which device?"),
-        (["--to", "ascend", "--device", "cpu"], "which device?"),
+        ([], "on which device?"),
+        (["--to", "ascend", "--device", "cpu"], "on which device?"),
         (["--device", "cpu", "--sim"], "--sim: which device"),
-        (["--device", "cpu", "--op", "nothing"], "no call matches"),
+        (["--device", "cpu", "--op", "nothing"], "has no call that"),
         (["--device", "tpu"], "tpu: not a device that can be used here"),
         (["--device", "cpu", "-o", "{golden}"], "replayed and overwritten at once"),
         (["--device", "cpu", "-o", "nowhere/x.h5"], "can't be written there"),

@@ -97,7 +97,9 @@ def test_nothing_could_be_judged() -> None:
     pairs = packed(
         replace(pair, judgement=replace(pair.judgement, verdict=Verdict.UNKNOWN)) for pair in comparison.pairs
     )
-    assert lines([replace(comparison, pairs=pairs)])[0].startswith("no verdict: none of the calls could be judged")
+    assert lines([replace(comparison, pairs=pairs)])[0].startswith(
+        "no verdict: none of the calls could be judged"
+    )
 
 
 def test_statistics_name_step_and_module_and_what_to_record_next() -> None:

@@ -66,7 +66,7 @@ def arguments(*rules: tuple[str, int, str]) -> dict[str, Any]:
             id="the new name begins with the old one",
         ),
         pytest.param(
-            names(("f", "f")), "import a\na.f()\n", "import a\na.f()\n", id="is the current name"
+            names(("f", "f")), "import a\na.f()\n", "import a\na.f()\n", id="the name that it has already"
         ),
         pytest.param(
             arguments(("f", 0, "1"), ("f", 0, "2")),
@@ -112,7 +112,9 @@ def test_each_step_is_reported_at_its_line(tmp_path: Path) -> None:
     ("rules", "words"),
     [
         pytest.param(
-            names(("a.x", "a.y"), ("a.y", "a.x")), ["a.x -> a.y", "a.x of a.y", "form a loop"], id="there and back"
+            names(("a.x", "a.y"), ("a.y", "a.x")),
+            ["a.x → a.y", "a.y → a.x", "form a loop"],
+            id="there and back",
         ),
         pytest.param(names(("x", "b.y"), ("y", "c.x")), ["form a loop"], id="a name that grows"),
         pytest.param(

@@ -137,9 +137,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         pytest.param(
             f'{_RULE}rename = "a.class"\n', '3: rule.rename: "a.class" is not a dotted', id="a keyword"
         ),
-        pytest.param(
-            f'{_RULE}rename = "a.f"\n', "3: rule.rename: is the current name", id="the same"
-        ),
+        pytest.param(f'{_RULE}rename = "a.f"\n', "3: rule.rename: is the current name", id="the same"),
         pytest.param(
             '[[rule]]\nmatch = "*.f"\nrename = "a.b"\n',
             '3: rule.rename: "a.b" is not a name without dots',

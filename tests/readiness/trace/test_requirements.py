@@ -24,4 +24,4 @@ def test_a_missing_library_is_named(
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "msgspec" else find(name))
     assert main([*command, str(path)]) == 2
-    assert "msgspec is needed, but not installed here; pip install msgspec" in capsys.readouterr().err
+    assert "not installed: msgspec; pip install 'torchferry[perf]'" in capsys.readouterr().err

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 _HOW = Text("how calls were judged: {parts}", "各调用的判定方式：{parts}")
 _JUDGED_BY = {
-    "equal": Text("{count} equal to golden bit for bit", "{count} 个与标杆逐位相同"),
-    "golden": Text("{count} against golden", "{count} 个与标杆比对"),
-    "bits": Text("{count} equal to the CPU's kernel bit for bit", "{count} 个与 CPU kernel 逐位相同"),
-    "float32": Text("{count} against single precision", "{count} 个与单精度比对"),
-    "float64": Text("{count} against double precision", "{count} 个与双精度比对"),
+    "equal": Text("{count} equal to golden bit for bit", "{count} 个与标杆逐位一致"),
+    "golden": Text("{count} against golden", "{count} 个与标杆比较"),
+    "bits": Text("{count} equal to the CPU's kernel bit for bit", "{count} 个与 CPU kernel 逐位一致"),
+    "float32": Text("{count} against single precision", "{count} 个与单精度比较"),
+    "float64": Text("{count} against double precision", "{count} 个与双精度比较"),
     "distribution": Text("{count} by their distribution", "{count} 个按分布判定"),
 }
 NORMAL = 1e-4  # of the vendors' guide: a mean absolute difference up to here is normal

@@ -27,6 +27,7 @@ from torchferry.accuracy.compare.statistics import AMPLIFICATION, rounding
 from torchferry.accuracy.file.reader import Record
 from torchferry.accuracy.model import Call, TensorRecord
 from torchferry.operators.names import family, is_random
+from torchferry.report.commands import ferry_command
 from torchferry.text import Text
 
 _PARAMETER, _BUFFER = "parameter", "buffer"
@@ -37,9 +38,9 @@ _RELEASE = 1 << 27  # bytes of the files that are read before they are given bac
 
 _RANDOM = Text(
     "{operator} draws random numbers, which differ on each rank: compare runs without dropout (p=0), "
-    "or judge each rank separately with `ferry compare {path}`",
-    "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `ferry compare "
-    "{path}` 单独判断各 rank",
+    "or judge each rank separately with `{command}`",
+    "{operator} 使用随机数，各 rank 的随机数不同：请关闭 dropout（p=0）后再比较，或用 `{command}` "
+    "单独判断各 rank",
 )
 _BATCH_NORM = Text(
     "BatchNorm is not synchronized: each rank uses the mean and variance of only its samples "
@@ -280,7 +281,9 @@ class Passes:
         """Why a call whose inputs are known to fit has another result."""
         call = group.few[0]
         if is_random(call.operator) or call.random is not None:
-            return Outcome.RANDOM, _RANDOM.format(operator=call.operator, path=self.many[0].path)
+            return Outcome.RANDOM, _RANDOM.format(
+                operator=call.operator, command=ferry_command("compare", self.many[0].path)
+            )
         other = next((each for each in call.inputs if self._is_other(group, each, limit)), None)
         if other is not None:
             return Outcome.PARTS, _OTHER_INPUT.format(operator=call.operator, name=other.name)

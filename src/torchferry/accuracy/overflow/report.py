@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 
 from torchferry.accuracy.overflow.launching import Checked
@@ -20,6 +19,7 @@ from torchferry.accuracy.overflow.model import (
     TensorFigures,
 )
 from torchferry.readiness.model import NOTES
+from torchferry.report.commands import ferry_command
 from torchferry.report.json import head, plain
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
@@ -142,7 +142,7 @@ def to_json(checked: Checked, vendor: str, case: str = "") -> str:
 def case_command(event: OverflowEvent, vendor: str) -> str:
     """What makes a test of the operator alone."""
     record = os.path.relpath(event.record)
-    return shlex.join(["ferry", "case", event.call.operator, "--to", vendor or _VENDOR, "--from", record])
+    return ferry_command("case", event.call.operator, "--to", vendor or _VENDOR, "--from", record)
 
 
 def _lines(checked: Checked, vendor: str, case: str) -> Iterator[Text | str]:

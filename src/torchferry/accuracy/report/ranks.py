@@ -10,6 +10,7 @@ from torchferry import __version__, units
 from torchferry.accuracy.compare.layouts import RankLayout, Way
 from torchferry.accuracy.compare.stages import Outcome, RankGroup, RanksComparison, StageResult, StepStage
 from torchferry.accuracy.report import words
+from torchferry.report.commands import ferry_command
 from torchferry.report.formats import Options
 from torchferry.report.json import plain
 from torchferry.report.page import Cell, Column, Page, Table, lines
@@ -217,9 +218,7 @@ def _remarks(comparison: RanksComparison) -> list[Text]:
     if comparison.culprit is not None:
         stage = comparison.stages[comparison.culprit]
         if stage.stage in (StepStage.FORWARD, StepStage.BACKWARD):
-            found += [
-                _NEXT.format(what=_NEXT_JUDGE, command=f"ferry compare {one_line(comparison.many.path)}")
-            ]
+            found += [_NEXT.format(what=_NEXT_JUDGE, command=ferry_command("compare", comparison.many.path))]
     return found
 
 

@@ -15,6 +15,7 @@ from torchferry.accuracy.compare.statistics import growth
 from torchferry.accuracy.judge.model import CallPair, ErrorKind, Judgement, PairDifference, Verdict
 from torchferry.accuracy.model import INPUT_GRADIENT, Call, RecordHeader, TensorRecord
 from torchferry.accuracy.report import words
+from torchferry.report.commands import ferry_command
 from torchferry.report.records import Grade
 from torchferry.report.safe import both_on_one_line, one_line
 from torchferry.text import Text
@@ -246,21 +247,21 @@ def next_commands(comparison: RankComparison) -> list[tuple[Text, list[str]]]:
     call = call_of(pair)
     both = [comparison.mine_path, *filter(None, [comparison.golden_path])]
     if pair.judgement.verdict is Verdict.PROGRAM:
-        return [(words.NEXT_ALL, [_command("ferry", "compare", *both, "--verbose")])]
+        return [(words.NEXT_ALL, [ferry_command("compare", *both, "--verbose")])]
     if comparison.mine.is_overview:
         return _place_commands(comparison, call)
     commands = []
     mine, path, vendor = pair.mine, comparison.mine_path, comparison.mine.vendor
     if mine is not None and vendor:  # the call in mine, whose inputs led to the result
         call_options = ["--from", path, "--call", str(mine.number), "--to", vendor]
-        commands.append((words.NEXT_CASE, [_command("ferry", "case", mine.operator, *call_options)]))
+        commands.append((words.NEXT_CASE, [ferry_command("case", mine.operator, *call_options)]))
     commands.append((words.NEXT_CUT, list(_cut_commands(comparison, pair))))
     is_unsure = not comparison.mine.replayed and pair.judgement.verdict is not Verdict.FAULT
     if comparison.golden and comparison.golden_path and is_unsure and vendor:
         replay_options = [*_target(comparison.mine), "-o", _beside(path, "replay")]
-        replay = _command("ferry", "replay", comparison.golden_path, *replay_options)
+        replay = ferry_command("replay", comparison.golden_path, *replay_options)
         commands.append((words.NEXT_REPLAY, [replay]))
-    return [*commands, (words.NEXT_ALL, [_command("ferry", "compare", *both, "--verbose")])]
+    return [*commands, (words.NEXT_ALL, [ferry_command("compare", *both, "--verbose")])]
 
 
 def _cut_commands(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
@@ -269,9 +270,7 @@ def _cut_commands(comparison: RankComparison, pair: CallPair) -> Iterator[str]:
     for path, call in sides:
         if call is not None and path:
             number = str(call.number)
-            yield _command(
-                "ferry", "record", "cut", path, "--call", number, "-o", _beside(path, f"call{number}")
-            )
+            yield ferry_command("record", "cut", path, "--call", number, "-o", _beside(path, f"call{number}"))
 
 
 def _place_commands(comparison: RankComparison, call: Call) -> list[tuple[Text, list[str]]]:
@@ -316,7 +315,7 @@ def _record_commands(comparison: RankComparison, wanted: Sequence[str], name: st
             given = []
         options = [*_target(header), *given, *wanted]
         whole = _RANK.sub("", path) if header.world > 1 else path
-        command = _command("ferry", "record", *options, "-o", _beside(whole, name))
+        command = ferry_command("record", *options, "-o", _beside(whole, name))
         yield f"{command} {one_line(header.program)}"
 
 
@@ -329,10 +328,6 @@ def _target(header: RecordHeader) -> list[str]:
 def _beside(path: str, word: str) -> str:
     stem, dot, suffix = path.rpartition(".")
     return f"{stem}.{word}.{suffix}" if dot and "/" not in suffix else f"{path}.{word}"
-
-
-def _command(*arguments: str) -> str:
-    return one_line(shlex.join(arguments))
 
 
 def _joined(parts: Iterable[Text], english: str, chinese: str) -> Text:

@@ -96,7 +96,7 @@ def _check_chain(index: RuleIndex, first: UserRule) -> None:
     while (found := index.renaming(name)) is not None and found[2]:
         rule, old, new = found
         shown_new, shown_old = (item.removeprefix(f"{_SOME_MODULE}.") for item in (new, old))
-        steps.append(f"{rule.place}: {shown_old} -> {shown_new}")
+        steps.append(f"{rule.place}: {shown_old} → {shown_new}")
         name = new + name[len(old) :]
         if len(steps) > LONGEST_CHAIN:
             chain = ", ".join(steps[:3])
@@ -129,7 +129,7 @@ def _check_new_code(rule: UserRule) -> None:
             )
 
 
-_SUMMARY = Text("what your rule file says", "规则文件中的规则")
+_SUMMARY = Text("Your own rule, from a rule file", "规则文件中您自己的规则")
 
 
 def custom_rules(custom: CustomRules, vendor: str) -> list[Rule]:

@@ -13,6 +13,7 @@ from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import replacement_of, with_advice
 from torchferry.finding import Kind, Message
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _REPLACED = Text("`{old}` replaced by `{new}`", "`{old}` 已替换为 `{new}`")
 _KEPT = Message(
@@ -94,9 +95,11 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
         is_of_plugin = entry.automatic.partition(".")[0] == context.target.prelude_module
         return Rename(qualified, entry.automatic, Kind.CHANGE, replaced, needs_prelude=is_of_plugin)
     if vendor.has_apex and not (entry and entry.use):
-        message = _KEPT.format(company=vendor.company_name, apex=vendor.apex)
+        message = _KEPT.format(company=vendor.company_name, apex=phrase(vendor.apex))
     elif vendor.has_apex:
-        message = with_advice(_KEPT.format(company=vendor.company_name, apex=vendor.apex), vendor, qualified)
+        message = with_advice(
+            _KEPT.format(company=vendor.company_name, apex=phrase(vendor.apex)), vendor, qualified
+        )
     else:
         message = with_advice(_REPORTED.format(old=qualified), vendor, qualified)
     return Rename(qualified, "", Kind.TODO, message, once=True)
@@ -152,7 +155,8 @@ RULE = Rule(
     id="TF302",
     name="apex",
     summary=Text(
-        "apex: fused layers and optimizers replaced, the rest reported", "apex：替换融合层和优化器，其余报告"
+        "Replaces fused layers and optimizers of apex and reports the rest",
+        "替换 apex 的融合层和优化器，其余报告",
     ),
     triggers=("apex",),
     roots=("apex",),

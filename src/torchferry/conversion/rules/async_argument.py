@@ -64,8 +64,8 @@ RULE = Rule(
     id="TF115",
     name="async-argument",
     summary=Text(
-        "async= of copies to the device, from before Python 3.7, becomes non_blocking=",
-        "Python 3.7 之前向设备复制时的 async= 参数改为 non_blocking=",
+        "Renames `async=` in copies to the device, from before Python 3.7, to `non_blocking=`",
+        "将 Python 3.7 之前设备拷贝中的 `async=` 改为 `non_blocking=`",
     ),
     triggers=(_NAME,),
     repair=_repair,

@@ -105,8 +105,8 @@ RULE = Rule(
     id="TF116",
     name="attribute-string",
     summary=Text(
-        "getattr(x, 'is_cuda') asks for the target's attribute; names under torch.cuda that are asked for by name",
-        "getattr(x, 'is_cuda') 改为查询目标设备的属性；按名称查询的 torch.cuda 接口",
+        "Changes `getattr(x, 'is_cuda')`, and reports names under `torch.cuda` that are looked up by name",
+        "修改 `getattr(x, 'is_cuda')`，并报告按名称查询的 `torch.cuda` 接口",
     ),
     triggers=("cuda",),
     nodes=(ast.Call,),

@@ -101,7 +101,7 @@ def _check_word(site: Site[ast.Constant], word: str) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF201",
     name="backend-string",
-    summary=Text("'nccl' becomes the target's communication backend", "'nccl' 换成目标设备的通信后端"),
+    summary=Text("Changes `'nccl'` to the target's communication backend", "将 `'nccl'` 改为目标的通信后端"),
     triggers=("nccl", "NCCL"),
     nodes=(ast.Constant,),
     check=_check,

@@ -79,8 +79,8 @@ RULE = Rule(
     id="TF107",
     name="cuda-backends",
     summary=Text(
-        "settings of CUDA libraries under torch.backends: kept where harmless, reported where missing",
-        "torch.backends 下的 CUDA 库设置：无害的保留，缺失的报告",
+        "Keeps harmless settings under `torch.backends` and reports functions that the target lacks",
+        "保留 `torch.backends` 下无害的设置，报告目标没有的函数",
     ),
     triggers=("cudnn", "backends.cuda"),
     roots=("torch",),

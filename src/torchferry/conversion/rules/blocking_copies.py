@@ -26,7 +26,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF708",
     name="blocking-copies",
-    summary=Text("copies to the device with non_blocking=False", "拷贝到设备时使用 non_blocking=False"),
+    summary=Text("Copies to the device with `non_blocking=False`", "以 `non_blocking=False` 拷贝到设备"),
     triggers=("non_blocking",),
     option="blocking_copies",
     nodes=(ast.Call,),

@@ -171,7 +171,10 @@ def _bound(statements: list[ast.stmt]) -> set[str]:
 RULE = Rule(
     id="TF732",
     name="channel-shuffle",
-    summary=Text("channels shuffled by a transpose, which copies", "用转置打乱通道，会产生拷贝"),
+    summary=Text(
+        "Reports channels that are shuffled by a transpose, which copies",
+        "报告用转置打乱通道（会产生拷贝）的代码",
+    ),
     triggers=("transpose(", "permute("),
     option="similar",
     nodes=(ast.Call,),

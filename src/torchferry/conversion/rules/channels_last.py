@@ -17,6 +17,7 @@ from torchferry.finding import Kind, Message
 from torchferry.source.module import PythonModule
 from torchferry.source.scopes import any_line_in
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _ADDED = Text("Put in channels_last, so that convolutions need no copy", "转为 channels_last，避免卷积时拷贝")
 _NOT_WANTED = Message(
@@ -83,7 +84,7 @@ class _Layout:
     def _change(self, call: ast.Call, suffix: str) -> Proposal:
         vendor = self.context.target.vendor
         if not vendor.channels_last and vendor.memory_format:
-            message = _NOT_WANTED.format(company=vendor.company_name, format=vendor.memory_format)
+            message = _NOT_WANTED.format(company=vendor.company_name, format=phrase(vendor.memory_format))
             return self.context.propose(Kind.INFO, call, message)
         return self.context.propose(Kind.CHANGE, call, _ADDED, self.module.insertion_after(call, suffix))
 
@@ -354,7 +355,7 @@ def _before(data: bytes, position: int) -> bytes:
 RULE = Rule(
     id="TF701",
     name="channels-last",
-    summary=Text("models and images in channels_last (NHWC)", "模型与图像使用 channels_last（NHWC）"),
+    summary=Text("Puts models and images in channels_last (NHWC)", "将模型与图像转为 channels_last（NHWC）"),
     triggers=(".cuda(", ".to("),
     worth=moves_models_or_images,
     option="channels_last",

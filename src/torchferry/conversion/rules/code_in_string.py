@@ -52,7 +52,8 @@ RULE = Rule(
     id="TF113",
     name="code-in-string",
     summary=Text(
-        "code in strings that eval, exec or python -c run", "由 eval、exec 或 python -c 执行的字符串代码"
+        "Reports code in strings that `eval`, `exec` or `python -c` run",
+        "报告由 `eval`、`exec` 或 `python -c` 执行的字符串代码",
     ),
     triggers=("cuda", "nccl"),
     nodes=(ast.Constant, ast.JoinedStr),

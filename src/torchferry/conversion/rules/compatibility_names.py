@@ -53,8 +53,8 @@ RULE = Rule(
     id="TF114",
     name="compatibility-names",
     summary=Text(
-        "names in full-width or other letters that Python reads as ASCII, where they name something of CUDA",
-        "用全角等字符书写、但 Python 读作 ASCII 的 CUDA 相关名称",
+        "Writes names of CUDA in ASCII where they are in full-width or similar letters",
+        "将用全角等字符书写的 CUDA 名称改为 ASCII",
     ),
     triggers=("",),
     repair=_repair,

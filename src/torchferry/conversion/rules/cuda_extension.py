@@ -48,8 +48,8 @@ RULE = Rule(
     id="TF601",
     name="cuda-extension",
     summary=Text(
-        "CUDAExtension, load and load_inline: kernels to be written anew",
-        "CUDAExtension、load、load_inline：需重写的内核",
+        "Reports custom kernels built by `CUDAExtension`, `load` and `load_inline`",
+        "报告由 `CUDAExtension`、`load`、`load_inline` 构建的自定义内核",
     ),
     triggers=("cpp_extension",),
     tracks=frozenset({"torch.utils.cpp_extension"}),

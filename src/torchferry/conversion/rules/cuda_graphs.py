@@ -9,6 +9,7 @@ from torchferry.conversion.rule import Proposal, Rule
 from torchferry.conversion.site import Site
 from torchferry.finding import Kind, Message
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _GRAPHS = Message(
     Text("CUDA graphs on {company}", "{company} 上的 CUDA 图"),
@@ -38,13 +39,13 @@ def _check(site: Site[ast.Attribute]) -> Iterator[Proposal]:
         return
     vendor = site.target.vendor
     text = _GRAPHS if vendor.graphs else _UNKNOWN
-    yield site.remark(Kind.RISK, text.format(company=vendor.company_name, graphs=vendor.graphs))
+    yield site.remark(Kind.RISK, text.format(company=vendor.company_name, graphs=phrase(vendor.graphs)))
 
 
 RULE = Rule(
     id="TF503",
     name="cuda-graphs",
-    summary=Text("CUDA graphs, and how far the vendor's go", "CUDA 图，以及厂商的支持程度"),
+    summary=Text("Reports CUDA graphs with what the vendor supports", "报告 CUDA 图及厂商的支持情况"),
     triggers=("cuda",),
     nodes=(ast.Attribute, ast.Name),
     check=_check,

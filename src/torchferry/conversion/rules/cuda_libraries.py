@@ -78,7 +78,8 @@ RULE = Rule(
     id="TF602",
     name="cuda-libraries",
     summary=Text(
-        "imports of CUDA-only libraries, with the vendor's equivalent", "只支持 CUDA 的库，及厂商的替代方案"
+        "Reports libraries that run on CUDA only, with the vendor's equivalent",
+        "报告只支持 CUDA 的库及厂商的替代方案",
     ),
     triggers=_WORDS,
     imports=_PACKAGES,

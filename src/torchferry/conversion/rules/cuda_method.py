@@ -136,8 +136,8 @@ RULE = Rule(
     id="TF103",
     name="cuda-method",
     summary=Text(
-        ".cuda() on tensors, modules and losses becomes the target's method",
-        "张量、模块和损失函数的 .cuda() 换成目标设备的方法",
+        "Changes `.cuda()` on tensors, modules and losses to the target's method",
+        "将张量、模块和损失函数的 `.cuda()` 改为目标的方法",
     ),
     triggers=("cuda",),
     nodes=(ast.Call,),

@@ -29,7 +29,7 @@ _PORTABLE = Message(
 _UNCLEAR = Message(
     Text("Attribute `cuda` that may be the method", "可能是方法的属性 `cuda`"),
     why=Text(
-        "It may be the method of a tensor or module, or a flag of your own.",
+        "It may be the method of a tensor or module, or your own flag.",
         "它可能是张量或模块的方法，也可能是您自己的标志。",
     ),
     do=Text("If it is the method, {instead}.", "若是方法，{instead}。"),
@@ -141,8 +141,8 @@ RULE = Rule(
     id="TF112",
     name="cuda-reference",
     summary=Text(
-        "the method cuda that is kept in a variable, passed on or asked for by name, where it is called in the end",
-        "保存在变量中、作为参数传递或按名称取得，并最终被调用的 cuda 方法",
+        "Changes the method `cuda` where it is kept, passed on or looked up by name, and called later",
+        "修改被保存、传递或按名称取得并在之后调用的 `cuda` 方法",
     ),
     triggers=("cuda",),
     nodes=(ast.Attribute, ast.Constant),

@@ -79,7 +79,7 @@ RULE = Rule(
     id="TF709",
     name="cudnn-flags",
     summary=Text(
-        "settings of cuDNN and cuBLAS dropped where the device has neither",
+        "Removes settings of cuDNN and cuBLAS where the device has neither",
         "设备没有 cuDNN 和 cuBLAS 时删除其设置",
     ),
     triggers=("cudnn", "backends.cuda"),

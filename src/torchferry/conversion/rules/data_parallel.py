@@ -90,8 +90,8 @@ RULE = Rule(
     id="TF204",
     name="data-parallel",
     summary=Text(
-        "DataParallel, with the recipe for DistributedDataParallel",
-        "DataParallel 及其改为 DistributedDataParallel 的步骤",
+        "Reports `DataParallel` with the recipe for `DistributedDataParallel`",
+        "报告 `DataParallel`，并给出改为 `DistributedDataParallel` 的步骤",
     ),
     triggers=("DataParallel", "data_parallel"),
     tracks=_NAMES,

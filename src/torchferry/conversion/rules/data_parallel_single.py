@@ -89,7 +89,9 @@ def _unwrapped(program: PassModule, call: ast.Call) -> list[Edit]:
 RULE = Rule(
     id="TF711",
     name="data-parallel-single",
-    summary=Text("DataParallel becomes the model on one card", "DataParallel 改为单卡上的模型"),
+    summary=Text(
+        "Replaces `DataParallel` by the model itself, on one card", "将 `DataParallel` 改为单卡上的模型本身"
+    ),
     triggers=("DataParallel",),
     option="data_parallel",
     restructure=_restructure,

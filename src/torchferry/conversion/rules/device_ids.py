@@ -48,8 +48,8 @@ RULE = Rule(
     id="TF205",
     name="device-ids",
     summary=Text(
-        "device_ids that the CPU is not given, in code for every device",
-        "通用代码中，在 CPU 上不传 device_ids",
+        "Leaves out `device_ids` on the CPU, in code for every device",
+        "在通用代码中，于 CPU 上不传 `device_ids`",
     ),
     triggers=("device_ids", "output_device"),
     tracks=_NAMES,

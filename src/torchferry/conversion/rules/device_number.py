@@ -63,8 +63,8 @@ RULE = Rule(
     id="TF122",
     name="device-number",
     summary=Text(
-        "portable code: numbers as devices, where there is an accelerator",
-        "可移植代码：仅在有加速卡时用数字表示设备",
+        "Uses numbers as devices only where there is an accelerator, in portable code",
+        "在可移植代码中，仅在有加速卡时用数字表示设备",
     ),
     triggers=(),
     nodes=(ast.Call,),

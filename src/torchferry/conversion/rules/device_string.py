@@ -206,8 +206,8 @@ RULE = Rule(
     id="TF105",
     name="device-string",
     summary=Text(
-        "strings that name a CUDA device become the target's, where they stand for a device",
-        "代表 CUDA 设备的字符串换成目标设备的名称",
+        "Changes strings that name a CUDA device to the target's device",
+        "将表示 CUDA 设备的字符串改为目标设备",
     ),
     triggers=("cuda",),
     nodes=(ast.Constant, ast.JoinedStr),

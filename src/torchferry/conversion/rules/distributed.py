@@ -27,8 +27,8 @@ RULE = Rule(
     id="TF710",
     name="distributed",
     summary=Text(
-        "a training script for one card becomes one for many, with DistributedDataParallel",
-        "单卡训练脚本改为多卡（DistributedDataParallel）",
+        "Rewrites a training script for one card to one process per card (DistributedDataParallel)",
+        "将单卡训练脚本改写为每卡一个进程（DistributedDataParallel）",
     ),
     triggers=TRIGGERS,
     option="distributed",

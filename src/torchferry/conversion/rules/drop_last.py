@@ -56,7 +56,9 @@ def _others_make_batches(call: ast.Call) -> bool:
 RULE = Rule(
     id="TF702",
     name="drop-last",
-    summary=Text("DataLoader(drop_last=True) for training", "训练用 DataLoader(drop_last=True)"),
+    summary=Text(
+        "Sets `drop_last=True` in data loaders for training", "为训练用 DataLoader 设置 `drop_last=True`"
+    ),
     triggers=("DataLoader",),
     option="drop_last",
     tracks=DATA_LOADERS,

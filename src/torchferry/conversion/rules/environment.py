@@ -179,8 +179,8 @@ RULE = Rule(
     id="TF401",
     name="environment",
     summary=Text(
-        "CUDA_VISIBLE_DEVICES and its kin become the vendor's variables; NCCL's are reported",
-        "CUDA_VISIBLE_DEVICES 等变量换成厂商的变量；NCCL 变量会被报告",
+        "Renames `CUDA_VISIBLE_DEVICES` and similar variables, and reports those of NCCL",
+        "将 `CUDA_VISIBLE_DEVICES` 等变量改为厂商的变量，并报告 NCCL 变量",
     ),
     triggers=("CUDA", "NCCL", "CUBLAS_", "NVIDIA_", "CUDNN_"),
     nodes=(ast.Constant, ast.keyword),

@@ -51,7 +51,7 @@ def _is_test(site: Site[ast.Constant]) -> bool:
 RULE = Rule(
     id="TF403",
     name="error-text",
-    summary=Text("CUDA errors recognised by their text", "按文字识别的 CUDA 错误"),
+    summary=Text("Reports CUDA errors that are recognised by their text", "报告按文字识别的 CUDA 错误"),
     triggers=("CUDA", "cuda"),
     nodes=(ast.Constant,),
     check=_check,

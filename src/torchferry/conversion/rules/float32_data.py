@@ -13,6 +13,7 @@ from torchferry.finding import Kind, Message
 from torchferry.source.names import called_name
 from torchferry.text import Text
 from torchferry.vendors.model import Support
+from torchferry.vendors.phrases import phrase
 
 _NARROWED = Message(
     Text("Changed from float64 to float32", "由 float64 改为 float32"),
@@ -46,7 +47,7 @@ def _message(context: FileContext) -> Message | None:
     limit = vendor.dtypes.get("float64", "")
     if not limit or limit == "unknown":
         return None
-    return _NARROWED.format(company=vendor.company_name, limit=limit)
+    return _NARROWED.format(company=vendor.company_name, limit=phrase(limit))
 
 
 def _rename(qualified: str, context: FileContext) -> Rename | None:
@@ -117,7 +118,9 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF706",
     name="float32-data",
-    summary=Text("float32 instead of float64 where the vendor limits it", "厂商限制 float64 时改用 float32"),
+    summary=Text(
+        "Uses float32 instead of float64 where the vendor limits float64", "厂商限制 float64 时改用 float32"
+    ),
     triggers=("float64", "torch.double", ".double()", "DoubleTensor"),
     tracks=frozenset({"torch", "numpy", *_TENSORS_OF_ARRAYS}),
     roots=("torch",),

@@ -76,8 +76,8 @@ RULE = Rule(
     id="TF121",
     name="gpu-string",
     summary=Text(
-        'strings "gpu" and "gpu:0" that PyTorch would take for a device',
-        'PyTorch 会当作设备的字符串 "gpu" 和 "gpu:0"',
+        'Changes strings `"gpu"` and `"gpu:0"` that PyTorch would take for a device',
+        '修改 PyTorch 会当作设备的字符串 `"gpu"` 和 `"gpu:0"`',
     ),
     triggers=('"gpu', "'gpu"),
     nodes=(ast.Constant, ast.JoinedStr),

@@ -153,7 +153,7 @@ def _restructure(context: FileContext) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF705",
     name="int32-labels",
-    summary=Text("class labels as int32", "分类标签使用 int32"),
+    summary=Text("Makes class labels int32", "将分类标签转为 int32"),
     triggers=(*_LOSS_WORDS, *_MOVES),
     option="int32_labels",
     restructure=_restructure,

@@ -70,7 +70,7 @@ def _sets_it(callee: Callee) -> bool:
 RULE = Rule(
     id="TF104",
     name="is-cuda",
-    summary=Text("tensor.is_cuda becomes the target's attribute", "tensor.is_cuda 换成目标设备的属性"),
+    summary=Text("Changes `tensor.is_cuda` to the target's attribute", "将 `tensor.is_cuda` 改为目标的属性"),
     triggers=("is_cuda",),
     nodes=(ast.Attribute,),
     check=_check,

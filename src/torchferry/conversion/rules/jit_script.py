@@ -6,6 +6,7 @@ from torchferry.conversion.rule import Rename, Rule
 from torchferry.conversion.site import FileContext
 from torchferry.finding import Kind, Message
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _DISABLED = Message(
     Text("`torch.jit.script` has no effect on {company}", "`torch.jit.script` 在 {company} 上不起作用"),
@@ -25,7 +26,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
     modules = (module.rpartition(".")[2].encode() for module in vendor.migrations)
     if vendor.jit_script_by_migration and not any(module in context.module.data for module in modules):
         return None  # converted code does without these modules
-    message = _DISABLED.format(company=vendor.company_name, effect=vendor.jit_script)
+    message = _DISABLED.format(company=vendor.company_name, effect=phrase(vendor.jit_script))
     return Rename(qualified, "", Kind.RISK, message)
 
 
@@ -33,7 +34,8 @@ RULE = Rule(
     id="TF504",
     name="jit-script",
     summary=Text(
-        "torch.jit.script, which the vendor's adapter may turn off", "厂商适配层可能关闭的 torch.jit.script"
+        "Reports `torch.jit.script` where the vendor's adapter turns it off",
+        "报告被厂商适配层关闭的 `torch.jit.script`",
     ),
     triggers=("jit.script", "torch.jit"),
     tracks=frozenset({"torch.jit"}),

@@ -199,8 +199,8 @@ RULE = Rule(
     id="TF610",
     name="library-devices",
     summary=Text(
-        "libraries that choose the device themselves (Lightning, timm, ultralytics, fastai ...)",
-        "自行选择设备的库（Lightning、timm、ultralytics、fastai 等）",
+        "Gives the device to libraries that choose it themselves (Lightning, timm, ultralytics, fastai ...)",
+        "为自行选择设备的库（Lightning、timm、ultralytics、fastai 等）指定设备",
     ),
     triggers=_words(),
     imports=tuple(sorted({call.partition(".")[0] for call in _by_call()})),

@@ -61,8 +61,8 @@ RULE = Rule(
     id="TF731",
     name="masked-assignment",
     summary=Text(
-        "assignments through a mask of the tensor itself as masked_fill_",
-        "对张量自身掩码的赋值改为 masked_fill_",
+        "Writes assignments through a mask of the tensor itself as `masked_fill_`",
+        "将对张量自身掩码的赋值改为 `masked_fill_`",
     ),
     triggers=tuple(sorted(_TESTS)),
     option="similar",

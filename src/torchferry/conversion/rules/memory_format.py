@@ -39,7 +39,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF305",
     name="memory-format",
-    summary=Text("memory formats that the vendor's plugin refuses", "厂商插件拒绝的内存格式"),
+    summary=Text("Reports memory formats that the vendor's plugin refuses", "报告厂商插件不接受的内存格式"),
     triggers=("channels_last",),
     roots=("torch",),
     nodes=(ast.Call,),

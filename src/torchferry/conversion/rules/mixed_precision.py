@@ -32,8 +32,8 @@ RULE = Rule(
     id="TF720",
     name="mixed-precision",
     summary=Text(
-        "autocast and GradScaler for training steps that have neither",
-        "为尚无混合精度的训练步加入 autocast 与 GradScaler",
+        "Adds autocast and GradScaler to training steps that have neither",
+        "为没有混合精度的训练步加入 autocast 与 GradScaler",
     ),
     triggers=(*_STEPS, *_MASKS, ".state_dict("),
     option="amp",

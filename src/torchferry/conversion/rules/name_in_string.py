@@ -81,8 +81,8 @@ RULE = Rule(
     id="TF106",
     name="name-in-string",
     summary=Text(
-        "'torch.cuda.FloatTensor' and other names under torch.cuda in strings that are looked up",
-        "字符串中的 'torch.cuda.FloatTensor' 等会被按名称查找的内容",
+        "Changes `'torch.cuda.FloatTensor'` and other names under `torch.cuda` in strings that are looked up",
+        "修改会被按名称查找的字符串，如 `'torch.cuda.FloatTensor'` 等 `torch.cuda` 名称",
     ),
     triggers=("torch.cuda.",),
     nodes=(ast.Constant, ast.JoinedStr),

@@ -58,8 +58,8 @@ RULE = Rule(
     id="TF202",
     name="nccl-api",
     summary=Text(
-        "is_nccl_available() asks for the target's backend; classes of NCCL are reported",
-        "is_nccl_available() 改为查询目标后端；NCCL 专用类会被报告",
+        "Changes `is_nccl_available()` and reports classes of NCCL",
+        "修改 `is_nccl_available()`，并报告 NCCL 专用的类",
     ),
     triggers=("nccl", "NCCL"),
     roots=("torch",),

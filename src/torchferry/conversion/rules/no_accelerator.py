@@ -100,8 +100,8 @@ RULE = Rule(
     id="TF111",
     name="no-accelerator",
     summary=Text(
-        "calls that need an accelerator, skipped on the CPU in code for every device",
-        "通用代码中，在 CPU 上跳过需要加速卡的调用",
+        "Skips calls that need an accelerator on the CPU, in code for every device",
+        "在通用代码中，于 CPU 上跳过需要加速卡的调用",
     ),
     triggers=("cuda",),
     nodes=(ast.Call,),

@@ -26,7 +26,7 @@ def _check(site: Site[ast.Call]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF703",
     name="no-pin-memory",
-    summary=Text("DataLoader(pin_memory=False)", "DataLoader(pin_memory=False)"),
+    summary=Text("Sets `pin_memory=False` in data loaders", "为 DataLoader 设置 `pin_memory=False`"),
     triggers=("pin_memory",),
     option="no_pin_memory",
     tracks=DATA_LOADERS,

@@ -106,8 +106,7 @@ RULE = Rule(
     id="TF604",
     name="nvidia-software",
     summary=Text(
-        "software for NVIDIA's GPUs that is named in strings, and conditions on CUDA that only choose it",
-        "字符串中出现的 NVIDIA GPU 专用软件，以及只用于选择它们的 CUDA 判断",
+        "Reports software for NVIDIA GPUs that is named in strings", "报告字符串中出现的 NVIDIA GPU 专用软件"
     ),
     triggers=(*_PROVIDERS, *_PACKAGES, *_KEYS),
     nodes=(ast.Constant,),

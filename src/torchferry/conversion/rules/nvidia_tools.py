@@ -46,7 +46,9 @@ def _check(site: Site[ast.Constant]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF402",
     name="nvidia-tools",
-    summary=Text("calls of nvidia-smi and other tools of NVIDIA's", "对 nvidia-smi 等 NVIDIA 工具的调用"),
+    summary=Text(
+        "Reports calls of `nvidia-smi` and other NVIDIA tools", "报告对 `nvidia-smi` 等 NVIDIA 工具的调用"
+    ),
     triggers=("nvidia-smi", "nvcc", "nvprof", "nsys"),
     nodes=(ast.Constant,),
     check=_check,

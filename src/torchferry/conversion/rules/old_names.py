@@ -86,7 +86,7 @@ def _prepare(target: Target) -> Rule:
 RULE = Rule(
     id="TF123",
     name="old-names",
-    summary=Text("old names of the vendor's own plugin become today's", "厂商插件的旧名称改为现在的名称"),
+    summary=Text("Replaces old names of the vendor's own plugin", "替换厂商插件的旧名称"),
     triggers=(),
     nodes=(ast.Call,),
     check=_check,

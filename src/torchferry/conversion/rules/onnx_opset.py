@@ -39,8 +39,8 @@ RULE = Rule(
     id="TF606",
     name="onnx-opset",
     summary=Text(
-        "torch.onnx.export with an opset that today's exporter does not write",
-        "torch.onnx.export 指定了当前导出器不直接生成的 opset",
+        "Reports `torch.onnx.export` with an opset that the current exporter does not write",
+        "报告指定了当前导出器不直接生成的 opset 的 `torch.onnx.export`",
     ),
     triggers=("onnx",),
     tracks=frozenset({"torch.onnx.export"}),

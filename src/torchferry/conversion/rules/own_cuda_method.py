@@ -63,8 +63,8 @@ RULE = Rule(
     id="TF108",
     name="own-cuda-method",
     summary=Text(
-        "a class with its own cuda() also gets the target's method name, so that renamed calls still reach it",
-        "自带 cuda() 的类同时获得目标设备的方法名，使改名后的调用仍然有效",
+        "Gives a class with its own `cuda()` the target's method name as well",
+        "为自定义 `cuda()` 的类同时提供目标的方法名",
     ),
     triggers=("def cuda", "def is_cuda"),
     finish=_finish,

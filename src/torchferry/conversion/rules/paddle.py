@@ -48,7 +48,9 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
 RULE = Rule(
     id="TF605",
     name="paddle",
-    summary=Text("PaddlePaddle programs, which are not converted", "不予转换的 PaddlePaddle 程序"),
+    summary=Text(
+        "Reports PaddlePaddle programs, which are not converted", "报告不予转换的 PaddlePaddle 程序"
+    ),
     triggers=("paddle",),
     imports=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),
     roots=("paddle", "paddlenlp", "paddleseg", "paddledet", "ppdet"),

@@ -255,8 +255,8 @@ RULE = Rule(
     id="TF101",
     name="plugin-import",
     summary=Text(
-        "the import of the vendor's plugin, once, where converted code needs it",
-        "在需要的文件中导入一次厂商插件",
+        "Imports the vendor's plugin once where converted code needs it",
+        "在转换后的代码需要时导入一次厂商插件",
     ),
     triggers=("torch.device(", ".to("),
     worth=_may_be_told_its_device,

@@ -104,7 +104,7 @@ def _check(site: Site[ast.expr]) -> Iterator[Proposal]:
 RULE = Rule(
     id="TF501",
     name="profiler",
-    summary=Text("profilers watch the target's device", "性能分析器改为观测目标设备"),
+    summary=Text("Changes profilers to the target's device", "将性能分析器改为观测目标设备"),
     triggers=("torch.profiler", "use_cuda", _TABLE),
     roots=("torch",),
     tracks=frozenset({"torch.profiler"}),

@@ -119,8 +119,9 @@ RULE = Rule(
     id="TF815",
     name="python-config",
     summary=Text(
-        "configurations written in Python (OpenMMLab): settings that mean something else, or nothing, on the target",
-        "用 Python 编写的配置（OpenMMLab）：在目标设备上含义不同或无效的设置",
+        "Reports settings of configurations written in Python (OpenMMLab) that mean something else on the "
+        "target",
+        "报告 Python 配置文件（OpenMMLab）中在目标上含义不同的设置",
     ),
     triggers=("cudnn_benchmark", "gpu_ids", "activity_with_cuda", _AMP, "custom_imports"),
     nodes=(ast.keyword, ast.Assign, ast.Constant),

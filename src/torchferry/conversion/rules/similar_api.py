@@ -17,8 +17,8 @@ RULE = Rule(
     id="TF730",
     name="similar-api",
     summary=Text(
-        "fused layers and optimizers, and missing operators, replaced by an equivalent",
-        "用等价写法替换融合层、融合优化器和缺失的算子",
+        "Replaces fused layers, fused optimizers and missing operators by an equivalent",
+        "用等价写法替换融合层、融合优化器和缺失算子",
     ),
     triggers=(),
     option="similar",

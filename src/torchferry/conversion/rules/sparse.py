@@ -11,6 +11,7 @@ from torchferry.conversion.site import FileContext, Site
 from torchferry.conversion.target import Target
 from torchferry.finding import Kind, Message
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _LIMITED = Message(
     Text("Sparse tensors on {company}", "{company} 上的稀疏张量"),
@@ -52,7 +53,7 @@ def _remark(target: Target) -> tuple[Kind, Message]:
         return Kind.RISK, _PORTABLE
     limit = vendor.dtypes.get("sparse")
     if limit:
-        return Kind.RISK, _LIMITED.format(company=vendor.company_name, limit=limit)
+        return Kind.RISK, _LIMITED.format(company=vendor.company_name, limit=phrase(limit))
     return Kind.UNKNOWN, _UNKNOWN.format(company=vendor.company_name)
 
 
@@ -78,7 +79,7 @@ def _is_sparse(call: ast.Call) -> bool:
 RULE = Rule(
     id="TF304",
     name="sparse",
-    summary=Text("sparse tensors, with what the vendor does", "稀疏张量，及厂商的处理方式"),
+    summary=Text("Reports sparse tensors with what the vendor supports", "报告稀疏张量及厂商的支持情况"),
     triggers=("sparse", "Sparse", "hspmm", "sspaddmm"),
     roots=("torch",),
     nodes=(ast.Call,),

@@ -67,7 +67,7 @@ def _main_guard(tree: ast.Module) -> ast.If | None:
 RULE = Rule(
     id="TF704",
     name="specify-device",
-    summary=Text("the device chosen by the variable DEVICE_ID", "由环境变量 DEVICE_ID 选择设备"),
+    summary=Text("Lets the variable DEVICE_ID choose the device", "由环境变量 DEVICE_ID 选择设备"),
     triggers=("cuda",),
     option="specify_device",
     finish=_finish,

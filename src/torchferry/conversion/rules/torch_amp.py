@@ -72,10 +72,7 @@ def _call_edits(site: Site[ast.expr], call: ast.Call, name: str, device: str) ->
 RULE = Rule(
     id="TF301",
     name="torch-amp",
-    summary=Text(
-        "torch.cuda.amp calls get the device type that torch.amp asks for",
-        "torch.cuda.amp 的调用补上 torch.amp 所需的设备类型",
-    ),
+    summary=Text("Passes the device type to calls of `torch.amp`", "为 `torch.amp` 的调用传入设备类型"),
     triggers=("cuda",),
     nodes=(ast.Attribute, ast.Name),
     check=_check,

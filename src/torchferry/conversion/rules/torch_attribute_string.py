@@ -34,7 +34,8 @@ RULE = Rule(
     id="TF109",
     name="torch-attribute-string",
     summary=Text(
-        "getattr(torch, 'cuda') asks for the target's module", "getattr(torch, 'cuda') 改为目标设备的模块"
+        "Changes `getattr(torch, 'cuda')` to the target's module",
+        "将 `getattr(torch, 'cuda')` 改为目标的模块",
     ),
     triggers=("cuda",),
     nodes=(ast.Call,),

@@ -76,8 +76,8 @@ RULE = Rule(
     id="TF102",
     name="torch-cuda-api",
     summary=Text(
-        "names under torch.cuda become the target's own, by its API table",
-        "按目标设备的 API 表替换 torch.cuda 下的名称",
+        "Renames names under `torch.cuda` by the vendor's API table",
+        "按厂商的 API 表替换 `torch.cuda` 下的名称",
     ),
     triggers=("cuda",),
     roots=("torch",),

@@ -28,7 +28,7 @@ def _rename(qualified: str, context: FileContext) -> Rename | None:
 RULE = Rule(
     id="TF110",
     name="torch-internals",
-    summary=Text("CUDA names inside torch that have no public module", "torch 内部没有公开模块的 CUDA 名称"),
+    summary=Text("Reports internal CUDA names of torch", "报告 torch 内部的 CUDA 名称"),
     triggers=("cuda", "nvtx"),
     roots=("torch",),
     rename=_rename,

@@ -38,7 +38,8 @@ RULE = Rule(
     id="TF603",
     name="version-cuda",
     summary=Text(
-        "torch.version.cuda is None on other accelerators", "torch.version.cuda 在其他加速卡上为 None"
+        "Reports `torch.version.cuda`, which is None on other accelerators",
+        "报告在其他加速卡上为 None 的 `torch.version.cuda`",
     ),
     triggers=("version.cuda", "torch import version", "_cuda_getCompiledVersion"),
     roots=("torch",),

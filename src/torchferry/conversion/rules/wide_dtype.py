@@ -9,6 +9,7 @@ from torchferry.conversion.rule import Proposal, Rename, Rule
 from torchferry.conversion.site import FileContext, Site
 from torchferry.finding import Kind, Message
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _LIMITED = Message(
     Text("{dtype} on {company}", "{company} 上的 {dtype}"),
@@ -53,13 +54,15 @@ def _message(dtype: str, context: FileContext) -> Message | None:
         limit = limit or vendor.dtypes.get("complex")
     if not limit or limit == "unknown":
         return None
-    return _LIMITED.format(dtype=dtype, company=vendor.company_name, limit=limit)
+    return _LIMITED.format(dtype=dtype, company=vendor.company_name, limit=phrase(limit))
 
 
 RULE = Rule(
     id="TF303",
     name="wide-dtype",
-    summary=Text("float64 and complex types that the vendor limits", "厂商有限制的 float64 与复数类型"),
+    summary=Text(
+        "Reports float64 and complex types that the vendor limits", "报告厂商有限制的 float64 与复数类型"
+    ),
     triggers=(
         "torch.float64",
         "torch.double",

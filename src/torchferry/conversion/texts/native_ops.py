@@ -9,23 +9,22 @@ from torchferry.conversion.file import Conversion, FileJob
 from torchferry.conversion.rule import report_rule
 from torchferry.conversion.target import Target
 from torchferry.conversion.texts.text_rules import look_at_cuda_source
-from torchferry.finding import Finding, Kind, Message, finding_of
+from torchferry.finding import NO_TEXT, Finding, Kind, Message, finding_of
 from torchferry.source.decode import DecodedText
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 NATIVE_OP = report_rule(
     "TF803",
     "native-operator",
-    Text(
-        "operators that C++ or CUDA sources register: listed by name, to be ported",
-        "C++ 或 CUDA 源文件注册的算子：按名称列出，需要移植",
-    ),
+    Text("Lists operators that C++ or CUDA sources register", "列出 C++ 或 CUDA 源文件注册的算子"),
 )
 CUDA_SUFFIXES = (".cu", ".cuh", ".ptx")
 _CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".c++", ".h", ".hpp")
 NATIVE_SUFFIXES = (*CUDA_SUFFIXES, *_CPP_SUFFIXES)
 _MARKS = (b"PYBIND11_MODULE", b"TORCH_LIBRARY")
 
+_WITH = Text(" ({tools})", "（{tools}）")
 _PORT = Message(
     Text("Custom operators with CUDA code", "含 CUDA 代码的自定义算子"),
     why=Text(
@@ -99,7 +98,7 @@ def look_at_native_ops(path: str, text: str, target: Target) -> list[Finding]:
     """One finding per operator."""
     vendor = target.vendor
     is_cuda = path.endswith(CUDA_SUFFIXES) or re.search(r"(?i)cuda", text) is not None
-    how = f" ({vendor.extension})" if vendor.extension else ""
+    how = _WITH.format(tools=phrase(vendor.extension)) if vendor.extension else NO_TEXT
     findings: list[Finding] = []
     for name, line in find_native_ops(text):
         message = (_PORT if is_cuda else _CPU).format(name=name, company=vendor.company_name, how=how)

@@ -20,6 +20,7 @@ from torchferry.conversion.texts.text_rules import REQUIREMENTS
 from torchferry.conversion.texts.words import company
 from torchferry.finding import Kind, Message, Severity
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 _TORCH = Message(
     Text("`{package}` needs the plugin `{plugin}`", "`{package}` 还需要插件 `{plugin}`"),
@@ -230,7 +231,7 @@ def _package(draft: Draft, name: str) -> tuple[Kind, Message] | None:
         library = name.replace("-", "_")
     own = {"apex": vendor.apex, "triton": vendor.triton}.get(library)
     if own:
-        return Kind.TODO, _OWN.format(package=name, company=vendor.company_name, own=own)
+        return Kind.TODO, _OWN.format(package=name, company=vendor.company_name, own=phrase(own))
     if library:
         said = with_advice(_LIBRARY.format(package=name), vendor, library)
         return Kind.TODO, replace(said, severity=Severity.DECISION)  # the import of it is the blocker

@@ -10,20 +10,21 @@ from collections.abc import Iterator
 
 from torchferry.conversion.rule import Rule, report_rule
 from torchferry.conversion.target import Target
-from torchferry.finding import Finding, Kind, Message, Severity, Wording, finding_of
+from torchferry.finding import NO_TEXT, Finding, Kind, Message, Severity, Wording, finding_of
 from torchferry.text import Text
+from torchferry.vendors.phrases import phrase
 
 CUDA_SOURCE = report_rule(
     "TF801",
     "cuda-source",
-    Text("CUDA source files: kernels to be written anew", "CUDA 源文件：需要重写的内核"),
+    Text("Reports CUDA source files, whose kernels must be rewritten", "报告 CUDA 源文件，其内核需要重写"),
 )
 TEXT_FILE = report_rule(
     "TF802",
     "text-file",
     Text(
-        "lines of scripts and configurations that speak of CUDA, and that no other rule understands",
-        "脚本和配置中提到 CUDA、但其他规则无法判断的行",
+        "Reports lines of scripts and configurations that mention CUDA and that no other rule handles",
+        "报告脚本和配置中提到 CUDA、但其他规则无法判断的行",
     ),
 )
 
@@ -31,40 +32,37 @@ SHELL = report_rule(
     "TF810",
     "shell",
     Text(
-        "shell scripts: variables, options of programs, launchers and tools become the target's",
-        "Shell 脚本：变量、程序选项、启动器和工具换成目标设备的",
+        "Converts shell scripts: variables, options, launchers and tools",
+        "转换 Shell 脚本：变量、选项、启动器和工具",
     ),
 )
 DOCKERFILE = report_rule(
     "TF811",
     "dockerfile",
-    Text(
-        "Dockerfiles: images with CUDA are reported, variables and commands become the target's",
-        "Dockerfile：报告含 CUDA 的镜像，变量和命令换成目标设备的",
-    ),
+    Text("Converts Dockerfiles, and reports images with CUDA", "转换 Dockerfile，并报告含 CUDA 的镜像"),
 )
 REQUIREMENTS = report_rule(
     "TF812",
     "requirements",
     Text(
-        "required packages that are built for CUDA, with what the vendor has",
-        "为 CUDA 构建的依赖包，及厂商的对应方案",
+        "Reports required packages that are built for CUDA, with what the vendor has",
+        "报告为 CUDA 构建的依赖包及厂商的对应方案",
     ),
 )
 CONFIG = report_rule(
     "TF813",
     "config",
     Text(
-        "YAML, JSON, TOML and INI: devices and backends become the target's, where a key says what they are",
-        "YAML、JSON、TOML、INI：键名表明是设备或通信后端的值换成目标设备的",
+        "Converts devices and backends in YAML, JSON, TOML and INI files",
+        "转换 YAML、JSON、TOML、INI 文件中的设备和通信后端",
     ),
 )
 NOTEBOOK = report_rule(
     "TF814",
     "notebook",
     Text(
-        "notebooks: the code cells are converted as one module; what is not Python in them is said",
-        "notebook：代码单元作为一个模块整体转换；其中不是 Python 的部分会说明",
+        "Converts notebooks, and reports what is not Python in them",
+        "转换 notebook，并报告其中不是 Python 的部分",
     ),
 )
 
@@ -77,6 +75,7 @@ _KERNEL = Message(
     ),
     severity=Severity.BLOCKER,
 )
+_WITH = Text(" ({tools})", "（{tools}）")
 _SPEAKS = Message(
     Text("Line mentions `{what}`", "该行提到 `{what}`"),
     why=Text("On the target this is `{new}`.", "在目标上对应 `{new}`。"),
@@ -99,7 +98,7 @@ MOST_LINES = 40
 
 def look_at_cuda_source(path: str, target: Target) -> Finding:
     """The one thing to say about a .cu file."""
-    how = f" ({target.vendor.extension})" if target.vendor.extension else ""
+    how = _WITH.format(tools=phrase(target.vendor.extension)) if target.vendor.extension else NO_TEXT
     message = _KERNEL.format(company=target.vendor.company_name, how=how)
     return finding_of(CUDA_SOURCE.id, Kind.TODO, (path, 1, 1), message, target.name)
 

@@ -3,10 +3,24 @@
 const panels = [...root.querySelectorAll("[data-panel]")];
 const tabs = [...root.querySelectorAll("[data-stage]")];
 
+const ticked = dataOf(root, "ticks");
+
+// Ticks that are kept in the migration folder join those of this browser, once for each change.
+function adoptTicks(holder) {
+  const data = holder.querySelector('[data-report="findings"] script[id$="data"]');
+  if (!ticked.names.length || !data) return;
+  const { key } = JSON.parse(data.textContent);
+  if (recalled(`adopted-${key}`) === ticked.stamp) return;
+  const known = JSON.parse(recalled(`ticks-${key}`) || "[]");
+  remember(`ticks-${key}`, JSON.stringify([...new Set([...known, ...ticked.names])]));
+  remember(`adopted-${key}`, ticked.stamp);
+}
+
 function put(holder) {
   const data = holder.querySelector(":scope > script");
   if (!data) return;
   holder.innerHTML = JSON.parse(data.textContent);
+  adoptTicks(holder);
   startReports(holder);
   choose(page.lang);
 }

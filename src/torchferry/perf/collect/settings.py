@@ -12,6 +12,7 @@ from typing import ClassVar
 from torchferry import variables
 from torchferry.files.aside import write_whole
 from torchferry.launch.parts import PartSettings, hash_seed
+from torchferry.report.commands import next_step
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 from torchferry.units import size
@@ -119,7 +120,6 @@ _FAILED = Text(
     "the program ended with exit code {code} before it completed the requested steps; its output is above",
     "程序在完成所需步数之前以退出码 {code} 结束；其输出见上文",
 )
-_NEXT = Text("next: ferry analyze {output}", "下一步：ferry analyze {output}")
 
 
 def sentences(
@@ -142,4 +142,4 @@ def sentences(
         yield _FEWER.format(made=made, wanted=settings.last_step)
         if exit_code:
             yield _FAILED.format(code=exit_code)
-    yield _NEXT.format(output=shown)
+    yield next_step("analyze", os.path.relpath(output))

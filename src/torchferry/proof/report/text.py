@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from torchferry import units
 from torchferry.proof.model import Proof, ProofRequest, StepSummary, VendorResult
 from torchferry.proof.report import comparison, sentences, words
 from torchferry.proof.report.comparison import Gap, StepPair
+from torchferry.report.commands import ferry_command
 from torchferry.report.formats import Options
-from torchferry.report.safe import one_line, visible
+from torchferry.report.safe import visible
 from torchferry.report.terminal import Screen, Words, assembled, empty_table, indented, plain, whole_line
 from torchferry.text import Text
 
@@ -42,7 +42,7 @@ def next_commands(request: ProofRequest, result: VendorResult) -> list[str]:
         ["record", *device, *place, "-o", record, *migrated],
         ["compare", record, _REFERENCE],
     ]
-    return [one_line(shlex.join(["ferry", *words])) for words in commands]
+    return [ferry_command(*words) for words in commands]
 
 
 ENDS = 6  # rows of a table's beginning and end
