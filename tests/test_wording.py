@@ -47,7 +47,7 @@ BANNED = {
 }
 _PATTERN = re.compile("|".join(BANNED))
 # Packages and pages that are still to be edited; one that is clean leaves the list.
-UNEDITED: frozenset[str] = frozenset({"conversion"})
+UNEDITED: frozenset[str] = frozenset()
 UNEDITED_PAGES = frozenset(
     [
         "evidence/models",
@@ -93,7 +93,6 @@ UNEDITED_PAGES = frozenset(
         "how-to/zoo",
         "rules/index",
         "troubleshooting",
-        "tutorial",
         "vendors/data",
     ]
 )

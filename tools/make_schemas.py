@@ -597,6 +597,21 @@ FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
             "vendors": [{"vendor": "text", **each("blockers decisions checks done minutes", "whole")}],
         },
     ),
+    "torchferry-made": (
+        "ferry record, watch, profile, replay, case, and run on a real device, with --json",
+        {
+            **each("tool command vendor device", "text"),
+            "exit_code": "whole",
+            **each("verdict said", "text"),
+            "files": [
+                {"path": "text", "rank": "whole", **each("calls steps", "whole?"), "is_complete": "flag"}
+            ],
+        },
+    ),
+    "torchferry-rules": (
+        "ferry rules --json",
+        {"tool": "text", "rules": [{**each("id name option", "text"), "summary": "said"}]},
+    ),
     "torchferry-run": (
         "ferry run -o",
         {

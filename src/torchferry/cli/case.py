@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser, Section
+from torchferry.cli.made import JSON, MadeFile, tell_made
 from torchferry.cli.output import need
 from torchferry.errors import InputError, OutputError, RunError
 from torchferry.text import Text
@@ -138,6 +139,7 @@ def add_arguments(parser: Parser) -> None:
     _add_inputs(parser.group(Text("Its arguments", "算子参数")))
     _add_files(parser.group(Text("What is written", "写入内容")))
     _add_runs(parser.group(Text("Running it", "运行测试")))
+    options.add_format(parser, options.SUMMARY_FORMATS)
     options.add_quiet(parser)
     options.add_language(parser)
 
@@ -287,7 +289,7 @@ def run(args: argparse.Namespace) -> int:
         facts = replace(facts, uninitialised=case.callee.returns_raw_memory)
         file = _write(args, case, facts, frame, Path(scratch))
         if args.no_run:
-            return 0
+            return tell_made(args, "case", 0, [MadeFile(str(file))], vendor=vendor.name)
         try:
             with _testing(args):
                 outcome = bench.run(file)
@@ -299,11 +301,12 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt as stop:  # the file is there already
             stop.args = ("interrupted" if args.output == _STDOUT else f"interrupted; {file} stays as it is",)
             raise
-    if not args.check:
-        return 0
-    if outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
-        return 2
-    return int(outcome.kind.is_failure)
+    code = int(args.check and outcome.kind.is_failure)
+    if args.check and outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
+        code = 2
+    device = "simulated" if outcome.simulated else "real"
+    verdict = {"verdict": outcome.kind.value, "said": outcome.message}
+    return tell_made(args, "case", code, [MadeFile(str(file))], vendor=vendor.name, device=device, **verdict)
 
 
 _TESTING = Text("testing the operator", "正在测试算子")
@@ -536,7 +539,8 @@ def _say(args: argparse.Namespace, *texts: Text) -> None:
     """On stderr where stdout is the file's."""
     from torchferry.report.streams import reader_may_leave
 
-    stream, language = sys.stderr if args.output == _STDOUT else sys.stdout, options.language_of(args)
+    is_taken = args.output == _STDOUT or args.format == JSON
+    stream, language = sys.stderr if is_taken else sys.stdout, options.language_of(args)
     with reader_may_leave():
         for text in texts:
             print(text.in_language(language), file=stream, flush=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.errors import RunError
-from torchferry.report.progress import Counted, LongTask
+from torchferry.report.progress import LongTask
 from torchferry.report.safe import one_line
 from torchferry.text import Text
 
@@ -183,10 +183,7 @@ class _Reader:
             print(one_line(line), flush=True)
 
     def _begin(self, step: MigrationStep) -> None:
-        from torchferry.migration.request import STEP_NAMES
-
-        self._task = LongTask(_STEP.format(name=step.name), Counted.STEPS, language=self._language)
-        self._task(STEP_NAMES.index(step.name), len(STEP_NAMES))
+        self._task = LongTask(_STEP.format(name=step.name), language=self._language)
         self._task.start()
 
     def stop(self) -> None:

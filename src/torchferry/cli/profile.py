@@ -9,6 +9,7 @@ from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser, WrongValue
+from torchferry.cli.made import MadeFile, add_summary_format, stdout_kept, tell_made
 from torchferry.cli.output import say
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import RunError
@@ -59,6 +60,7 @@ def add_arguments(parser: Parser) -> None:
         "性能数据文件夹：run.json 和每个进程的 trace。要么完整写出，要么不写；先前的性能数据会被替换，其他文件夹不会（默认：{name}）",
     ).format(name=DEFAULT_OUTPUT)
     options.add_output(parser, DEFAULT_OUTPUT, text, "DIR")
+    add_summary_format(parser)
     group = parser.group(Text("What is profiled", "采集范围"))
     text = Text(
         "Profile these steps, counted from 1, or only one; the first steps of a program compile and load, and say "
@@ -149,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
         keep_running=args.keep_going,
         seed=args.seed,
     )
-    with beside_program(_PROFILING, args.quiet, options.language_of(args)):
+    with stdout_kept(args), beside_program(_PROFILING, args.quiet, options.language_of(args)):
         profiled = run_profiled(program, settings, place, output, args.timeout)
     code = profiled.ending.exit_code
     if profiled.is_written:
@@ -161,4 +163,10 @@ def run(args: argparse.Namespace) -> int:
         raise RunError(nothing_profiled(program, settings, profiled))
     is_whole = all(each.last_step >= last for each in profiled.traces)
     # what the early end of a process does to the program is not its fault
-    return 3 if code and (settings.keep_running or not is_whole) else 0
+    ended = 3 if code and (settings.keep_running or not is_whole) else 0
+    traces = [
+        MadeFile(str(output / each.trace), each.rank, steps=each.last_step - each.first_step + 1)
+        for each in profiled.traces
+    ]
+    words = {"vendor": place.vendor_name, "device": place.kind.value}
+    return tell_made(args, "profile", ended, traces, **words)

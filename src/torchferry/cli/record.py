@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,8 @@ from torchferry import traces
 from torchferry.accuracy.kernels import FORMATS, kernel_report, recorded_report
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser
-from torchferry.cli.output import need, say, write
+from torchferry.cli.made import MadeFile, add_summary_format, stdout_kept, tell_made
+from torchferry.cli.output import exit_code, need, say, write
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import OutputError, RunError
 from torchferry.report.progress import Counted, beside_program, long_task
@@ -24,6 +25,7 @@ from torchferry.text import Text
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import CutRequest
     from torchferry.accuracy.file.reader import Record
+    from torchferry.accuracy.record.outputs import WrittenRecord
 
 DEFAULT_OUTPUT = "record.h5"
 
@@ -104,6 +106,7 @@ def add_arguments(parser: Parser) -> None:
         "为每个算子提供其在该记录中的输入：只反映自身误差，不含继承的误差",
     )
     parser.add("--replay", type=Path, metavar="GOLDEN", text=text)
+    add_summary_format(parser)
     for beside in (info_parser(), convert_parser(), cut_parser(), kernels_parser()):
         parser.beside(beside)
     add_place(parser)
@@ -230,7 +233,7 @@ def run(args: argparse.Namespace) -> int:
     say_if_simulated(args, _COMMAND, place)
     note = build_for(place, args.quiet, settings.kept)
     written = partial(_bytes_written, output)
-    with beside_program(_RECORDING, args.quiet, options.language_of(args), written):
+    with stdout_kept(args), beside_program(_RECORDING, args.quiet, options.language_of(args), written):
         recorded = run_recorded(program, settings, place, args.timeout)
     outcomes = [outcome for outcome, _ in recorded.files]
     for outcome, was_repaired in recorded.files:
@@ -243,11 +246,21 @@ def run(args: argparse.Namespace) -> int:
     is_early = any(outcome.problem or not outcome.is_over for outcome in outcomes)
     if not any(outcome.calls for outcome in outcomes) and not ending.exit_code and not is_early:
         raise RunError(_NO_CALL.format(file=args.output))
-    if is_early:
-        return 3
     # what the early end of a process does to the program is not its fault
     made_all = args.steps is not None and all(outcome.steps >= args.steps for outcome in outcomes)
-    return 3 if ending.exit_code and (args.keep_going or not made_all) else 0
+    is_partial = is_early or bool(ending.exit_code and (args.keep_going or not made_all))
+    code = exit_code(is_found=False, is_partial=is_partial)
+    return tell_made(
+        args, "record", code, made_files(outcomes), vendor=place.vendor_name, device=place.kind.value
+    )
+
+
+def made_files(outcomes: Iterable[WrittenRecord]) -> list[MadeFile]:
+    """The recordings of all processes."""
+    return [
+        MadeFile(each.path, each.rank, each.calls, each.steps, each.is_over and not each.problem)
+        for each in outcomes
+    ]
 
 
 _RECORDING = Text("recording", "正在记录")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.made import MadeFile, add_summary_format, tell_made
 from torchferry.cli.output import need, say
 from torchferry.cli.program import say_if_simulated
 from torchferry.errors import InputError, RunError
@@ -75,6 +76,7 @@ def add_arguments(parser: Parser) -> None:
     )
     where.add("--device", metavar="DEVICE", text=text)
     options.add_selection(parser.group(Text("Which operators", "算子范围")))
+    add_summary_format(parser)
     options.add_quiet(parser)
     options.add_language(parser)
 
@@ -108,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     need("torch", "torch")
     records = records_to_replay(args.record, args.output)
     selection = Selection(tuple(args.modules), tuple(args.operators), tuple(args.phases))
-    code = 0
+    code, files = 0, []
     for path, rank, world in records:
         output = file_of(args.output.absolute(), rank, world)
         outcome = replay_record(path, output, place, selection, shows_progress=not args.quiet)
@@ -120,10 +122,11 @@ def run(args: argparse.Namespace) -> int:
                 )
             )
         say(args, _COMMAND, *_told(output, outcome))
+        files.append(MadeFile(str(output), rank, outcome.calls, is_complete=not outcome.problem))
         if any(each.is_failure for each in outcome.left):
             code = 3
     say(args, _COMMAND, next_step("compare", args.output, args.record))
-    return code
+    return tell_made(args, "replay", code, files, vendor=place.vendor_name, device=place.kind.value)
 
 
 def _place(args: argparse.Namespace) -> Place:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.output import show
 from torchferry.conversion.estimates import minutes_for
 from torchferry.conversion.examples import rule_examples, targets
 from torchferry.conversion.rule import Rule, all_rules
@@ -15,6 +17,7 @@ from torchferry.errors import FerryError
 from torchferry.finding import Finding, Severity, sentences
 from torchferry.report.findings.words import DO, SEVERITY, WHY, work_time
 from torchferry.report.findings.work_list import OPEN
+from torchferry.report.formats import Reports
 from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
@@ -53,29 +56,67 @@ def add_arguments(parser: Parser) -> None:
         "Id of a rule, for example TF105 (default: list all)", "规则编号，例如 TF105（默认：列出全部）"
     )
     parser.add("rule", nargs="?", metavar="RULE", text=text)
+    options.add_format(parser, options.SUMMARY_FORMATS)
     options.add_outputs(parser, ".txt, .md, .csv, .xlsx, .html")
     options.add_language(parser)
+
+
+@dataclass(frozen=True)
+class ToldRule:
+    """A rule as `ferry rules --json` has it."""
+
+    id: str
+    name: str
+    summary: Text
+    option: str  # of `ferry convert` without which it does nothing; "": none is needed
+
+
+@dataclass(frozen=True)
+class ToldRules:
+    """Those that were asked for."""
+
+    rules: tuple[ToldRule, ...]
+
+
+REPORTS: Reports[ToldRules] = Reports({"json": f"{__name__}:to_json"})
+
+
+def to_json(told: ToldRules, _options: object) -> str:
+    """The whole list."""
+    from torchferry.report.json import document
+
+    return document("torchferry-rules", told)
+
+
+def _told(rules: Iterable[Rule]) -> ToldRules:
+    return ToldRules(
+        tuple(ToldRule(each.id, each.name, each.summary, each.option.replace("_", "-")) for each in rules)
+    )
+
+
+def _found(name: str) -> Rule:
+    found = next((rule for rule in all_rules() if rule.id == name.upper()), None)
+    if found is None:
+        said = Text(
+            f"no rule {name}; `ferry rules` lists them", f"没有规则 {name}；`ferry rules` 列出全部规则"
+        )
+        raise FerryError(said)
+    return found
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or one rule."""
     language = options.language_of(args)
-    if args.rule is None:
-        _write_files(args, all_rules())
-        for rule in all_rules():
+    rules = all_rules() if args.rule is None else [_found(args.rule)]
+    _write_files(args, rules)
+    if args.format == "json":
+        show(REPORTS, _told(rules), args)
+    elif args.rule is not None:
+        print("\n".join(explanation(rules[0], language)))
+    else:
+        for rule in rules:
             option = f" [--{rule.option.replace('_', '-')}]" if rule.option else ""
             print(f"{rule.id}  {rule.name:<24} {rule.summary.in_language(language)}{option}")
-        return 0
-    found = next((rule for rule in all_rules() if rule.id == args.rule.upper()), None)
-    if found is None:
-        raise FerryError(
-            Text(
-                f"no rule {args.rule}; `ferry rules` lists them",
-                f"没有规则 {args.rule}；`ferry rules` 列出全部规则",
-            )
-        )
-    _write_files(args, [found])
-    print("\n".join(explanation(found, language)))
     return 0
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser
-from torchferry.cli.output import check_writable, say
+from torchferry.cli.made import JSON, add_summary_format, stdout_kept, tell_made
+from torchferry.cli.output import check_writable, say, write
 from torchferry.cli.program import USAGE, add_converted, add_program, add_torchrun, program_of, words_of
 from torchferry.errors import RunError
 from torchferry.text import Text
@@ -80,6 +81,7 @@ def add_arguments(parser: Parser) -> None:
         "运行 N 步后停止程序（默认：运行到结束）",
     )
     options.add_steps(parser, text, default=None)
+    add_summary_format(parser)
     options.add_language(parser)
     _add_redirection(parser.group(Text("What CUDA's names mean", "CUDA 名称的含义")))
     _add_device(parser.group(Text("Simulated or emulated device", "模拟设备或仿真设备")))
@@ -179,7 +181,8 @@ def run(args: argparse.Namespace) -> int:
         wishes["TORCHFERRY_LANG"] = args.lang
     with environment_kept():
         os.environ.update(wishes)
-        summary = run_at(place, program, silent if args.quiet else None, args.steps)
+        with stdout_kept(args):
+            summary = run_at(place, program, silent if args.quiet else None, args.steps)
         _show(args, place, summary)
     code = summary.outcome.exit_code
     if code > _SIGNALS and not args.no_diagnosis:  # the program could not say anything itself
@@ -236,8 +239,11 @@ def _show(args: argparse.Namespace, place: Place, summary: RunSummary) -> None:
     if place.kind is DeviceKind.REAL:
         if summary.outcome.left_running:
             say(args, "torchferry", LEFT_RUNNING.format(count=summary.outcome.left_running))
+        tell_made(args, "run", summary.outcome.exit_code, vendor=place.vendor_name, device=place.kind.value)
         return
     if args.summary:
         write_whole(args.summary, to_json(summary).encode())
-    if not args.quiet:
+    if args.format == JSON:
+        write(to_json(summary))
+    elif not args.quiet:
         print(to_text(summary, options.language_of(args)), file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
+from torchferry.cli.made import add_summary_format, stdout_kept, tell_made
 from torchferry.cli.output import (
     RECORD_EXTRA,
     check_reports,
@@ -90,6 +91,7 @@ def add_arguments(parser: Parser) -> None:
         "记录文件；可随时读取，包括程序运行期间。多进程时写出 FILE.rank0.h5 等。同名的先前记录会被替换（默认：{name}）",
     )
     options.add_output(parser, DEFAULT_OUTPUT, text.format(name=DEFAULT_OUTPUT))
+    add_summary_format(parser)
     for beside in (show_parser(), convert_parser()):
         parser.beside(beside)
     group = parser.group(Text("Curves while the program runs", "运行期间的曲线"))
@@ -132,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     )
     live = _live_page(args, output, settings.replaced)
     say(args, _COMMAND, *noted(filter(None, [build_for(place, args.quiet)])))
-    with _following(live):
+    with stdout_kept(args), _following(live):
         recorded = run_recorded(program, settings, place, args.timeout)
     for outcome, was_repaired in recorded.files:
         say(args, _COMMAND, *sentences(outcome, was_repaired))
@@ -141,7 +143,11 @@ def run(args: argparse.Namespace) -> int:
     ending = recorded.ending
     stop_if_told(ending, "interrupted; what was watched until then is kept" if recorded.files else "")
     if recorded.files:
-        return ending.exit_code
+        from torchferry.cli.record import made_files
+
+        files = made_files(outcome for outcome, _ in recorded.files)
+        place_words = {"vendor": place.vendor_name, "device": place.kind.value}
+        return tell_made(args, "watch", ending.exit_code, files, **place_words)
     if ending.exit_code:
         raise RunError(
             Text(

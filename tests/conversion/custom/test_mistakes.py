@@ -291,7 +291,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(RuleFileError, match="no such rule file"):
         load_custom_rules(path)
     path.write_bytes("# 规则\n".encode("gbk"))
-    with pytest.raises(RuleFileError, match="is not UTF-8"):
+    with pytest.raises(RuleFileError, match="not UTF-8"):
         load_custom_rules(path)
     path.unlink()
     path.mkdir()
