@@ -93,7 +93,6 @@ UNEDITED_PAGES = frozenset(
         "how-to/zoo",
         "rules/index",
         "troubleshooting",
-        "tutorial",
         "vendors/data",
     ]
 )
