@@ -66,7 +66,7 @@ def arguments(*rules: tuple[str, int, str]) -> dict[str, Any]:
             id="the new name begins with the old one",
         ),
         pytest.param(
-            names(("f", "f")), "import a\na.f()\n", "import a\na.f()\n", id="the name that it has already"
+            names(("f", "f")), "import a\na.f()\n", "import a\na.f()\n", id="is the current name"
         ),
         pytest.param(
             arguments(("f", 0, "1"), ("f", 0, "2")),
