@@ -283,7 +283,7 @@ def test_pages(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_missing_evidence_names_the_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     delivery = deliver(tmp_path)
-    for name, option in (("cuda.log", "--original FILE"), ("sdaa.log", "--results FILE")):
+    for name, option in (("cuda.log", "--original-results FILE"), ("sdaa.log", "--results FILE")):
         (delivery / "run_scripts" / name).unlink()
         capfd.readouterr()
         assert main(["zoo", "check", str(delivery), "--format", "md", "--lang", "en"]) == 1
