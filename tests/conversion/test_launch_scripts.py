@@ -152,12 +152,12 @@ def test_converting_again_adds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--distributed"], "which script starts the training? Name it with --main FILE"),
+        (["--distributed"], "--distributed needs the training script; name it with --main FILE"),
         (["--distributed", "--main", "no.py"], "no such file in"),
-        (["--distributed", "--main", "notes.txt"], "is no Python file"),
-        (["--distributed", "--main", str(Path(__file__))], "is not in"),
-        (["--main", "train.py"], "--main goes with --distributed"),
-        (["--batch", "split"], "--batch goes with --distributed"),
+        (["--distributed", "--main", "notes.txt"], "not a Python file"),
+        (["--distributed", "--main", str(Path(__file__))], "not in"),
+        (["--main", "train.py"], "--main needs --distributed"),
+        (["--batch", "split"], "--batch needs --distributed"),
     ],
 )
 def test_options_that_do_not_fit(

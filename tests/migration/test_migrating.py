@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -62,8 +61,8 @@ def wait_until(condition: Any) -> None:
 
 def remove_blocker(project: Path) -> None:
     """What a user does in the converted copy."""
-    model = project.parent / "seg-thesis_npu" / "nets" / "unet.py"
-    model.write_text(re.sub(r"\.to\(memory_format=.*?\)", "", model.read_text()))
+    copy = project.parent / "seg-thesis_npu" / "setup.py"
+    copy.write_text('from setuptools import setup\n\nsetup(name="seg")\n')
 
 
 @pytest.mark.long
@@ -71,7 +70,7 @@ def test_a_migration_with_a_blocker(project: Path, browser: Any) -> None:
     begun = migrate(project, "main.py", "--to", "ascend", "--steps", "3", "--", *OF_THE_USER)
     assert begun.returncode == 1, begun.stdout + begun.stderr
     assert "Stopped at convert: 1 to decide" in begun.stdout
-    assert "or: ferry migrate --resume --accept TF305" in begun.stdout
+    assert "or: ferry migrate --resume --accept TF601" in begun.stdout
     assert states(project)["run"] == "waiting"
     assert (project / NAME / "index.html").is_file()
 
@@ -82,9 +81,7 @@ def test_a_migration_with_a_blocker(project: Path, browser: Any) -> None:
 
     ended = migrate(project, "--resume")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert (
-        "equal within the tolerance for 3 steps, seed 0, on a simulated device; not covered:" in ended.stdout
-    )
+    assert "equal bit for bit for 3 steps, seed 0, on a simulated device; not covered:" in ended.stdout
     assert states(project) == {
         **dict.fromkeys(("doctor", "scan", "ops", "convert", "run"), "unchanged"),
         "prove": "done",
@@ -157,8 +154,6 @@ def _everything_runs_as_printed(project: Path, printed: str) -> None:
     shim.chmod(0o755)
     path = f"{shims}{os.pathsep}{os.environ['PATH']}"
     for line in commands:
-        if "ferry run" in line:
-            remove_blocker(project)
         done = subprocess.run(
             line, shell=True, cwd=project, capture_output=True, text=True, env={**environment(), "PATH": path}
         )

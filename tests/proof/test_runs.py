@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -51,16 +50,14 @@ def test_counting_steps_while_they_are_written(tmp_path: Path) -> None:
     assert counter.count() == 2
 
 
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_the_line_is_gone_afterwards(tmp_path: Path) -> None:
-    stream = Terminal()
-    with shown("ascend", tmp_path, 20, stream):
-        pass
-    assert stream.getvalue().endswith("\r\x1b[K")
+def test_a_run_is_named_for_what_it_is(tmp_path: Path) -> None:
+    said = {
+        name: shown(name, tmp_path, 20, "en").sentence() for name in (REFERENCE, "ascend", "ascend-again")
+    }
+    assert said[REFERENCE].startswith("ferry: running the original on the CPU: ")
+    assert said["ascend"].startswith("ferry: running the migrated program on ascend: ")
+    again = "ferry: running the migrated program on ascend, once more with its operators: "
+    assert said["ascend-again"].startswith(again)
 
 
 def test_settings_travel_in_a_variable() -> None:

@@ -12,7 +12,14 @@ from typing import TextIO
 import pytest
 
 from torchferry.report import progress
-from torchferry.report.progress import Counted, LongTask, cut_to_width, long_task, print_line
+from torchferry.report.progress import (
+    Counted,
+    LongTask,
+    TaskBesideProgram,
+    cut_to_width,
+    long_task,
+    print_line,
+)
 from torchferry.text import Text
 
 NAME = Text("comparing", "正在比较")
@@ -180,3 +187,26 @@ def test_a_reader_that_has_left_does_not_stop_the_work() -> None:
         time.sleep(0.05)
     with pytest.raises(BrokenPipeError):
         stream.close()
+
+
+def test_beside_a_program_only_when_it_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the program prints, nothing is added to its output; when it stops, whole lines say that work goes on."""
+    monkeypatch.setattr(progress, "_last_written", time.time)  # the program is printing
+    stream = io.StringIO()
+    with TaskBesideProgram(Text("recording", ""), Counted.BYTES, stream, "en", look=lambda: (3 << 20, 0)):
+        time.sleep(0.2)
+        assert stream.getvalue() == ""
+        monkeypatch.setattr(progress, "_last_written", lambda: 0.0)
+        until(lambda: stream.getvalue().count("\n") >= 2)
+    assert stream.getvalue().splitlines()[0] == "ferry: recording: 3.0 MiB, 0 s so far"
+
+
+def test_beside_a_program_no_line_is_written_over() -> None:
+    terminal = Terminal()
+    terminal.stream.write("epoch 1 ")  # the program has left its line open
+    with TaskBesideProgram(Text("recording", ""), Counted.BYTES, terminal.stream, "en"):
+        until(lambda: "so far" in terminal.read())
+    shown = terminal.read()
+    terminal.close()
+    assert shown.startswith("epoch 1 \r\nferry: recording: 0 s so far\r\n")
+    assert "\x1b" not in shown

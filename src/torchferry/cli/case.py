@@ -128,8 +128,8 @@ ABOUT = About(
 def add_arguments(parser: Parser) -> None:
     """The options of `ferry case`."""
     text = Text(
-        "aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or your own "
-        "module or function: package.module:Class or file.py:Class",
+        "aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or your own module or "
+        "function: package.module:Class or file.py:Class",
         "aten::max.dim、max、torch.max、torch.nn.functional.gelu、Tensor.scatter_、torch.nn.Conv2d，或自定义的模块或函数："
         "package.module:Class 或 file.py:Class",
     )

@@ -261,7 +261,7 @@ _NOT_A_MODULE = Message(
 )
 _COMMENTED = Message(
     Text("Import of names that now come from different modules", "导入的名称现在来自不同模块"),
-    why=Text("The import has comments inside and was left as it is.", "该导入语句内有注释，保持不变。"),
+    why=Text("The import has comments inside and was left unchanged.", "该导入语句内有注释，保持不变。"),
     do=Text("Split the import by hand.", "请手动拆分该导入。"),
 )
 _STAR = Message(

@@ -15,8 +15,8 @@ FILE = Path(__file__).with_name("any") / "phrases.toml"
 @cache
 def phrases() -> Mapping[str, str]:
     """English -> Chinese."""
-    known: dict[str, str] = toml_module().loads(FILE.read_text("utf-8"))
-    return known
+    rows = toml_module().loads(FILE.read_text("utf-8"))["phrases"]
+    return {row["en"]: row["zh"] for row in rows}
 
 
 def phrase(words: str) -> Text:

@@ -173,8 +173,8 @@ def test_one_loop_for_both_is_told_by_the_names() -> None:
 @pytest.mark.parametrize(
     ("loader", "reason"),
     [
-        ("loader = DataLoader(dataset, batch_sampler=Buckets(dataset))", "has a batch_sampler of its own"),
-        ("loader = DataLoader(dataset, 8, sampler=Weighted(dataset))", "has a sampler of its own"),
+        ("loader = DataLoader(dataset, batch_sampler=Buckets(dataset))", "has its own batch_sampler"),
+        ("loader = DataLoader(dataset, 8, sampler=Weighted(dataset))", "has its own sampler"),
         ("loader = DataLoader(*arguments)", "its arguments are hidden"),
         ("loader = (lambda: DataLoader(dataset, 8))()", "no torch.utils.data.DataLoader feeds the training"),
         ("loader = batches(dataset, 8)", "no torch.utils.data.DataLoader feeds the training"),

@@ -132,7 +132,7 @@ def test_a_comprehension_of_both(shuffle: str) -> None:
 @pytest.mark.parametrize("keys", ["names", "['a', 'b']", "['train', 'train_extra']", "['train', 'more']"])
 def test_a_comprehension_over_names_that_say_nothing(keys: str) -> None:
     source = phases(f"{{x: DataLoader(sets[x], 8) for x in {keys}}}")
-    assert "make each in a statement of its own, or name them in the comprehension" in refusal(source)
+    assert "make each in its own statement, or name them in the comprehension" in refusal(source)
 
 
 def test_a_comprehension_that_makes_the_datasets_as_well() -> None:

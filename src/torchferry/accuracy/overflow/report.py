@@ -25,7 +25,6 @@ from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 FORMAT = "torchferry-overflow"
-_VENDOR = "VENDOR"
 _MOST_TENSORS = 6
 _NOT_FINITE = ("nan", "inf", "-inf")
 
@@ -78,6 +77,7 @@ _SAVED = Text("its inputs before the call: {file}", "其调用前的输入：{fi
 _UNSAVED = Text(
     "not saved because they have been overwritten: {names}", "以下输入此间已被覆盖，未保存：{names}"
 )
+_LOOK = Text("what is in it: {command}", "查看其内容：{command}")
 _CASE = Text(
     "run only this operator, on a device against the CPU: {command}", "在设备上与 CPU 对比该单算子：{command}"
 )
@@ -131,7 +131,7 @@ def to_json(checked: Checked, vendor: str, case: str = "") -> str:
         "overflow": first is not None,
         "rank": None if first is None else first[0].rank,
         "first": None if first is None else plain(first[1], _NOT_FINITE),
-        "case": None if first is None or not first[1].record else case_command(first[1], vendor),
+        "case": case_command(first[1], vendor, case) if first and first[1].record and vendor else None,
         "case_file": case or None,
         "exit_code": checked.ending.exit_code,
         "processes": plain(checked.processes, _NOT_FINITE),
@@ -139,10 +139,11 @@ def to_json(checked: Checked, vendor: str, case: str = "") -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
-def case_command(event: OverflowEvent, vendor: str) -> str:
-    """What makes a test of the operator alone."""
+def case_command(event: OverflowEvent, vendor: str, written: str = "") -> str:
+    """What makes a test of the operator alone, in the place of one that is written already."""
     record = os.path.relpath(event.record)
-    return ferry_command("case", event.call.operator, "--to", vendor or _VENDOR, "--from", record)
+    replaced = ["--force"] if written else []
+    return ferry_command("case", event.call.operator, "--to", vendor, "--from", record, *replaced)
 
 
 def _lines(checked: Checked, vendor: str, case: str) -> Iterator[Text | str]:
@@ -183,7 +184,10 @@ def _found(
         yield _SAVED.format(file=os.path.relpath(event.record))
         if event.unsaved:
             yield _UNSAVED.format(names=", ".join(event.unsaved))
-        yield _CASE.format(command=case_command(event, vendor))
+        look = ferry_command("record", "info", os.path.relpath(event.record))
+        yield (
+            _CASE.format(command=case_command(event, vendor, case)) if vendor else _LOOK.format(command=look)
+        )
     if case:
         yield _CASE_WRITTEN.format(file=case)
     for other in checked.processes:

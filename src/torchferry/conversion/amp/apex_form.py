@@ -235,7 +235,7 @@ _MADE_ANEW = Text(
 _NO_MODEL = Text("it is not clear which model the optimizer trains", "不清楚该优化器训练哪个模型")
 _SHARED_LINE = Text("backward shares a line with other statements", "backward 与其他语句同行")
 _BY_OPTIMIZER = Text(
-    "apex keeps gradients in float32 of its own, which only the optimizer clears",
+    "apex keeps its own gradients in float32, which only the optimizer clears",
     "apex 另存 float32 梯度，只有优化器的 zero_grad 会清除",
 )
 _APART = Text(
@@ -248,7 +248,7 @@ _ZEROED = Text(
 )
 _BEFORE = Message(
     Text("Checkpoint without the state of amp", "未恢复 amp 状态的检查点"),
-    why=Text("The scale of the losses would start anew.", "损失缩放系数会重新开始。"),
+    why=Text("The scale of the losses would start again from its first value.", "损失缩放系数会重新开始。"),
     do=Text(
         "After `amp.initialize`, call `amp.load_state_dict(checkpoint['amp'])` as well.",
         "请在 `amp.initialize` 之后也调用 `amp.load_state_dict(checkpoint['amp'])`。",

@@ -28,7 +28,7 @@ from torchferry.text import Text
 _THERE = Message(
     Text("Mixed precision already present", "已有混合精度"),
     why=Text(
-        "The program or one of its libraries brings it, so the file stays as it is.",
+        "The program or one of its libraries brings it, so the file stays unchanged.",
         "程序或所用的库已提供，因此该文件保持原样。",
     ),
 )

@@ -96,7 +96,7 @@ def _check_chain(index: RuleIndex, first: UserRule) -> None:
     while (found := index.renaming(name)) is not None and found[2]:
         rule, old, new = found
         shown_new, shown_old = (item.removeprefix(f"{_SOME_MODULE}.") for item in (new, old))
-        steps.append(f"{rule.place} makes {shown_new} of {shown_old}")
+        steps.append(f"{rule.place}: {shown_old} → {shown_new}")
         name = new + name[len(old) :]
         if len(steps) > LONGEST_CHAIN:
             chain = ", ".join(steps[:3])

@@ -232,7 +232,7 @@ class FileChanges(ModuleChanges):
 # Dotted names of modules; other dotted names are imported from theirs.
 _MODULES = frozenset({"torch.distributed"})
 _SHARED_LINE = Text(
-    "several statements stand on one line, and a line must be put between them; write them on lines of their own",
+    "several statements stand on one line, and a line must be put between them; write each on its own line",
     "多条语句写在同一行，无法在其间插入新行；请分行书写",
 )
 _MEETING = Text(

@@ -131,12 +131,12 @@ _ROLE = Text(
 _BOTH = Text(
     "this call makes the loader for the training as well as one for an evaluation, which must not be shared among "
     "the processes; let shuffle be True for the training alone, in words that can be followed "
-    "(`shuffle=split == 'train'`), or make each in a statement of its own",
+    "(`shuffle=split == 'train'`), or make each in its own statement",
     "此调用既创建训练用 DataLoader，也创建评估用 DataLoader，而后者不能在进程间分摊；请让 shuffle 仅在训练时为 True，"
     "且写法清晰（`shuffle=split == 'train'`），或分别创建",
 )
 _MANY = Text(
-    "one call makes several loaders, so that it can't be told which trains; make each in a statement of its own, or "
+    "one call makes several loaders, so that it can't be told which trains; make each in its own statement, or "
     "name them in the comprehension: {x: DataLoader(...) for x in ['train', 'val']}",
     "同一调用创建多个 DataLoader，无法区分用于训练的那个；请分别创建，"
     "或在推导式中写明名称：{x: DataLoader(...) for x in ['train', 'val']}",

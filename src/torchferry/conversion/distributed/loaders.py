@@ -30,7 +30,7 @@ _INSIDE = Text(
     "数据集与 DataLoader 一起在推导式中创建；请先用单独的语句创建数据集",
 )
 _OWN_SAMPLER = Text(
-    "this loader has a {what} of its own, which knows nothing of other processes; write one that gives rank r only the "
+    "this loader has its own {what}, which ignores other processes; write one that gives rank r only the "
     "indices r, r + world_size, ... of each epoch, with the same number on every rank",
     "该 DataLoader 使用了自定义 {what}，它不了解其他进程；请改写为仅给进程 r 提供每轮中第 r、r + world_size …… 个下标，且各进程数量相同",
 )

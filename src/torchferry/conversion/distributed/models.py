@@ -31,13 +31,13 @@ MOVES = frozenset({"cuda", "to"})
 _DEPTH = 6
 
 _NO_OPTIMIZER = Text(
-    "no optimizer is given MODEL.parameters(), so that the trained model is not known; name its variable with "
+    "no optimizer is given MODEL.parameters(), so the trained model is unknown; name its variable with "
     "--model-name, or wrap it by hand in torch.nn.parallel.DistributedDataParallel after its move to the device",
     "没有优化器使用 MODEL.parameters()，无法确定所训练的模型；请用 --model-name 指定变量名，"
     "或在模型移至设备后手动用 torch.nn.parallel.DistributedDataParallel 包装",
 )
 _CONTAINER = Text(
-    "the trained models are held in a container or come from a loop; hold each in a variable of its own",
+    "the trained models are held in a container or come from a loop; hold each in its own variable",
     "所训练的模型保存在容器中或来自循环；请分别保存在各自的变量中",
 )
 _SEVERAL_CALLERS = Text(

@@ -40,7 +40,7 @@ _LEFT = Message(
 _DISTRIBUTED = Message(
     Text("Program already runs on several cards", "程序已支持多卡"),
     why=Text(
-        "It uses {name}, so it stays as it is; the launch script starts it.",
+        "It uses {name}, so it stays unchanged; the launch script starts it.",
         "程序使用 {name}，因此保持原样，由启动脚本启动。",
     ),
 )

@@ -181,7 +181,7 @@ def _is_repeated(training: Training, file: ProgramModule, call: ast.Call) -> boo
 _ALONE = Message(
     Text("Decision by a figure of one process", "根据单个进程的指标作出决定"),
     why=Text(
-        "Where processes decide differently, the others wait for ever.",
+        "Where processes decide differently, the others wait endlessly.",
         "若各进程决定不同，其他进程会一直等待。",
     ),
     do=Text(

@@ -177,7 +177,7 @@ _FIGURES = Message(
     ),
 )
 _ANOTHER = Text(
-    "{name} holds one model after the other, and both are trained; hold each in a variable of its own",
+    "{name} holds one model after the other, and both are trained; hold each in its own variable",
     "{name} 先后保存不同的模型，且均被训练；请分别保存在各自的变量中",
 )
 _COMPOUND = (ast.If, ast.With, ast.Try, ast.For, ast.While)

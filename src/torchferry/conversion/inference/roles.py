@@ -56,7 +56,7 @@ DICT_KEY = Text(
     "它是字典键：仅当按{noun}查找时才应改名。",
 )
 _LEFT = Message(
-    Text("String that mentions a device, left as it is", "提到设备的字符串，保持不变"),
+    Text("String that mentions a device, left unchanged", "提到设备的字符串，保持不变"),
     why=Text("{reason}", "{reason}"),
 )
 

@@ -29,7 +29,7 @@ _PORTABLE = Message(
 _UNCLEAR = Message(
     Text("Attribute `cuda` that may be the method", "可能是方法的属性 `cuda`"),
     why=Text(
-        "It may be the method of a tensor or module, or a flag of your own.",
+        "It may be the method of a tensor or module, or your own flag.",
         "它可能是张量或模块的方法，也可能是您自己的标志。",
     ),
     do=Text("If it is the method, {instead}.", "若是方法，{instead}。"),

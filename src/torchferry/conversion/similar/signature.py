@@ -14,7 +14,7 @@ from torchferry.vendors.similar import Similar
 
 _STARRED = Text("its arguments are not all written out", "其参数没有全部写明")
 _TOO_MANY = Text("it has more positional arguments than are known", "位置参数多于已知的个数")
-_UNKNOWN = Text("its argument `{name}` is not known", "参数 `{name}` 未知")
+_UNKNOWN = Text("its argument `{name}` is unknown", "参数 `{name}` 未知")
 _MISSING = Text("its argument `{name}` is missing", "缺少参数 `{name}`")
 
 

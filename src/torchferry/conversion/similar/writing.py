@@ -18,7 +18,7 @@ from torchferry.source.scopes import BindingKind, import_qualifier
 from torchferry.text import Text
 
 _CONSTANT = Text("its argument `{name}` is a constant", "参数 `{name}` 是常量")
-_PARENTHESES = Text("an argument stands in parentheses of its own", "有参数带有自己的括号")
+_PARENTHESES = Text("an argument has its own parentheses", "有参数带有自己的括号")
 _COMMENTED = Text("a comment stands between an argument and its comma", "参数与其逗号之间有注释")
 _SCRIPTED = Text("the function around it is compiled by torch.jit", "所在函数由 torch.jit 编译")
 

@@ -29,10 +29,10 @@ from torchferry.text import Text
 
 _TOO_LARGE = Message(
     Text("File too large for a configuration ({size} MB)", "文件过大，不像配置文件（{size} MB）"),
-    why=Text("It mentions CUDA and was left as it is.", "其中提到了 CUDA，保持不变。"),
+    why=Text("It mentions CUDA and was left unchanged.", "其中提到了 CUDA，保持不变。"),
 )
 _OWN_KEY = Message(
-    Text("Key of your own program", "您自己程序的键名"),
+    Text("Your program's own key", "您自己程序的键名"),
     why=Text("The program reads the key by this name, so it stays.", "程序按该名称读取，因此保留。"),
 )
 _GPUS = Message(

@@ -143,12 +143,12 @@ def _indentation(line: str) -> int:
 
 _UNPARSED = Message(
     Text("Notebook cell that Python can't parse", "Python 无法解析的 notebook 单元"),
-    why=Text("{reason}. The cell was left as it is.", "{reason}。该单元保持原样。"),
+    why=Text("{reason}. The cell was left unchanged.", "{reason}。该单元保持原样。"),
     do=Text("Fix the cell, then convert again.", "请修正该单元，然后重新转换。"),
 )
 _LEFT = Message(
     Text("IPython line, or a line in another language", "IPython 或其他语言的行"),
-    why=Text("It was left as it is.", "保持不变。"),
+    why=Text("It was left unchanged.", "保持不变。"),
     do=Text("Change it by hand if it concerns the device.", "若与设备有关，请手动修改。"),
 )
 _ACROSS = Message(
