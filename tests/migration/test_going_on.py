@@ -13,6 +13,7 @@ from torchferry.files.written import digests, with_list
 from torchferry.migration.folder import NAME, open_or_make
 from torchferry.migration.migrating import Migrating, exit_code
 from torchferry.migration.model import DOCUMENT
+from torchferry.migration.report import grade, resume_command
 from torchferry.migration.request import request_of
 from torchferry.migration.steps import Migration, MigrationStep, StepState
 
@@ -155,3 +156,20 @@ def test_decisions_stay_for_a_new_start(migrate: Migrate) -> None:
     migrate(resume=False, accept=("TF401",), convert=BLOCKED)
     migration, _ = migrate(resume=False, convert=BLOCKED)
     assert migration.is_complete
+
+
+def test_what_was_accepted_is_said(migrate: Migrate) -> None:
+    migration, _ = migrate(resume=False)
+    assert grade(migration).name.en.startswith("Migrated and proved: ")
+    migration, _ = migrate(accept=("TF401",))
+    assert grade(migration).name.en.startswith("Migrated and proved, with TF401 accepted: ")
+    migration, _ = migrate(resume=False, accept=("prove",), prove=1)
+    assert grade(migration).name.en.startswith("Migrated; accepted without proof")
+
+
+def test_the_command_that_goes_on_can_be_typed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = open_or_make(tmp_path / "toy" / NAME)
+    monkeypatch.chdir(tmp_path / "toy")
+    assert resume_command(folder) == "ferry migrate --resume"
+    monkeypatch.chdir(tmp_path)
+    assert resume_command(folder, ["TF401"]) == "ferry migrate --resume --into toy/.ferry --accept TF401"

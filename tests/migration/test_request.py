@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from torchferry.migration.fingerprints import digests, fingerprint, made_by_program
 from torchferry.migration.request import MigrationRequest, request_of
+from torchferry.migration.starting import project_of
 
 
 def request(tmp_path: Path, script: str = "train.py", here: str = ".", **choices: object) -> MigrationRequest:
@@ -81,3 +84,29 @@ def test_data_and_hidden_folders_are_not_read(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
     assert list(digests(tmp_path)) == ["src/a.py"]
+
+
+def made(folder: Path, *files: str) -> Path:
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_the_project_is_where_one_stands_if_that_looks_like_one(tmp_path: Path) -> None:
+    repository = made(tmp_path / "repository", "pyproject.toml", "tools/train.py", "tools/requirements.txt")
+    assert project_of(Path("tools/train.py"), repository) == repository
+
+
+def test_the_project_is_found_around_the_program(tmp_path: Path) -> None:
+    made(tmp_path, "seg/requirements.txt", "seg/bin/train.py", "holiday.jpg")
+    assert project_of(Path("seg/bin/train.py"), tmp_path) == tmp_path / "seg"
+
+
+def test_without_a_sign_of_a_project_it_is_this_folder_but_never_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, "a/b/train.py")
+    assert project_of(Path("b/train.py"), tmp_path / "a") == tmp_path / "a"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert project_of(Path("a/b/train.py"), tmp_path) == tmp_path / "a" / "b"

@@ -19,6 +19,10 @@ from tests.zoo.projects import deliver
 from torchferry.accuracy.curves.reports import REPORTS as CURVES
 from torchferry.accuracy.curves.trends import trends_of
 from torchferry.accuracy.report import REPORTS as COMPARISONS
+from torchferry.cli.rule_pages import REPORTS as RULES
+from torchferry.cli.vendor_pages import REPORTS as VENDORS
+from torchferry.cli.vendor_pages import VendorListing
+from torchferry.conversion.rule import all_rules
 from torchferry.examination.examine import MachineReport, examine_device, examine_host
 from torchferry.examination.report import REPORTS as MACHINES
 from torchferry.explanation.report import REPORTS as EXPLANATIONS
@@ -29,7 +33,8 @@ from torchferry.proof.report import REPORTS as PROOFS
 from torchferry.readiness.report import REPORTS as READINESS
 from torchferry.report.findings import REPORTS as FINDINGS
 from torchferry.report.formats import Options
-from torchferry.vendors.registry import get_vendor
+from torchferry.vendors.ops import load_ops
+from torchferry.vendors.registry import get_vendor, vendor_names
 from torchferry.vendors.zoo import find_zoo
 from torchferry.zoo.delivery import Delivery
 from torchferry.zoo.review import REPORTS as REVIEWS
@@ -58,6 +63,12 @@ def _zoo(folder: Path, options: Options) -> bytes:
     return REVIEWS.render(review(Delivery(deliver(folder), vendor, table, 0.05)), "html", options)
 
 
+def _vendors(names: list[str], options: Options) -> bytes:
+    vendors = tuple(map(get_vendor, names))
+    tables = tuple(load_ops(Path(vendor.folder)) for vendor in vendors)
+    return VENDORS.render(VendorListing(vendors, tables, len(names) == 1), "html", options)
+
+
 def _watch(folder: Path, options: Options) -> bytes:
     runs = [
         watched(folder / "npu.h5", nan_from=17),
@@ -79,4 +90,8 @@ EVERY_PAGE: dict[str, MakePage] = {
     ),
     "oplog": _oplog,
     "zoo": _zoo,
+    "vendors": lambda folder, options: _vendors(vendor_names(), options),
+    "vendor": lambda folder, options: _vendors(["ascend"], options),
+    "rules": lambda folder, options: RULES.render(all_rules(), "html", options),
+    "rule": lambda folder, options: RULES.render([all_rules()[4]], "html", options),
 }

@@ -112,3 +112,34 @@ def test_a_wide_table_says_so_and_a_head_stays_in_sight(show: Shown) -> None:
     assert desk.locator(".scroll:has(.operators).fits").count() == 1
     desk.locator(".operators > tbody").last.scroll_into_view_if_needed()
     assert desk.locator(".operators thead th").first.bounding_box()["y"] >= 0
+
+
+@pytest.mark.parametrize("name", ["doctor", "zoo"])
+def test_what_needs_attention_comes_first_and_the_rest_is_folded(show: Shown, name: str) -> None:
+    page = show(name)
+    folded = page.locator(".calm")
+    assert "need" in folded.first.inner_text() and folded.locator("tbody tr >> visible=true").count() == 0
+    folded.first.locator("summary").click()
+    assert folded.locator("tbody tr >> visible=true").count() > 3
+
+
+def test_a_part_of_a_chart_is_looked_at_closely(show: Shown) -> None:
+    page = show("proof", viewport=DESK)
+    plot = page.locator(".plot").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 60)
+    page.mouse.up()
+    labels = plot.locator("text:not(.across)").all_text_contents()
+    assert "20" not in labels and page.locator(".whole:visible").count() == 1
+    page.click(".whole:visible")
+    assert "20" in plot.locator("text:not(.across)").all_text_contents()
+
+
+def test_a_bar_of_the_timeline_is_found_by_its_name(show: Shown) -> None:
+    page = show("analyze", viewport=DESK)
+    page.fill("#bars", "mat")
+    page.keyboard.press("Enter")
+    assert "MatMulV2" in page.inner_text("#bar") and page.inner_text("#found") == "1 / 1"

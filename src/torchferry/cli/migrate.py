@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,7 @@ _NOT_BOTH = Text(
     "--resume takes the program and its options from the migration folder; leave {given} out",
     "--resume 从迁移文件夹中读取程序及其选项；请去掉 {given}",
 )
+_WHERE = Text("The commands below are for the folder {folder}:", "以下命令适用于文件夹 {folder}：")
 _STEP = Text("migrating, {name}", "迁移，{name}")
 
 
@@ -64,7 +66,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add("program", nargs="?", metavar="PROGRAM", text=Text("Script that trains", "训练脚本"))
     options.add_to(parser)
     options.add_vendor_path(parser)
-    text = Text("Project of the program (default: the current folder)", "程序所在的项目（默认：当前文件夹）")
+    text = Text(
+        "Project of the program (default: the current folder, or the one around the program that has .git, "
+        "pyproject.toml, setup.py or requirements.txt)",
+        "程序所在的项目（默认：当前文件夹，或程序外层含有 .git、pyproject.toml、setup.py 或 requirements.txt 的文件夹）",
+    )
     parser.add("--project", type=Path, metavar="DIR", text=text)
     text = Text(
         "Folder for the converted copy (default: beside the project)", "转换副本的文件夹（默认：在项目旁边）"
@@ -117,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
     migrating.accept(
         *([name for given in names for name in options.names(given)] for names in (args.accept, args.revoke))
     )
+    reader.say_where(migrating.start)
     try:
         migration = migrating.carry_out()
     finally:
@@ -181,6 +188,11 @@ class _Reader:
             return
         for line in step_lines(step, self._language):
             print(one_line(line), flush=True)
+
+    def say_where(self, folder: Path) -> None:
+        """Where the commands of the steps can be typed, if that is not here."""
+        if folder != Path.cwd() and not self._is_quiet:
+            print(_WHERE.format(folder=os.path.relpath(folder)).in_language(self._language), flush=True)
 
     def _begin(self, step: MigrationStep) -> None:
         self._task = LongTask(_STEP.format(name=step.name), language=self._language)

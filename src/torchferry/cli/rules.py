@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torchferry.cli import options
@@ -22,14 +22,14 @@ from torchferry.report.safe import one_line
 from torchferry.text import Language, Text
 
 _WIDTH = 100
-_EXAMPLE, _ON_TARGETS = Text("Example", "示例"), Text("On each target", "各目标上")
+EXAMPLE, ON_TARGETS = Text("Example", "示例"), Text("On each target", "各目标上")
 _EFFORT = Text("Estimated effort", "估计的工作量")
 _MINUTES = Text(
     "{severity}: {first} for the cause, {each} min for each place",
     "{severity}：每个原因 {first}，每处 {each} 分钟",
 )
-_IGNORE = Text("To ignore it", "忽略方法")
-_HOW_TO_IGNORE = Text(
+IGNORE = Text("To ignore it", "忽略方法")
+HOW_TO_IGNORE = Text(
     "write `# ferry: ignore[{rule}]` at the end of a line, or pass `--ignore {rule}`",
     "在行尾写 `# ferry: ignore[{rule}]`，或传入 `--ignore {rule}`",
 )
@@ -57,6 +57,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add("rule", nargs="?", metavar="RULE", text=text)
     options.add_format(parser, options.SUMMARY_FORMATS)
+    options.add_outputs(parser, ".txt, .md, .csv, .xlsx, .html")
     options.add_language(parser)
 
 
@@ -87,8 +88,7 @@ def to_json(told: ToldRules, _options: object) -> str:
     return document("torchferry-rules", told)
 
 
-def _told(name: str | None) -> ToldRules:
-    rules = all_rules() if name is None else [_found(name)]
+def _told(rules: Iterable[Rule]) -> ToldRules:
     return ToldRules(
         tuple(ToldRule(each.id, each.name, each.summary, each.option.replace("_", "-")) for each in rules)
     )
@@ -107,16 +107,28 @@ def _found(name: str) -> Rule:
 def run(args: argparse.Namespace) -> int:
     """Print the table, or one rule."""
     language = options.language_of(args)
+    rules = all_rules() if args.rule is None else [_found(args.rule)]
+    _write_files(args, rules)
     if args.format == "json":
-        show(REPORTS, _told(args.rule), args)
-        return 0
-    if args.rule is None:
-        for rule in all_rules():
+        show(REPORTS, _told(rules), args)
+    elif args.rule is not None:
+        print("\n".join(explanation(rules[0], language)))
+    else:
+        for rule in rules:
             option = f" [--{rule.option.replace('_', '-')}]" if rule.option else ""
             print(f"{rule.id}  {rule.name:<24} {rule.summary.in_language(language)}{option}")
-        return 0
-    print("\n".join(explanation(_found(args.rule), language)))
     return 0
+
+
+def _write_files(args: argparse.Namespace, rules: Sequence[Rule]) -> None:
+    if not args.output:
+        return
+    from torchferry.cli.output import check_reports, report_options
+    from torchferry.cli.rule_pages import REPORTS
+
+    check_reports(REPORTS, args.output)
+    for path in args.output:
+        REPORTS.write(rules, path, report_options(args))
 
 
 def explanation(rule: Rule, language: Language) -> list[str]:
@@ -128,14 +140,14 @@ def explanation(rule: Rule, language: Language) -> list[str]:
         lines.append(_OPTION.format(option=rule.option.replace("_", "-")).in_language(language))
     lines += ["", *_wrapped(example.about, language)]
     if example.code:
-        lines += ["", f"{_EXAMPLE.in_language(language)} ({example.file})", ""]
+        lines += ["", f"{EXAMPLE.in_language(language)} ({example.file})", ""]
         lines += [f"    {line}" for line in example.code.strip("\n").split("\n")]
-        lines += ["", _ON_TARGETS.in_language(language), *_on_targets(found, language)]
+        lines += ["", ON_TARGETS.in_language(language), *_on_targets(found, language)]
     every = [finding for each in found.values() for finding in each]
     lines += _recipe(every, language)
     lines += _efforts(rule, {finding.severity for finding in every}, language)
-    ignore = _HOW_TO_IGNORE.format(rule=rule.id).in_language(language)
-    return [*lines, "", f"{_IGNORE.in_language(language)}: {ignore}"]
+    ignore = HOW_TO_IGNORE.format(rule=rule.id).in_language(language)
+    return [*lines, "", f"{IGNORE.in_language(language)}: {ignore}"]
 
 
 def _wrapped(text: Text, language: Language) -> list[str]:

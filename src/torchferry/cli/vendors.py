@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
-from torchferry.cli.output import report_options
+from torchferry.cli.output import check_reports, report_options
 from torchferry.report.streams import reader_may_leave, write_text
 from torchferry.text import Language, Text
 from torchferry.vendors.keys import fields_of
@@ -115,6 +115,7 @@ def add_arguments(parser: Parser) -> None:
     )
     what.add("--check", type=Path, metavar="DIR", text=text)
     options.add_format(parser, options.SUMMARY_FORMATS)
+    options.add_outputs(parser, ".txt, .md, .csv, .xlsx, .html")
     options.add_vendor_path(parser)
     options.add_language(parser)
 
@@ -127,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
     names = [args.vendor] if args.vendor else vendor_names(args.vendor_path)
     vendors = [get_vendor(name, args.vendor_path) for name in names]
     tables = [load_ops(Path(vendor.folder)) for vendor in vendors]
+    _write_files(args, vendors, tables)
     if args.format == "json":
         ops = {name: getattr(tables[0], name) for name in ("complete", "versions", "kernels", "limits")}
         full = {**dataclasses.asdict(vendors[0]), "ops": ops}
@@ -144,6 +146,17 @@ def run(args: argparse.Namespace) -> int:
     with reader_may_leave():
         write_text(sys.stdout, screen.text())
     return 0
+
+
+def _write_files(args: argparse.Namespace, vendors: list[Vendor], tables: list[Ops]) -> None:
+    if not args.output:
+        return
+    from torchferry.cli.vendor_pages import REPORTS, VendorListing
+
+    check_reports(REPORTS, args.output)
+    for path in args.output:
+        listing = VendorListing(tuple(vendors), tuple(tables), bool(args.vendor))
+        REPORTS.write(listing, path, report_options(args))
 
 
 def _check(path: Path, language: Language, as_json: bool) -> int:
@@ -208,13 +221,14 @@ def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], langu
             vendor.dist_backend,
             str(apis[Support.SAME.value] + apis[Support.RENAMED.value]),
             str(apis[Support.UNSUPPORTED.value]),
-            _ops_count(ops).in_language(language),
+            ops_count(ops).in_language(language),
         )
     screen.part(plain(TITLE.in_language(language), "bold"), "", table, "")
     screen.line(plain(MORE.in_language(language)))
 
 
-def _ops_count(ops: Ops) -> Text:
+def ops_count(ops: Ops) -> Text:
+    """How many operators have a kernel, as far as the table tells."""
     count = str(len(ops.kernels))
     if ops.complete:
         return Text(count, count)
@@ -225,7 +239,7 @@ def _print_one(screen: Screen, vendor: Vendor, ops: Ops, language: Language) -> 
     from torchferry.report.terminal import plain
 
     rows = labelled(vendor, language)
-    rows.append((COLUMNS["ops"].in_language(language), _ops_count(ops).in_language(language)))
+    rows.append((COLUMNS["ops"].in_language(language), ops_count(ops).in_language(language)))
     screen.line(plain(vendor.name, "bold cyan"))
     _print_rows(screen, rows)
     for key, rows in sections(vendor, ops, language):

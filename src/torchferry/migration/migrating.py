@@ -111,6 +111,11 @@ class Migrating:
             made=earlier.made if earlier is not None else (),
         )
 
+    @property
+    def start(self) -> Path:
+        """The folder where the program is started, and where the commands of the steps can be typed."""
+        return Path(os.path.normpath(self._project / self._request.here))
+
     def accept(self, names: Sequence[str], revoked: Sequence[str] = ()) -> None:
         """Take decisions of the user's, or take them back."""
         accepted = self.folder.decide(ACCEPTED, names, revoked)

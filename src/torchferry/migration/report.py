@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from torchferry import units
-from torchferry.migration.folder import INDEX, MigrationFolder
+from torchferry.migration.folder import INDEX, MigrationFolder, find
 from torchferry.migration.migrating import last_lines
 from torchferry.migration.steps import STATES, Migration, MigrationStep, StepState
 from torchferry.report.commands import NEXT, ferry_command
@@ -31,6 +32,9 @@ _STEP, _RESULT, _TIME, _COMMAND = (
     Text("Command", "命令"),
 )
 _COMPLETE = Text("Migrated and proved: {verdict}", "已迁移并通过验证：{verdict}")
+_COMPLETE_WITH = Text(
+    "Migrated and proved, with {names} accepted: {verdict}", "已迁移并通过验证（已接受 {names}）：{verdict}"
+)
 _COMPLETE_ACCEPTED = Text(
     "Migrated; accepted without proof or in spite of a problem: {names}. {verdict}",
     "已迁移；未经验证或带着问题接受：{names}。{verdict}",
@@ -56,7 +60,9 @@ def grade(migration: Migration) -> Grade:
     if accepted:
         line = _COMPLETE_ACCEPTED.format(names=", ".join(accepted), verdict=proof)
         return Grade(line, STATES[StepState.ACCEPTED].tone)
-    return Grade(_COMPLETE.format(verdict=proof), STATES[StepState.DONE].tone)
+    form = _COMPLETE_WITH if migration.accepted else _COMPLETE
+    line = form.format(verdict=proof, names=", ".join(migration.accepted))
+    return Grade(line, STATES[StepState.DONE].tone)
 
 
 def page_of(migration: Migration, options: Options) -> Page:
@@ -139,9 +145,8 @@ def last_word(migration: Migration, folder: MigrationFolder, language: Language)
 
 def resume_command(folder: MigrationFolder, accept: list[str] | None = None) -> str:
     """The command that goes on."""
-    from torchferry.migration.folder import NAME
-
     words = ["migrate", "--resume"]
-    if folder.path.name != NAME:
+    found = find(Path.cwd())
+    if found is None or found.path.resolve() != folder.path.resolve():
         words += ["--into", os.path.relpath(folder.path)]
     return ferry_command(*words, *(word for name in accept or () for word in ("--accept", name)))

@@ -15,6 +15,14 @@ from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 _MEANS = {DeviceKind.SIMULATED: "sim", DeviceKind.EMULATED: "emulate"}
+_MARKS = (
+    ".git",
+    NAME,
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "requirements.txt",
+)  # of a project's folder
 _NO_SCRIPT = Text(
     "{path}: no such script; name the program that trains", "{path}：没有该脚本；请指定训练程序"
 )
@@ -45,7 +53,7 @@ def start(
     if not script.is_file():
         raise InputError(_NO_SCRIPT.format(path=script))
     here = Path.cwd()
-    root = project or (here if script.resolve().is_relative_to(here.resolve()) else script.parent)
+    root = project or project_of(script, here)
     vendor = get_vendor(to, vendor_path)
     kind = plugin.choose(vendor, sim, emulate, may_emulate=False).kind
     request = request_of(
@@ -65,6 +73,22 @@ def start(
     )
     folder = open_or_make(into or root / NAME, root.resolve().name)
     return Migrating(folder, request, root.resolve(), tell, resume=False)
+
+
+def project_of(script: Path, here: Path) -> Path:
+    """The project of a script: this folder if it looks like one, the nearest one above the script that does, or a guess."""
+    place = (here / script).resolve()
+    is_below = place.is_relative_to(here.resolve())
+    if is_below and _is_project(here):
+        return here
+    found = next((folder for folder in place.parents if _is_project(folder)), None)
+    if found is not None:
+        return found
+    return here if is_below and here.resolve() not in (Path.home(), Path("/")) else place.parent
+
+
+def _is_project(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _MARKS)
 
 
 def resume(tell: Tell, into: Path | None = None) -> Migrating:
