@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools.sample_messages import ShownText, sample, shown_texts
+from tools.sample_messages import sample, shown_texts
 
 PAGES = Path(__file__).parent.parent / "docs/en"
 # Constructions that no technical writer uses, and what one writes instead.
@@ -17,7 +17,7 @@ BANNED = {
     r"\bkin\b": "similar",
     r"\bmend(s|ed|ing)?\b": "repair, fix",
     r"in the way\b(?! (that|it|of|they|as|a ))": "blocking",
-    r"\bhand(s|ed)? on\b": "pass on, forward",
+    r"\bhand(s|ed)? on\b(?! (one|a|an|two) )": "pass on, forward",
     r"\bbr(oke|eaks|oken) down\b": "fail",
     r"makes of (it|them)\b": "outputs, results",
     r"(nothing|something) to say\b": "is ignored, a note",
@@ -46,52 +46,33 @@ BANNED = {
     r"\bpuzzl(e|ing)\b": "confusing",
 }
 _PATTERN = re.compile("|".join(BANNED))
-# Packages and pages that are still to be edited; one that is clean leaves the list.
+# Pages that are still to be edited; one that is clean leaves the list.
 UNEDITED: frozenset[str] = frozenset()
 UNEDITED_PAGES = frozenset(
     [
         "evidence/models",
-        "formats/python-api",
-        "formats/record-format",
-        "formats/reports",
         "guides/ascend-porting",
         "guides/cambricon-conversion-tool",
         "how-it-works/architecture",
         "how-it-works/decisions",
         "how-it-works/emulated",
         "how-it-works/glossary",
-        "how-it-works/layer",
         "how-it-works/simulator",
         "how-to/accuracy",
         "how-to/affinity",
-        "how-to/amp",
         "how-to/analyze",
-        "how-to/beyond-python",
         "how-to/bundle",
-        "how-to/cases",
-        "how-to/checkpoint",
         "how-to/compare",
         "how-to/convert",
         "how-to/custom-rules",
-        "how-to/distributed",
         "how-to/doctor",
         "how-to/explain",
-        "how-to/export",
-        "how-to/keep-cuda",
-        "how-to/msprobe",
-        "how-to/notebooks",
         "how-to/operators",
-        "how-to/oplog",
-        "how-to/overflow",
         "how-to/profile",
-        "how-to/prove",
-        "how-to/ranks",
         "how-to/record",
         "how-to/run",
         "how-to/similar",
         "how-to/watch",
-        "how-to/zoo",
-        "rules/index",
         "troubleshooting",
         "vendors/data",
     ]
@@ -104,23 +85,19 @@ _NOT_PROSE = re.compile(
 )
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _RUN = re.compile(r"(?:\b[a-z]+\b[ ,;]+){6,}\b[a-z]+\b")
-_PROSE = re.compile(r"(?:\b[a-z]{2,}\b[ ,;]+){2,}\b[a-z]{2,}\b")
+_PROSE = re.compile(r"(?:\b[a-z]{2,}\b +){2,}\b[a-z]{2,}\b")
 
 TEXTS = list(shown_texts())
 
 
-def _package(shown: ShownText) -> str:
-    return shown.place.partition("/")[0]
-
-
-def _banned() -> Iterator[tuple[str, str]]:
+def _banned() -> Iterator[str]:
     for shown in TEXTS:
         if found := _PATTERN.search(shown.text.en):
-            yield _package(shown), f"{shown.place}: {found.group()!r} in {shown.text.en!r}"
+            yield f"{shown.place}: {found.group()!r} in {shown.text.en!r}"
 
 
 def test_no_text_has_a_phrase_that_nobody_uses() -> None:
-    assert [line for package, line in _banned() if package not in UNEDITED] == []
+    assert list(_banned()) == []
 
 
 def test_no_page_has_one() -> None:

@@ -827,7 +827,12 @@ def migrate(
     if resume:
         migrating = starting.resume(_untold, folder)
     elif not words[0] or not to:
-        raise RunError("which program, and to which device? migrate(PROGRAM, VENDOR)")
+        raise RunError(
+            Text(
+                "which program, for which device? migrate(PROGRAM, VENDOR)",
+                "缺少程序或设备；用法：migrate(PROGRAM, VENDOR)",
+            )
+        )
     else:
         migrating = starting.start(
             Path(words[0]),

@@ -20,8 +20,8 @@ class FerryError(Exception):
 
     exit_code = 2
 
-    def __init__(self, *lines: str | Text) -> None:
-        self.texts = tuple(line if isinstance(line, Text) else Text(line, line) for line in lines)
+    def __init__(self, *lines: Text) -> None:
+        self.texts = lines
         super().__init__("\n".join(text.en for text in self.texts))
 
     def __reduce__(

@@ -81,3 +81,15 @@ def test_the_machine_is_examined_into_the_folder(project: Path) -> None:
     assert kept(project).document(run)["format"] == "torchferry-doctor"
     assert run.verdict.en.startswith("not ready for ascend")
     assert run.has_page and kept(project).body(run).overview
+
+
+def test_a_report_of_the_folder_is_a_page(project: Path, capsys: Any) -> None:
+    assert main(["report"]) == 2
+    assert "no migration folder here" in capsys.readouterr().err
+    main(["scan", ".", "--to", "ascend", "--into", NAME, "-q"])
+    assert main(["report"]) == 0
+    assert "Page written to .ferry/index.html" in capsys.readouterr().err
+    assert main(["report", ".", "-o", "-"]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    assert main(["report", NAME, "--format", "csv"]) == 2
+    assert "a migration folder is made into a page only" in capsys.readouterr().err

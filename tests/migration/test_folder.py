@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,22 @@ def test_nothing_in_it_says_where_the_project_lies(tmp_path: Path) -> None:
     folder.add(run_of(), {})
     for path in folder.path.rglob("*.json"):
         assert "secret-place" not in path.read_text()
+
+
+def killed_while_adding(path: Path) -> None:
+    def data() -> Iterator[bytes]:
+        yield b"{"
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    MigrationFolder(path).add(run_of(), {DOCUMENT: data()})
+
+
+def test_a_command_that_is_killed_adds_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    folder = open_or_make(tmp_path / NAME)
+    process = multiprocessing.get_context("fork").Process(target=killed_while_adding, args=(folder.path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert folder.runs() == []
+    folder.add(run_of(), {})
+    assert os.listdir(folder.path / "runs") == ["0001"]

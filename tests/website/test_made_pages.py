@@ -19,6 +19,8 @@ def test_every_command_has_a_page_with_its_options(language: Language) -> None:
     pages = command_pages.pages(language)
     assert set(pages) == {"commands/index.md", *(f"commands/{name}.md" for name in COMMANDS)}
     assert "--distributed" in pages["commands/convert.md"]
+    guide = {"en": "Convert a project", "zh": "转换项目"}[language]
+    assert f"[{guide}](../how-to/convert.md)" in pages["commands/convert.md"]
     assert "fix" in pages["commands/checkpoint.md"]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from torchferry.errors import FerryError
 from torchferry.operators.native_functions import operator_facts
+from torchferry.text import Text
 from torchferry.vendors.model import Vendor
 
 from .plugin import Plugin
@@ -36,7 +37,9 @@ def read_wheel(file: Path, vendor: Vendor) -> Plugin:
     root = file if file.is_dir() else _opened(file)
     table = root.joinpath(vendor.plugin, *_TABLE.split("/"))
     if not table.is_file():
-        raise WheelError(f"{file}: there is no {vendor.plugin}/{_TABLE} in it")
+        raise WheelError(
+            Text(f"{file}: has no {vendor.plugin}/{_TABLE}", f"{file}：没有 {vendor.plugin}/{_TABLE}")
+        )
     about = _metadata(root, vendor.plugin)
     operators = set(_operators(table.read_text("utf-8")))
     known = operators & operator_facts().keys()
@@ -56,7 +59,7 @@ def _opened(file: Path) -> zipfile.Path:
     try:
         return zipfile.Path(file)
     except (OSError, zipfile.BadZipFile) as error:
-        raise WheelError(f"{file}: {error}") from error
+        raise WheelError(Text(f"{file}: {error}", f"{file}：{error}")) from error
 
 
 def _metadata(root: Folder, plugin: str) -> str:

@@ -50,7 +50,13 @@ def _build_language(work: Path, language: Language, navigation: Navigation, base
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, check=False, env=quiet, capture_output=True, text=True, encoding="utf-8")
     if done.returncode:
-        raise FerryError(f"MkDocs could not build the pages in {language}:\n{done.stderr.strip()}")
+        said = done.stderr.strip()
+        raise FerryError(
+            Text(
+                f"MkDocs can't build the pages in {language}:\n{said}",
+                f"MkDocs 无法构建 {language} 页面：\n{said}",
+            )
+        )
 
 
 def _settings(work: Path, language: Language, entries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tools.website.navigation import read_navigation
+
 from torchferry.cli.commands import COMMANDS, EXIT_CODES, OF_PROGRAMS, STAGES
 from torchferry.cli.grammar import Parser
 from torchferry.cli.help_page import parts, usages
@@ -17,7 +19,7 @@ _INTRO = Text(
 )
 _EXIT_CODES = Text("Exit codes", "退出码")
 _EXAMPLES = Text("Examples", "示例")
-_GUIDE = Text("Guide: [{page}](../{page})", "指南：[{page}](../{page})")
+_GUIDE = Text("Guide: [{title}](../{page})", "指南：[{title}](../{page})")
 
 
 def pages(language: Language) -> dict[str, str]:
@@ -48,7 +50,8 @@ def _page(parser: Parser, language: Language, level: str = "#") -> Iterator[str]
     yield from ("```text", *(f"{parser.command} {form}".rstrip() for form in usages(parser)), "```", "")
     yield from (parser.about.description.in_language(language), "")
     if parser.about.page and level == "#":
-        yield from (_GUIDE.format(page=parser.about.page).in_language(language), "")
+        guide = read_navigation().title_of(parser.about.page)
+        yield from (_GUIDE.format(page=parser.about.page, title=guide).in_language(language), "")
     if parser.about.examples:
         yield from (f"{level}# {_EXAMPLES.in_language(language)}", "", "```bash")
         for each in parser.about.examples:

@@ -44,6 +44,10 @@ class Navigation:
         """Every page of the repository, in order."""
         return [page for section in self.sections for page in section.written()]
 
+    def title_of(self, page: str) -> Text:
+        """The title of a page of the repository."""
+        return self.titles.get(page) or Text(_heading(DOCS / "en" / page), _heading(DOCS / "zh" / page))
+
     def entries(self, made: Iterable[str], language: Language) -> list[dict[str, Any]]:
         """What MkDocs reads as `nav`."""
         names = list(made)
@@ -61,6 +65,10 @@ class Navigation:
     def _page(self, name: str, language: Language) -> str | dict[str, str]:
         title = self.titles.get(name)
         return {title.in_language(language): name} if title else name
+
+
+def _heading(file: Path) -> str:
+    return file.read_text("utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def _names(page: str, made: list[str]) -> list[str]:

@@ -128,8 +128,8 @@ ABOUT = About(
 def add_arguments(parser: Parser) -> None:
     """The options of `ferry case`."""
     text = Text(
-        "aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or a module or "
-        "function of your own: package.module:Class or file.py:Class",
+        "aten::max.dim, max, torch.max, torch.nn.functional.gelu, Tensor.scatter_, torch.nn.Conv2d, or your own module or "
+        "function: package.module:Class or file.py:Class",
         "aten::max.dim、max、torch.max、torch.nn.functional.gelu、Tensor.scatter_、torch.nn.Conv2d，或自定义的模块或函数："
         "package.module:Class 或 file.py:Class",
     )
@@ -448,9 +448,7 @@ def _prepared(args: argparse.Namespace, vendor: Vendor) -> tuple[Case, FileFrame
     if path.suffix != ".py":
         raise OutputError(Text(f"{path}: a test's file ends in .py", f"{path}：测试文件名须以 .py 结尾"))
     if not path.parent.is_dir():
-        raise OutputError(
-            Text(f"{path}: there is no folder {path.parent}", f"{path}：没有文件夹 {path.parent}")
-        )
+        raise OutputError(Text(f"{path}: no such folder: {path.parent}", f"{path}：没有文件夹 {path.parent}"))
     for each in (path, path.with_name(data_name(path.name))):
         if each.is_dir() or (os.path.lexists(each) and not args.force):
             raise OutputError(

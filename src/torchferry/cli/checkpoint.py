@@ -53,7 +53,7 @@ _INFO_ABOUT = About(
 )
 _FIX_ABOUT = About(
     Text(
-        "Writes a copy with other names, devices, dtypes or without classes; the input stays as it is.",
+        "Writes a copy with other names, devices, dtypes or without classes; the input is not changed.",
         "写出名称、设备、数据类型不同或不含类的副本；输入保持不变。",
     ),
     (
@@ -113,7 +113,7 @@ def _add_info(info: Parser) -> None:
 
 def _add_fix(fix: Parser) -> None:
     text = Text(
-        "Checkpoint to repair, a file or a folder of shards; it stays as it is",
+        "Checkpoint to repair, a file or a folder of shards; it is not changed",
         "要修复的检查点（文件或分片文件夹）；保持不变",
     )
     fix.add("file", type=Path, metavar="FILE", text=text)

@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     if args.emulate and (args.part == "host" or not args.to):
         raise ReportError(
             Text(
-                "--emulate: of which vendor? It goes with --to VENDOR, and without `host`",
+                "--emulate needs --to VENDOR and works only without `host`",
                 "--emulate：哪个厂商？需与 --to VENDOR 一起使用，不能与 `host` 同用",
             )
         )

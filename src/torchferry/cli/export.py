@@ -169,8 +169,10 @@ def run(args: argparse.Namespace) -> int:
     vendor = options.vendor_of(args)
     table = load_offline(Path(vendor.folder)) if vendor else OfflineTable()
     if args.run and not table.has_tool:
-        of = f"the converter of {args.to} is unknown here" if args.to else "there is no vendor; add --to"
-        raise InputError(f"--run: {of}")
+        unknown = Text(f"--run: the converter of {args.to} is unknown", f"--run：{args.to} 的转换工具未知")
+        raise InputError(
+            unknown if args.to else Text("--run needs a vendor; add --to", "--run 需要厂商；请加 --to")
+        )
     check_output(args.output, args.checkpoint, args.force)
     if args.allow_pickle:
         print("ferry: --allow-pickle: code that the checkpoint names may run", file=sys.stderr)

@@ -186,7 +186,7 @@ def _may_replace(out: Path) -> Replace:
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise OutputError(
             Text(
-                f"{out}: left as it is; choose another output folder",
+                f"{out}: left unchanged; choose another output folder",
                 f"{out}：保持不变；请选择其他输出文件夹",
             )
         )

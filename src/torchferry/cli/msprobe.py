@@ -167,7 +167,12 @@ def _paths(args: argparse.Namespace) -> tuple[Path, Path, bool]:
             )
         ) from None
     except (ValueError, TypeError, KeyError):
-        raise InputError(f'{args.input_path}: should be {{"npu_path": "...", "bench_path": "..."}}') from None
+        raise InputError(
+            Text(
+                f'{args.input_path}: must be {{"npu_path": "...", "bench_path": "..."}}',
+                f'{args.input_path}：必须为 {{"npu_path": "...", "bench_path": "..."}}',
+            )
+        ) from None
 
 
 def _folder(place: Path) -> None:

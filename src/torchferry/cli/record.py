@@ -506,7 +506,7 @@ def _rewrite(args: argparse.Namespace) -> int:
 
 _CUT_ABOUT = About(
     Text(
-        "Writes some calls of a recording as a recording of their own, with their contents and numbers: small enough "
+        "Writes some calls of a recording as a separate recording, with their contents and numbers: small enough "
         "for an issue, and read by all commands.",
         "将记录中的部分调用连同内容和编号写成单独的记录：小到可以附在问题单中，所有命令都能读取。",
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchferry import variables
 from torchferry.cli import options
+from torchferry.cli.output import write
 from torchferry.errors import InputError
 from torchferry.text import Text, user_language
 
@@ -104,12 +105,16 @@ _NO_FOLDER = Text(
     "此处没有迁移文件夹；请指定一个，或给出 findings.json；`ferry migrate PROGRAM --to VENDOR` 和 "
     "`ferry scan . --to VENDOR --into .ferry` 可创建",
 )
+_ONLY_A_PAGE = Text(
+    "--format {format}: a migration folder is made into a page only; its reports as JSON are in runs/*/report.json",
+    "--format {format}：迁移文件夹只能生成页面；其 JSON 报告在 runs/*/report.json 中",
+)
 
 
 def make_page(args: argparse.Namespace) -> int:
     """Write the page of the folder that is named, or of the project's."""
     from torchferry.migration.folder import NAME, MigrationFolder, find, is_migration_folder
-    from torchferry.migration.index import write_index
+    from torchferry.migration.index import index_page, write_index
     from torchferry.migration.ticks import keep_ticks
 
     named: Path | None = args.findings
@@ -120,9 +125,14 @@ def make_page(args: argparse.Namespace) -> int:
         )
     if folder is None:
         raise InputError(_NO_FOLDER)
+    if args.format not in (None, "html"):
+        raise InputError(_ONLY_A_PAGE.format(format=args.format))
     if args.ticks is not None:
         keep_ticks(folder, args.ticks)
     language = options.language_of(args)
+    if str(args.output) == "-":
+        write(index_page(folder, language))
+        return 0
     path = write_index(folder, language, args.output)
     print(_WRITTEN.format(path=os.path.relpath(path)).in_language(language), file=sys.stderr)
     return 0

@@ -93,7 +93,7 @@ ABOUT = About(
         Example("ferry vendors ascend", Text("Everything about one vendor", "某一厂商的全部信息")),
         Example(
             "ferry vendors --check my_vendor",
-            Text("What a vendor folder of your own lacks", "自定义厂商文件夹缺少的内容"),
+            Text("What your own vendor folder lacks", "自定义厂商文件夹缺少的内容"),
         ),
     ),
     exit_codes=(("1", Text("With --check: something is missing", "使用 --check 时：缺少内容")),),

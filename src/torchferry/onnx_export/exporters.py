@@ -32,7 +32,7 @@ from torchferry.errors import RunError
 from torchferry.onnx_export.calls import Axes, ModelSignature, TensorForward
 from torchferry.onnx_export.formulas import formulas
 from torchferry.onnx_export.launching import DATA
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
 # Finds in a user's model the operator that an exporter has stopped at: the layer, and the line of its file.
 
@@ -44,15 +44,20 @@ _NOT_THE_USERS = tuple(
 )
 
 
-def obstacle(said: Sequence[str], called: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> str:
-    """The operator that the exporters name, with its place; "": none of them names one."""
+def obstacle(said: Sequence[str], called: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Text | None:
+    """The operator that the exporters name, with its place; None: none of them names one."""
     found = next(filter(None, map(_OPERATOR.search, said)), None)
     if found is None:
-        return ""
+        return None
     name = found[1] or found[2]
     since = next(filter(None, map(_SINCE.search, said)), None)
-    newer = f", which ONNX has from opset {since[1]} on" if since else ""
-    return f"aten::{name}{_place(name, called, tensors)}{newer}"
+    place = _place(name, called, tensors)
+    newer = (
+        Text(f", which ONNX has from opset {since[1]} on", f"（ONNX 自 opset {since[1]} 起支持）")
+        if since
+        else NOTHING
+    )
+    return Text(f"aten::{name}{place}{newer.en}", f"aten::{name}{place}{newer.zh}")
 
 
 def _place(name: str, called: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> str:
@@ -215,12 +220,17 @@ class NoWayError(RunError):
         with _quiet():
             stopped = obstacle([said for _, said in failures], asked.called, asked.tensors)
         super().__init__(
-            f"no way to ONNX with opset {asked.opset}: {stopped or 'each way failed for another reason'}; {_REMEDY}",
-            *(f"{name}: {said}" for name, said in failures),
+            _NO_WAY.format(opset=asked.opset, why=stopped or _DIFFERENT_REASONS),
+            *(Text(f"{name}: {said}", f"{name}：{said}") for name, said in failures),
         )
 
 
-_REMEDY = "try another --opset that the vendor's converter takes, or write that part of the model in other operators"
+_NO_WAY = Text(
+    "no way to ONNX with opset {opset}: {why}; try another --opset that the vendor's converter supports, or write that "
+    "part of the model with other operators",
+    "无法以 opset {opset} 导出 ONNX：{why}；请尝试厂商转换工具支持的其他 --opset，或用其他算子改写模型的这一部分",
+)
+_DIFFERENT_REASONS = Text("each exporter failed for a different reason", "各导出方式失败的原因各不相同")
 
 
 def _by_formulas(asked: Asked) -> onnx.ModelProto:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
-from torchferry.errors import OutputError, ReportError
+from torchferry.errors import OutputError, ReportError, system_reason
 from torchferry.files.aside import write_whole
 from torchferry.finding import RuleDoc
 from torchferry.report.streams import (
@@ -22,7 +22,7 @@ from torchferry.report.streams import (
     write_bytes,
     write_text,
 )
-from torchferry.text import Language, Text, user_language
+from torchferry.text import Language, Text
 
 if TYPE_CHECKING:
     from torchferry.report.bodies import PageBody
@@ -123,13 +123,13 @@ class Reports(Generic[Content]):
             return self.other
         known = dict.fromkeys(FORMATS[name].suffix for name in self.names)
         problem = _UNKNOWN_SUFFIX.format(path=path, names=", ".join(known))
-        raise ReportError(problem.in_language(user_language()))
+        raise ReportError(problem)
 
     def find(self, name: str) -> Format:
         """The format of this name, or an error that lists the names."""
         if name not in self.names:
             problem = _UNKNOWN_FORMAT.format(name=name, names=", ".join(self.names))
-            raise ReportError(problem.in_language(user_language()))
+            raise ReportError(problem)
         return FORMATS[name]
 
     def grade(self, content: Content, options: Options | None = None) -> Grade | None:
@@ -229,8 +229,8 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
     try:
         write_whole(path, data)
     except OSError as error:
-        problem = _UNWRITABLE.format(path=path, reason=error.strerror or error)
-        raise OutputError(problem.in_language(user_language())) from error
+        problem = _UNWRITABLE.format(path=path, reason=system_reason(error))
+        raise OutputError(problem) from error
 
 
 def _named(name: str) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ def test_what_is_no_record(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=said) as error:
             open_record(path)
         assert "\n" not in str(error.value) and name in str(error.value)
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match="a folder without"):
         open_record(tmp_path)
     with pytest.raises(InputError, match="No such file"):
         open_record(tmp_path / "none.h5")

@@ -152,3 +152,12 @@ def test_hostile_text_is_text(open_page: Open) -> None:
     assert page.locator("img, a[href^=javascript]").count() == 0
     assert "\u202e" not in page.content()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_number_is_never_broken(open_page: Open) -> None:
+    page = open_page(faulty(), viewport={"width": 1280, "height": 800})
+    heights = page.locator(".calls tr.opens td.number").evaluate_all(
+        "cells => cells.map((cell) => { const text = document.createRange(); text.selectNodeContents(cell);"
+        " return text.getClientRects().length; })"
+    )
+    assert heights and max(heights) == 1

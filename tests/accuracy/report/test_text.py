@@ -33,7 +33,7 @@ def test_a_fault() -> None:
     assert lines(faulty())[:16] == [
         "aten::relu computes wrong results: wrong from some element to the end",
         "where call 2, step 1, forward, Net: layer1, train.py:32",
-        "error 0.25 of its own (against double precision); golden's own error is 3.0e-08; up to 1.2e-07 is normal",
+        "error its own 0.25 (against double precision); golden's own error is 3.0e-08; up to 1.2e-07 is normal",
         "result output/output_0 float32[16,32]",
         "picture ......##",
         "why the last 100 of 512 elements are wrong",
@@ -97,7 +97,9 @@ def test_nothing_could_be_judged() -> None:
     pairs = packed(
         replace(pair, judgement=replace(pair.judgement, verdict=Verdict.UNKNOWN)) for pair in comparison.pairs
     )
-    assert lines([replace(comparison, pairs=pairs)])[0].startswith("can't be judged")
+    assert lines([replace(comparison, pairs=pairs)])[0].startswith(
+        "no verdict: none of the calls could be judged"
+    )
 
 
 def test_statistics_name_step_and_module_and_what_to_record_next() -> None:

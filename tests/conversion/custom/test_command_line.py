@@ -59,7 +59,7 @@ def test_every_mistake_has_a_line_of_its_own(tmp_path: Path) -> None:
     first, second = result.stderr.splitlines()
     assert first == f"ferry: {files}/bad.toml:2: rule.match: expected a string, found 1"
     assert second.startswith(
-        f'ferry: {files}/bad.toml:5: rule.vendors: no vendor is called "asend"; allowed are ascend,'
+        f'ferry: {files}/bad.toml:5: rule.vendors: unknown vendor "asend"; allowed are ascend,'
     )
 
 

@@ -38,13 +38,13 @@ _PLACE = "rules.json:1: rules.ArgsModifyRule[0]"
         pytest.param("[" * 100_000, "rules.json: nested too deeply", id="deeply nested"),
         pytest.param(
             '{"rules":\n{"ArgModifyRule": []}}',
-            "rules.json:2: rules.ArgModifyRule: unknown (did you mean ArgsModifyRule?); allowed are ArgsModifyRule, "
+            "rules.json:2: rules.ArgModifyRule: unknown; did you mean ArgsModifyRule?; allowed are ArgsModifyRule, "
             "FuncNameModifyRule, ModuleNameModifyRule",
             id="kind",
         ),
         pytest.param(
             '{"rules": {"FuncNameModifyRule": [],\n"FuncNameModifyRule": []}}',
-            "rules.json:2: rules.FuncNameModifyRule: stands twice",
+            "rules.json:2: rules.FuncNameModifyRule: is given twice",
             id="a key twice",
         ),
         pytest.param(
@@ -89,7 +89,7 @@ _PLACE = "rules.json:1: rules.ArgsModifyRule[0]"
         ),
         pytest.param(
             {"ModuleNameModifyRule": [{"old_name": "f", "new_name": "g", "parent": "h"}]},
-            "rules.json:1: rules.ModuleNameModifyRule[0].parent: unknown (did you mean parent_module?); allowed are old_name,",
+            "rules.json:1: rules.ModuleNameModifyRule[0].parent: unknown; did you mean parent_module?; allowed are old_name,",
             id="unknown key",
         ),
     ],
@@ -109,16 +109,16 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         pytest.param("\n[[rule]\n", "2:", id="not TOML"),
         pytest.param(f'{_RULE}rename = "x', "3: not TOML: Unterminated string", id="a string without an end"),
         pytest.param("[rule]\n", "1: rule: expected tables; begin each with [[rule]]", id="one bracket"),
-        pytest.param("[[rules]]\n", "1: rules: unknown (did you mean rule?); allowed are rule", id="table"),
+        pytest.param("[[rules]]\n", "1: rules: unknown; did you mean rule?; allowed are rule", id="table"),
         pytest.param(
             f"{_RULE}",
-            "1: rule: says nothing to do; add one of rename, import, arguments, wrap",
+            "1: rule: has no action; add one of rename, import, arguments, wrap",
             id="nothing",
         ),
         pytest.param('[[rule]]\nrename = "b"\n', "1: rule: match is missing", id="no match"),
         pytest.param(
             f'{_RULE}\nrenam = "b"\n',
-            "4: rule.renam: unknown (did you mean rename?); allowed are match, rename, import,",
+            "4: rule.renam: unknown; did you mean rename?; allowed are match, rename, import,",
             id="a misspelt key",
         ),
         pytest.param(f"{_RULE}rename = 1\n", "3: rule.rename: expected a string, found 1", id="a number"),
@@ -137,9 +137,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         pytest.param(
             f'{_RULE}rename = "a.class"\n', '3: rule.rename: "a.class" is not a dotted', id="a keyword"
         ),
-        pytest.param(
-            f'{_RULE}rename = "a.f"\n', "3: rule.rename: is the name that it has already", id="the same"
-        ),
+        pytest.param(f'{_RULE}rename = "a.f"\n', "3: rule.rename: is the current name", id="the same"),
         pytest.param(
             '[[rule]]\nmatch = "*.f"\nrename = "a.b"\n',
             '3: rule.rename: "a.b" is not a name without dots',
@@ -147,7 +145,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f'{_RULE}[rule.arguments]\nad = {{k = "1"}}\n',
-            "4: rule.arguments.ad: unknown (did you mean add?); allowed are add, remove, rename, replace",
+            "4: rule.arguments.ad: unknown; did you mean add?; allowed are add, remove, rename, replace",
             id="an unknown action",
         ),
         pytest.param(
@@ -162,12 +160,12 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f'{_RULE}arguments.add = {{k = "{{value}} + 1"}}\n',
-            "3: rule.arguments.add.k: {value} stands for nothing",
+            "3: rule.arguments.add.k: {value} has no meaning here",
             id="no value yet",
         ),
         pytest.param(
             f'{_RULE}arguments.replace = {{k = "[{{value}}, {{value}}]"}}\n',
-            '3: rule.arguments.replace.k: "[{value}, {value}]" must hold {value} once',
+            '3: rule.arguments.replace.k: "[{value}, {value}]" must contain {value} only once',
             id="twice",
         ),
         pytest.param(
@@ -182,12 +180,12 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f"{_RULE}arguments = {{}}\n",
-            "3: rule.arguments: says nothing to do; allowed are add,",
+            "3: rule.arguments: has no action; allowed are add,",
             id="no action",
         ),
         pytest.param(
             f'{_RULE}wrap = "g()"\n',
-            '3: rule.wrap: "g()" must hold {call} where the call stands',
+            '3: rule.wrap: "g()" must contain {call} in place of the call',
             id="no hole",
         ),
         pytest.param(
@@ -195,7 +193,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f"{_RULE}wrap = \"g('{{call}}')\"\n",
-            "3: rule.wrap: \"g('{call}')\" {call} must stand where",
+            "3: rule.wrap: \"g('{call}')\" must contain {call} as an expression",
             id="text",
         ),
         pytest.param(
@@ -203,12 +201,12 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f'{_RULE}wrap = "torch.cuda.f({{call}})"\n',
-            "3: rule.wrap: `cuda` in it is converted itself",
+            "3: rule.wrap: `cuda` in it would be converted as well",
             id="converted",
         ),
         pytest.param(
             f'{_RULE}rename = "b"\nvendors = ["ascend", "asend"]\n',
-            '4: rule.vendors: no vendor is called "asend"; allowed are ascend, cambricon, portable',
+            '4: rule.vendors: unknown vendor "asend"; allowed are ascend, cambricon, portable',
             id="vendor",
         ),
         pytest.param(
@@ -219,7 +217,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         pytest.param(f'{_RULE}kind = "todo"\n', '3: rule.kind: "todo" needs a message', id="no message"),
         pytest.param(
             f'{_RULE}rename = "b"\nkind = "info"\nmessage = "x"\n',
-            '4: rule.kind: "info" only says its message; remove rename',
+            '4: rule.kind: "info" only reports its message; remove rename',
             id="both",
         ),
         pytest.param(
@@ -235,7 +233,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f'{_RULE}rename = "b"\nsignature = "f(a)"\n',
-            "4: rule.signature: is only of use with",
+            "4: rule.signature: is only useful with",
             id="for nothing",
         ),
         pytest.param(
@@ -245,7 +243,7 @@ _RULE = '[[rule]]\nmatch = "a.f"\n'
         ),
         pytest.param(
             f'{_RULE}import = {{replace = "a.b", with = "c"}}\n',
-            "3: rule.import: stands for match and rename",
+            "3: rule.import: replaces match and rename",
             id="import and match",
         ),
     ],

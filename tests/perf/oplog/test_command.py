@@ -29,7 +29,7 @@ def test_the_verdict_comes_first(changing: Path, capfd: pytest.CaptureFixture[st
     lines = out.splitlines()
     assert (code, err) == (0, "")
     assert lines[0] == "4 compiles after the warm-up, 1.00 s: Cast 2, MatMul 2"
-    assert lines[1].startswith("counted: compiles in the second half")
+    assert lines[1].startswith("counting rule: compiles in the second half")
     assert "float16[11, 64] ND; float16[64, 10] ND" in out
     assert run(capfd, changing, "--lang", "zh")[1].startswith("预热之后有 4 次编译，共 1.00 s")
 

@@ -104,7 +104,7 @@ def test_a_packed_table_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -
     ("text", "problem"),
     [
         ("a,b\n1,2\n", "columns missing: 'Name', 'Duration(us)'"),
-        ("", "no column"),
+        ("", "columns missing"),
         (OLD + "\n", "holds no kernels"),
         (OLD + "\na,Add,AI_CORE,1,N/A,0,1,,\n", "no kernel with a duration"),
     ],

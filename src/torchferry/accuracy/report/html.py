@@ -55,6 +55,7 @@ _HEADS = (
     (words.GOLDEN_ERROR, "number"), (words.LIMIT, "number"), (words.STEP, "number"), (words.PHASE_COLUMN, "text"),
     (words.MODULE, "text"), (words.PLACE, "text"), (words.PICTURE_COLUMN, "text"),
 )  # fmt: skip
+_NUMBERS = frozenset(at for at, (_, kind) in enumerate(_HEADS) if kind == "number")
 _FIGURES = ("cosine", "max_abs", "max_rel", "relative_euclidean", "within_thousandth", "mean_ulp", "bias")
 _FIGURE_WORDS = (
     words.COSINE, words.MAX_ABS, words.MAX_REL, Text("Rel. Euclidean", "相对欧氏距离"), Text("Within 1e-3", "千分之一内"),
@@ -102,7 +103,8 @@ def _static(pair: CallPair) -> str:
             code(sentences.module_of(call)),
             code(call.place),
             f'<code class="picture">{escaped(sentences.picture(pair))}</code>',
-        ]
+        ],
+        numbers=_NUMBERS,
     )
 
 

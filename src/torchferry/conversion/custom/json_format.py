@@ -25,7 +25,7 @@ from torchferry.conversion.custom.model import (
     parsed_argument,
 )
 from torchferry.conversion.custom.toml_format import read_toml
-from torchferry.errors import RuleFileError
+from torchferry.errors import RuleFileError, not_readable
 from torchferry.text import Text
 
 # The line on which each value of a JSON text stands; the text is known to be valid.
@@ -89,9 +89,12 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
 }
 _OPTIONAL = frozenset({"parent_module"})
 _MEANING = {
-    "arg_idx": "a position counted from 0",
-    "arg_new": "one argument of a Python call",
-    **dict.fromkeys(("func_name", "old_name", "new_name", "parent_module"), "a dotted Python name"),
+    "arg_idx": Text("a position counted from 0", "从 0 开始的位置"),
+    "arg_new": Text("one argument of a Python call", "Python 调用的一个参数"),
+    **dict.fromkeys(
+        ("func_name", "old_name", "new_name", "parent_module"),
+        Text("a dotted Python name", "以点分隔的 Python 名称"),
+    ),
 }
 
 
@@ -113,7 +116,9 @@ def read_json(file: Path, text: str) -> list[UserRule]:
     lines, twice = json_lines(text)
     problems = Problems(file, lines)
     for path, _ in twice:
-        problems.add(path, "stands twice; of two only the last would count")
+        problems.add(
+            path, Text("is given twice; only the last one would count", "出现了两次；只有最后一个有效")
+        )
     found = _read(data, problems)
     problems.raise_if_any()
     return found
@@ -122,7 +127,13 @@ def read_json(file: Path, text: str) -> list[UserRule]:
 def _read(data: Any, problems: Problems) -> list[UserRule]:
     kinds = data.get("rules") if isinstance(data, dict) else None
     if not isinstance(kinds, dict):
-        problems.add((), f'expected {{"rules": {{...}}}} with any of {", ".join(_FIELDS)}')
+        problems.add(
+            (),
+            Text(
+                f'expected {{"rules": {{...}}}} with any of {", ".join(_FIELDS)}',
+                f'应为 {{"rules": {{...}}}}，其中可有 {", ".join(_FIELDS)}',
+            ),
+        )
         return []
     for kind in kinds:
         if kind not in _FIELDS:
@@ -137,7 +148,13 @@ def _entries(kinds: dict[str, Any], kind: str, problems: Problems) -> Iterator[t
     """The entries of a kind that are as they should be, each with its place."""
     entries = kinds.get(kind, [])
     if not isinstance(entries, list):
-        problems.add(("rules", kind), f"expected a list, found {type(entries).__name__}")
+        problems.add(
+            ("rules", kind),
+            Text(
+                f"expected a list, found {type(entries).__name__}",
+                f"应为列表，实际为 {type(entries).__name__}",
+            ),
+        )
         return
     for index, entry in enumerate(entries):
         path = ("rules", kind, index)
@@ -149,7 +166,9 @@ def _entries(kinds: dict[str, Any], kind: str, problems: Problems) -> Iterator[t
 
 def _check(entry: Any, fields: Mapping[str, type], path: KeyPath, problems: Problems) -> None:
     if not isinstance(entry, dict):
-        problems.add(path, f"expected an object with {', '.join(fields)}")
+        problems.add(
+            path, Text(f"expected an object with {', '.join(fields)}", f"应为包含 {', '.join(fields)} 的对象")
+        )
         return
     for key in entry:
         if key not in fields:
@@ -157,11 +176,28 @@ def _check(entry: Any, fields: Mapping[str, type], path: KeyPath, problems: Prob
     for key, expected in fields.items():
         if key not in entry:
             if key not in _OPTIONAL:
-                problems.add(path, f"{key} is missing (expected {expected.__name__})")
+                problems.add(
+                    path,
+                    Text(
+                        f"{key} is missing (expected {expected.__name__})",
+                        f"缺少 {key}（应为 {expected.__name__}）",
+                    ),
+                )
         elif not isinstance(entry[key], expected) or isinstance(entry[key], bool):
-            problems.add((*path, key), f"expected {expected.__name__}, found {type(entry[key]).__name__}")
+            problems.add(
+                (*path, key),
+                Text(
+                    f"expected {expected.__name__}, found {type(entry[key]).__name__}",
+                    f"应为 {expected.__name__}，实际为 {type(entry[key]).__name__}",
+                ),
+            )
         elif not _is_usable(key, entry[key]):
-            problems.add((*path, key), f"{entry[key]!r} is not {_MEANING[key]}")
+            problems.add(
+                (*path, key),
+                Text("{value!r} is not {what}", "{value!r} 不是{what}").format(
+                    value=entry[key], what=_MEANING[key]
+                ),
+            )
 
 
 def _is_usable(key: str, value: str | int) -> bool:
@@ -228,7 +264,7 @@ def _read_text(file: Path) -> str:
             Text(f"{file}: is a folder; name the rule file in it", f"{file}：是文件夹；请给出其中的规则文件")
         ) from None
     except OSError as error:
-        raise RuleFileError(f"{file}: can't be read ({error.strerror})") from None
+        raise RuleFileError(*not_readable(file, error).texts) from None
     except UnicodeDecodeError:
         raise RuleFileError(
             Text(f"{file}: not UTF-8; save it as UTF-8", f"{file}：不是 UTF-8；请保存为 UTF-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 from torchferry.errors import RuleFileError
 from torchferry.finding import Kind
 from torchferry.source.names import dotted_name
-from torchferry.text import Text
+from torchferry.text import Text, did_you_mean, then
 
 # Python text with a hole: how it is written around code, and how code that has it around it already is recognised.
 
@@ -26,6 +26,10 @@ Resolve = Callable[[ast.expr], str]
 
 class TemplateError(ValueError):
     """The text is no Python expression, or has not the one hole that it should have."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text.en)
+        self.text = text
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,23 @@ def make_template(text: str, hole: str, required: bool) -> Template:
     mark = f"{{{hole}}}"
     count = text.count(mark)
     if count > 1 or (required and not count):
-        raise TemplateError(f"must hold {mark} {'once' if count else 'where the call stands'}")
+        raise TemplateError(
+            Text(f"must contain {mark} only once", f"只能包含一次 {mark}")
+            if count
+            else Text(f"must contain {mark} in place of the call", f"必须用 {mark} 表示原调用")
+        )
     code = text.replace(mark, f"({_HOLE})")
     tree = parsed(f"(\n{code}\n)")
     if tree is None:
-        raise TemplateError("is not a Python expression")
+        raise TemplateError(Text("is not a Python expression", "不是 Python 表达式"))
     path = _path_to_hole(tree)
     if count and not path:
-        raise TemplateError(f"{mark} must stand where an expression can stand, not in a string")
+        raise TemplateError(
+            Text(
+                f"must contain {mark} as an expression, not inside a string",
+                f"中的 {mark} 必须是表达式，不能在字符串内",
+            )
+        )
     if not count:
         return Template(text, tree=tree, is_atom=isinstance(tree, _ATOMS))
     before, _, after = text.partition(mark)
@@ -210,9 +223,9 @@ class Problems:
         self.file = file
         self.lines = lines
         self.counts = counts  # whether the entries of a list are told apart by their numbers
-        self.found: list[tuple[int, str]] = []
+        self.found: list[tuple[int, Text]] = []
 
-    def add(self, path: KeyPath, text: str) -> None:
+    def add(self, path: KeyPath, text: Text) -> None:
         """Note a mistake at a key, or at the nearest thing around it that stands in the file."""
         line, shown = self.line(path), ""
         for part in path:
@@ -220,7 +233,8 @@ class Problems:
                 shown += f".{part}" if shown else part
             elif self.counts:
                 shown += f"[{part}]"
-        self.found.append((line, f"{self.file}:{line}: {shown}{': ' if shown else ''}{text}"))
+        place = f"{self.file}:{line}: {shown}{': ' if shown else ''}"
+        self.found.append((line, Text(f"{place}{text.en}", f"{place}{text.zh}")))
 
     def line(self, path: KeyPath) -> int:
         """The line of a key or an entry."""
@@ -232,8 +246,9 @@ class Problems:
         """Note a key that does not exist."""
         names = list(allowed)
         near = difflib.get_close_matches(str(path[-1]), names, 1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
-        self.add(path, f"unknown{meant}; allowed are {', '.join(names)}")
+        listed = ", ".join(names)
+        allowed_keys = Text(f"allowed are {listed}", f"允许的有 {listed}")
+        self.add(path, then(then(Text("unknown", "未知"), did_you_mean(near)), allowed_keys))
 
     def raise_if_any(self) -> None:
         """Raise all mistakes as one error, in the order of the file."""
@@ -241,7 +256,8 @@ class Problems:
             return
         shown = [text for _, text in sorted(self.found, key=lambda item: item[0])]
         left = len(shown) - _MOST
-        raise RuleFileError(*shown[:_MOST], *([f"{self.file}: and {left} more mistakes"] if left > 0 else ()))
+        more = Text(f"{self.file}: and {left} more mistakes", f"{self.file}：另有 {left} 处错误")
+        raise RuleFileError(*shown[:_MOST], *([more] if left > 0 else ()))
 
 
 # Checks of the pieces of Python that a rule file holds.

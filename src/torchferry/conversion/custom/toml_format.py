@@ -133,6 +133,15 @@ _ARGUMENT_KEYS: Mapping[str, str] = {
     "rename": "a table of strings",
     "replace": "a table of strings",
 }
+_TYPES = {
+    _TEXT: Text(_TEXT, "字符串"),
+    _TEXTS: Text(_TEXTS, "字符串列表"),
+    _TABLE: Text(_TABLE, "表"),
+    "a table of strings": Text("a table of strings", "字符串表"),
+    "a list of names or positions": Text("a list of names or positions", "名称或位置的列表"),
+}
+_METHOD = Text("a name without dots, because match begins with *.", "不带点的名称（match 以 *. 开头）")
+_DOTTED = Text("a dotted Python name", "以点分隔的 Python 名称")
 _IMPORT_KEYS = ("replace", "with")
 _CONVERTED = re.compile(r"\b(?:cuda|nccl)\b")  # words that the built-in rules change
 _ACTIONS = ("rename", "import", "arguments", "wrap")
@@ -182,10 +191,12 @@ def _read(data: dict[str, Any], vendors: Collection[str], problems: Problems) ->
             problems.unknown((key,), ["rule"])
     entries = data.get("rule", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        problems.add(("rule",), "expected tables; begin each with [[rule]]")
+        problems.add(
+            ("rule",), Text("expected tables; begin each with [[rule]]", "应为表；每个表以 [[rule]] 开头")
+        )
         return []
     if not entries and "rule" not in data:
-        problems.add((), "has no rules; begin each with [[rule]]")
+        problems.add((), Text("has no rules; begin each with [[rule]]", "没有规则；每条规则以 [[rule]] 开头"))
     found: list[UserRule] = []
     for index, entry in enumerate(entries):
         reader = _RuleReader(entry, ("rule", index), vendors, problems)
@@ -213,7 +224,13 @@ class _RuleReader:
         match, rename = self._match_and_rename()
         name: str = fitting.get("id", DEFAULT_ID)
         if not re.fullmatch(r"USER\d{1,6}", name):
-            self._add("id", f'"{name}" is not USER with a number, like USER7')
+            self._add(
+                "id",
+                Text(
+                    f'"{name}" is not USER with a number, such as USER7',
+                    f'"{name}" 不是 USER 加数字，例如 USER7',
+                ),
+            )
         english = fitting.get("message", "")
         chinese = fitting.get("message_zh", "") or english
         rule = UserRule(
@@ -231,10 +248,16 @@ class _RuleReader:
             message=Text(english or chinese, chinese) if chinese else None,
         )
         if fitting.get("kind", Kind.CHANGE.value) not in _KINDS:
-            self._add("kind", f'"{fitting["kind"]}" is unknown; allowed are {", ".join(_KINDS)}')
+            self._add(
+                "kind",
+                Text(
+                    f'"{fitting["kind"]}" is unknown; allowed are {", ".join(_KINDS)}',
+                    f'"{fitting["kind"]}" 未知；允许的有 {", ".join(_KINDS)}',
+                ),
+            )
         return rule if match is not None else None
 
-    def _add(self, key: str, text: str) -> None:
+    def _add(self, key: str, text: Text) -> None:
         self.problems.add((*self.path, key), text)
 
     def _fitting(self, table: dict[str, Any], keys: Mapping[str, str], path: KeyPath) -> dict[str, Any]:
@@ -244,7 +267,12 @@ class _RuleReader:
             if key not in keys:
                 self.problems.unknown((*path, key), keys)
             elif not _FITS[keys[key]](value):
-                self.problems.add((*path, key), f"expected {keys[key]}, found {_shown(value)}")
+                self.problems.add(
+                    (*path, key),
+                    Text("expected {wanted}, found {found}", "应为{wanted}，实际为 {found}").format(
+                        wanted=_TYPES[keys[key]], found=_shown(value)
+                    ),
+                )
             else:
                 fitting[key] = value
         return fitting
@@ -253,22 +281,51 @@ class _RuleReader:
         actions = [key for key in _ACTIONS if key in self.entry]
         only_says = self._kind() is not Kind.CHANGE
         if "match" not in self.entry and "import" not in self.entry:
-            self.problems.add(self.path, 'match is missing; add match = "package.function" or import = {...}')
+            self.problems.add(
+                self.path,
+                Text(
+                    'match is missing; add match = "package.function" or import = {...}',
+                    '缺少 match；请添加 match = "package.function" 或 import = {...}',
+                ),
+            )
         if "import" in self.entry and len([*actions, *(["match"] if "match" in self.entry else [])]) > 1:
-            self._add("import", "stands for match and rename, and can't be combined with other actions")
+            self._add(
+                "import",
+                Text(
+                    "replaces match and rename, and can't be combined with other actions",
+                    "已包含 match 和 rename，不能与其他操作同时使用",
+                ),
+            )
         if not actions and not only_says:
             self.problems.add(
                 self.path,
-                f'says nothing to do; add one of {", ".join(_ACTIONS)}, or kind = "todo" with a message',
+                Text(
+                    f'has no action; add one of {", ".join(_ACTIONS)}, or kind = "todo" with a message',
+                    f'没有操作；请添加 {", ".join(_ACTIONS)} 之一，或 kind = "todo" 与 message',
+                ),
             )
         if actions and only_says:
-            self._add("kind", f'"{self.entry["kind"]}" only says its message; remove {", ".join(actions)}')
+            self._add(
+                "kind",
+                Text(
+                    f'"{self.entry["kind"]}" only reports its message; remove {", ".join(actions)}',
+                    f'"{self.entry["kind"]}" 只报告 message；请删除 {", ".join(actions)}',
+                ),
+            )
         if only_says and "message" not in self.entry:
-            self._add("kind", f'"{self.entry["kind"]}" needs a message = "..."')
+            self._add(
+                "kind",
+                Text(
+                    f'"{self.entry["kind"]}" needs a message = "..."',
+                    f'"{self.entry["kind"]}" 需要 message = "..."',
+                ),
+            )
         if "import" in self.entry and "needs" in self.entry:
-            self._add("needs", "is not needed with import")
+            self._add("needs", Text("is not needed with import", "与 import 一起使用时不需要"))
         if "signature" in self.entry and "arguments" not in self.entry:
-            self._add("signature", "is only of use with [rule.arguments]")
+            self._add(
+                "signature", Text("is only useful with [rule.arguments]", "只在有 [rule.arguments] 时有用")
+            )
 
     def _match_and_rename(self) -> tuple[CallPattern | None, str]:
         if "import" in self.entry:
@@ -281,7 +338,10 @@ class _RuleReader:
                 if not isinstance(value, str) or not is_dotted_name(value):
                     self.problems.add(
                         (*self.path, "import", key),
-                        f"expected the dotted name of a module, found {_shown(value)}",
+                        Text(
+                            "expected the dotted name of a module, found {found}",
+                            "应为以点分隔的模块名，实际为 {found}",
+                        ).format(found=_shown(value)),
                     )
             if not all(isinstance(table.get(key), str) for key in _IMPORT_KEYS):
                 return None, ""
@@ -294,16 +354,25 @@ class _RuleReader:
         word = name.removeprefix("*.")
         if not is_dotted_name(word) or (is_last and "." in word):
             self._add(
-                "match", f'"{name}" is neither a dotted name like "torch.svd" nor "*." with a method\'s name'
+                "match",
+                Text(
+                    f'"{name}" is neither a dotted name like "torch.svd" nor "*." with a method\'s name',
+                    f'"{name}" 既不是 "torch.svd" 这样的名称，也不是 "*." 加方法名',
+                ),
             )
             return None, ""
         if "rename" in self.entry:
             new = rename.removeprefix("*.") if is_last else rename
             if not is_dotted_name(new) or (is_last and "." in new):
-                wanted = "a name without dots, as match begins with *." if is_last else "a dotted Python name"
-                self._add("rename", f'"{rename}" is not {wanted}')
+                wanted = _METHOD if is_last else _DOTTED
+                self._add(
+                    "rename",
+                    Text('"{name}" is not {wanted}', '"{name}" 不是{wanted}').format(
+                        name=rename, wanted=wanted
+                    ),
+                )
             elif rename == name:
-                self._add("rename", "is the name that it has already")
+                self._add("rename", Text("is the current name", "与现有名称相同"))
             rename = new
         return CallPattern(word, is_full=not is_last, is_last=is_last, of_objects=is_last), rename
 
@@ -322,28 +391,50 @@ class _RuleReader:
             replace=each("replace", self._replaced),
         )
         if "arguments" in self.entry and table == self.entry["arguments"] and not changes:
-            self._add("arguments", f"says nothing to do; allowed are {', '.join(_ARGUMENT_KEYS)}")
+            self._add(
+                "arguments",
+                Text(
+                    f"has no action; allowed are {', '.join(_ARGUMENT_KEYS)}",
+                    f"没有操作；允许的有 {', '.join(_ARGUMENT_KEYS)}",
+                ),
+            )
         return changes
 
     def _slot(self, path: KeyPath, key: str | int) -> Slot:
         if isinstance(key, int) or key.isdigit():
             if int(key) < 0:
-                self.problems.add(path, f"{key} is not a position counted from 0")
+                self.problems.add(
+                    path, Text(f"{key} is not a position counted from 0", f"{key} 不是从 0 开始的位置")
+                )
             return int(key)
         if not key.isidentifier():
-            self.problems.add(path, f'"{key}" is neither the name of an argument nor a position')
+            self.problems.add(
+                path,
+                Text(
+                    f'"{key}" is neither the name of an argument nor a position',
+                    f'"{key}" 既不是参数名，也不是位置',
+                ),
+            )
         return key
 
     def _renamed(self, path: KeyPath, old: str, new: str) -> tuple[str, str]:
         for name in (old, new):
             if not is_dotted_name(name) or "." in name:
-                self.problems.add(path, f'"{name}" is not the name of an argument')
+                self.problems.add(
+                    path, Text(f'"{name}" is not the name of an argument', f'"{name}" 不是参数名')
+                )
         return old, new
 
     def _added(self, path: KeyPath, key: str, text: str) -> tuple[Slot, str]:
         slot, template = self._replaced(path, key, text)
         if template.has_hole:
-            self.problems.add(path, "{value} stands for nothing: an argument that is added has no value yet")
+            self.problems.add(
+                path,
+                Text(
+                    "{value} has no meaning here: an added argument has no value yet",
+                    "{value} 在此没有意义：新增的参数还没有值",
+                ),
+            )
         if isinstance(slot, int):
             self._check_stays(path, text)
         return slot, text
@@ -353,7 +444,7 @@ class _RuleReader:
         try:
             template = make_template(text, "value", required=False)
         except TemplateError as error:
-            self.problems.add(path, f'"{text}" {error}')
+            self.problems.add(path, Text(f'"{text}" {error.text.en}', f'"{text}" {error.text.zh}'))
             return slot, Template(text)
         if template.has_hole:
             self._check_stays(path, text)
@@ -365,7 +456,10 @@ class _RuleReader:
         if found:
             self.problems.add(
                 path,
-                f"`{found.group()}` in it is converted itself; write the vendor's word, and vendors = [...]",
+                Text(
+                    f"`{found.group()}` in it would be converted as well; write the vendor's name, and vendors = [...]",
+                    f"其中的 `{found.group()}` 本身也会被转换；请写厂商的名称，并设置 vendors = [...]",
+                ),
             )
 
     def _wrap(self) -> Template | None:
@@ -374,10 +468,16 @@ class _RuleReader:
         try:
             template = make_template(self.entry["wrap"], "call", required=True)
         except TemplateError as error:
-            self._add("wrap", f'"{self.entry["wrap"]}" {error}; write it like "torch.sqrt({{call}})"')
+            self._add(
+                "wrap",
+                Text(
+                    f'"{self.entry["wrap"]}" {error.text.en}; write it like "torch.sqrt({{call}})"',
+                    f'"{self.entry["wrap"]}" {error.text.zh}；请写成 "torch.sqrt({{call}})" 的形式',
+                ),
+            )
             return None
         if template.depth == 0:
-            self._add("wrap", "puts nothing around {call}")
+            self._add("wrap", Text("puts nothing around {call}", "没有在 {call} 外添加任何内容"))
         self._check_stays((*self.path, "wrap"), self.entry["wrap"])
         return template
 
@@ -386,7 +486,13 @@ class _RuleReader:
             return ()
         names = positional_names(self.entry["signature"])
         if names is None:
-            self._add("signature", f'"{self.entry["signature"]}" is not a signature like "f(a, b, c=1)"')
+            self._add(
+                "signature",
+                Text(
+                    f'"{self.entry["signature"]}" is not a signature like "f(a, b, c=1)"',
+                    f'"{self.entry["signature"]}" 不是 "f(a, b, c=1)" 形式的签名',
+                ),
+            )
         return names or ()
 
     def _needs(self) -> tuple[str, ...]:
@@ -395,14 +501,26 @@ class _RuleReader:
             return (f"import {self.entry['import']['with']}",)
         for line in lines:
             if parsed_import(line) is None:
-                self._add("needs", f'"{line}" is not an import statement like "import torch"')
+                self._add(
+                    "needs",
+                    Text(
+                        f'"{line}" is not an import statement like "import torch"',
+                        f'"{line}" 不是 "import torch" 形式的导入语句',
+                    ),
+                )
         return lines
 
     def _vendors(self) -> frozenset[str]:
         names = _strings(self.entry.get("vendors", []))
         for name in names:
             if self.vendors and name not in self.vendors:
-                self._add("vendors", f'no vendor is called "{name}"; allowed are {", ".join(self.vendors)}')
+                self._add(
+                    "vendors",
+                    Text(
+                        f'unknown vendor "{name}"; allowed are {", ".join(self.vendors)}',
+                        f'未知的厂商 "{name}"；允许的有 {", ".join(self.vendors)}',
+                    ),
+                )
         return frozenset(names)
 
     def _kind(self) -> Kind:
@@ -413,9 +531,9 @@ def _strings(value: str | list[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _shown(value: object) -> str:
+def _shown(value: object) -> Text:
     if value is None:
-        return "nothing"
+        return Text("nothing", "空值")
     if isinstance(value, bool):
-        return str(value).lower()
-    return "a table" if isinstance(value, dict) else repr(value)[:60]
+        return Text(str(value).lower(), str(value).lower())
+    return Text("a table", "表") if isinstance(value, dict) else Text(repr(value)[:60], repr(value)[:60])

@@ -17,7 +17,7 @@ from torchferry.report.findings.summary import summarize
 from torchferry.report.findings.work_list import work_list
 from torchferry.report.formats import Options
 from torchferry.report.json import picked
-from torchferry.text import Text, user_language
+from torchferry.text import Text
 
 FORMAT = "torchferry-findings"
 VERSION = 2
@@ -239,4 +239,6 @@ def _types(record: Any) -> Mapping[str, Any]:
 
 
 def _fail(name: object, problem: Text) -> NoReturn:
-    raise ReportError(f"{name}: {problem.in_language(user_language())}") from None
+    raise ReportError(
+        Text("{name}: {problem}", "{name}：{problem}").format(name=name, problem=problem)
+    ) from None

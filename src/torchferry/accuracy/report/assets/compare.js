@@ -43,8 +43,8 @@ function drawn(row) {
   made.tabIndex = 0;
   const phase = data.texts[row[PHASE]];
   made.append(
-    element("td", row[NUMBER]), operatorCell(row), verdictCell(row), ...row[ERRORS].map((each) => element("td", figure(each))),
-    element("td", row[STEP]), element("td", both(data.phases[phase] || [phase, phase])),
+    element("td", row[NUMBER], "number"), operatorCell(row), verdictCell(row), ...row[ERRORS].map((each) => element("td", figure(each), "number")),
+    element("td", row[STEP], "number"), element("td", both(data.phases[phase] || [phase, phase])),
     element("td", codeOf(data.texts[row[MODULE]])), element("td", element("code", data.texts[row[PLACE]])),
     element("td", element("code", data.texts[row[PICTURE]], "picture")),
   );
