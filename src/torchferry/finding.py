@@ -141,7 +141,7 @@ def finding_of(
         *place,
         before,
         after,
-        _in_chinese(said.title),
+        joined_chinese(said.title),
         vendor,
         url,
         sentences(said.why),
@@ -160,7 +160,10 @@ def sentences(text: Text) -> Text:
     """Words from a vendor's table as whole sentences: with a capital at the beginning and a full stop at the end."""
     if not text.en:
         return text
-    english, chinese = _DOUBLED.sub(".", text.en.strip()), _in_chinese(text).zh.strip().replace("。。", "。")
+    english, chinese = (
+        _DOUBLED.sub(".", text.en.strip()),
+        joined_chinese(text).zh.strip().replace("。。", "。"),
+    )
     if _WORD.match(english):
         english = english[0].upper() + english[1:]
     english = english if english.endswith((".", "!", "?")) else f"{english}."
@@ -168,7 +171,7 @@ def sentences(text: Text) -> Text:
     return Text(english, chinese)
 
 
-def _in_chinese(text: Text) -> Text:
+def joined_chinese(text: Text) -> Text:
     """Without the blanks that a template has around a name, where the name is Chinese."""
     return Text(text.en, _BETWEEN_CHINESE.sub("", text.zh))
 

@@ -75,7 +75,7 @@ def test_exclude(project: Path, tmp_path: Path, pattern: str) -> None:
 
 def test_bad_usage(project: Path) -> None:
     one_line(run("ferry", "scan", project, "--to", "asend"), "asend")
-    one_line(ferry("scan", project, "--rules", project / "none.json"), "none.json: no such rule file")
+    one_line(ferry("scan", project, "--rules", project / "none.json"), "no such rule file: none.json")
     assert run("ferry", "scan", project).returncode == 2
     assert ferry("scan", project, "-j", "0").returncode == 2
     one_line(run("ferry", "cnvert"), "did you mean `convert`?")
@@ -94,7 +94,7 @@ def test_formats_in_a_pipe(project: Path, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["html", "xlsx"])
 def test_a_page_or_a_workbook_needs_a_file(project: Path, tmp_path: Path, form: str) -> None:
-    one_line(ferry("scan", project, "--format", form), "say where to write it: -o report." + form)
+    one_line(ferry("scan", project, "--format", form), "name a file: -o report." + form)
     assert ferry("scan", project, "--format", form, "-o", tmp_path / "r").returncode == 0
     assert names(tmp_path) == ["project", "r"]
 

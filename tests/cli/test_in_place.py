@@ -46,7 +46,7 @@ def test_a_clean_tree(repository: Path) -> None:
 def test_a_dirty_tree(repository: Path) -> None:
     (repository / "pkg" / "util.py").write_text("x = 2\n")
     before = tree(repository)
-    one_line(ferry("convert", repository, "--in-place"), "has changes that are not committed", "--force")
+    one_line(ferry("convert", repository, "--in-place"), "has uncommitted changes", "--force")
     assert tree(repository) == before
     assert ferry("convert", repository, "--in-place", "--force").returncode == 0
     assert (repository / "train.py").read_text() == CONVERTED
@@ -55,7 +55,7 @@ def test_a_dirty_tree(repository: Path) -> None:
 def test_a_file_that_git_ignores_has_no_way_back(repository: Path) -> None:
     make(repository, ignored=TRAIN)
     before = tree(repository)
-    one_line(ferry("convert", repository, "--in-place"), "ignored.py: is not in git")
+    one_line(ferry("convert", repository, "--in-place"), "ignored.py: not in git")
     assert tree(repository) == before
     assert ferry("convert", repository, "--in-place", "--exclude", "ignored.py").returncode == 0
     assert (repository / "ignored.py").read_text() == TRAIN

@@ -203,7 +203,7 @@ def test_output_in_the_input(script: Path) -> None:
 def test_what_is_not_ours_stays(script: Path, tmp_path: Path) -> None:
     make(tmp_path / "net_msft", mine="x")
     before = tree(tmp_path)
-    one_line(convert("-i", script, "-o", tmp_path), "net_msft: exists and was not made by this tool")
+    one_line(convert("-i", script, "-o", tmp_path), "net_msft: exists and was not made by TorchFerry")
     assert tree(tmp_path) == before
     one_line(convert("-i", tmp_path / "none", "-o", tmp_path), "ms_fmk_transplt: ", "no such file or folder")
     one_line(convert("-i", script, "-o", script / "main.py"), "main.py is no folder")

@@ -112,7 +112,7 @@ def test_dump_files_of_the_runtime_go_the_other_way(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["-tp", str(GPU)], "name both with -tp and -gp"),
-        (["-tp", str(GPU), "-gp", str(GPU), "-lm", "map.yaml"], "mapping files are not there"),
+        (["-tp", str(GPU), "-gp", str(GPU), "-lm", "map.yaml"], "mapping files are not supported"),
         (["-i", str(GPU / "no.json")], "can't be read"),
         (["-i", str(EXAMPLES / "train.py")], 'must be {"npu_path"'),
         (["-tp", str(GPU), "-gp", str(GPU), "-o", str(EXAMPLES / "train.py")], "can't be made"),

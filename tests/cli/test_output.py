@@ -39,14 +39,14 @@ def test_input_inside_output(project: Path) -> None:
 def test_output_exists(project: Path, tmp_path: Path) -> None:
     make(tmp_path / "out", mine="x")
     refused(project, tmp_path / "out", says="is not empty")
-    refused(project, tmp_path / "out", "--force", says="was not made by this tool")
+    refused(project, tmp_path / "out", "--force", says="was not made by TorchFerry")
 
 
 def test_findings_of_a_scan_do_not_make_a_folder_ours(project: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     ferry("scan", project, "--format", "json", "-o", tmp_path / "out" / "findings.json")
     assert names(tmp_path / "out") == ["findings.json"]
-    refused(project, tmp_path / "out", "--force", says="was not made by this tool")
+    refused(project, tmp_path / "out", "--force", says="was not made by TorchFerry")
 
 
 def test_an_empty_folder_will_do(project: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_force_of_one_file_keeps_the_others_beside_it(tmp_path: Path) -> None:
     launcher.write_text("mine")
     source = make(tmp_path / "in", train=script()) / "train.py"
     one = ("convert", source, "-o", tmp_path / "new.py", "--distributed", "--main", "train.py", "-q")
-    one_line(ferry(*one), "exists, and the conversion writes such a file")
+    one_line(ferry(*one), "already exists, but the conversion writes this file")
     result = ferry(*one, "--force")
     assert result.returncode == 0 and launcher.read_text() != "mine"
     assert (tmp_path / "run_distributed_npu.sh.1").read_text() == "mine"
@@ -146,7 +146,7 @@ def test_a_file_that_goes_away_during_the_run_is_named(project: Path, tmp_path: 
 
 def test_output_is_a_file_or_a_link(project: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    refused(project, tmp_path / "file", says="is a file, and the output is a folder")
+    refused(project, tmp_path / "file", says="is a file, but the output is a folder")
     refused(project, tmp_path / "file" / "out", says="is no folder")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     refused(project, tmp_path / "link", says="is a link")
@@ -162,7 +162,7 @@ def test_a_single_file_to_a_file(project: Path, tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "new.py").stat().st_mode & 0o777 == 0o755
     assert names(tmp_path / "deep") == ["new.py"]
     again = ferry("convert", project / "train.py", "-o", tmp_path / "deep" / "new.py")
-    one_line(again, "exists; choose another name, or say --force")
+    one_line(again, "already exists; choose another name, or add --force")
     forced = ferry("convert", project / "train.py", "-o", tmp_path / "deep" / "new.py", "--force")
     assert forced.returncode == 0
     one_line(

@@ -478,7 +478,7 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(tmp_path: Path) -> None:
         (["--to", "ascend", "missing.py"], "no such script: missing.py"),
         (
             ["--to", "ascend", "--before", "train.py", "--", "x"],
-            "--original and --converted belong together",
+            "--before and --after go together",
         ),
         (
             ["--to", "ascend", "--before", "train.py", "--after", "out_{vendor}.py"],

@@ -127,7 +127,7 @@ def test_its_own_output_is_replaced_and_no_other(tmp_path: Path) -> None:
     assert "main.py" not in first
     (tmp_path / "project_mlu" / "findings.json").unlink()
     before = tree(tmp_path)
-    one_line(run("torch_gpu2mlu", "-i", project), "project_mlu: exists and was not made by this tool")
+    one_line(run("torch_gpu2mlu", "-i", project), "project_mlu: exists and was not made by TorchFerry")
     assert tree(tmp_path) == before
 
 

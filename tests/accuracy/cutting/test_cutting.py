@@ -172,7 +172,7 @@ def test_nothing_is_written_where_one_rank_has_no_such_call(
         (["--call", "20-30"], "no call 20-30; choose one of 1 to 25"),
         (["--step", "9"], "no call matches steps 9; it holds calls 1 to 25 of steps 1 to 3"),
         (["--op", "mul"], "no call matches operators mul"),
-        ([], "which calls? Name some with --call N"),
+        ([], "which calls? name some with --call N"),
         (["--call", "1", "-o", "gpu.h5"], "gpu.h5: this is the recording to cut from"),
         (["--call", "1", "-o", "note.txt"], "note.txt: already exists and is not a recording"),
         (["--call", "1", "-o", "none/a.h5"], "can't be written there"),

@@ -152,10 +152,10 @@ def test_bad_input_is_said_before_the_program_runs(
         (("--to", "intel", "--sim", "-o", ok, script), "it can't be simulated"),
         (("--to", "nobody", "-o", ok, script), "nobody"),
         (("--whole", "--first-step", 2, "-o", ok, script), "--whole and --first-step"),
-        (("--replay", tmp_path / "none.h5", "-o", ok, script), "no such file: none.h5"),
+        (("--replay", tmp_path / "none.h5", "-o", ok, script), "none.h5; give a recording"),
         (("--replay", mine, "-o", ok, script), "notes.h5"),
         (("--replay", statistics, "-o", ok, script), "holds only statistics"),
-        (("--replay", example, "-o", example, script), "is to be replayed and overwritten at once"),
+        (("--replay", example, "-o", example, script), "can't be replayed and overwritten at once"),
         (("convert", statistics, "--txt", tmp_path / "texts"), "holds statistics but no tensors"),
         (("info", mine), "notes.h5"),
     ]
@@ -249,7 +249,7 @@ def test_a_selection_that_nothing_fits_is_said(tmp_path: Path, capsys: pytest.Ca
     script.write_text(f"{TRAINING}step()\n")
     output = tmp_path / "none.h5"
     assert main(["record", "--op", "no_such_operator", "-o", str(output), str(script)]) == 2
-    assert "none.h5: holds no call: no operator of these steps fits" in capsys.readouterr().err
+    assert "none.h5: holds no call; no operator of these steps matches" in capsys.readouterr().err
 
 
 def test_a_file_of_a_strange_name_is_told_of_in_one_line(example: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_on_the_cpu_random_operators_draw_the_same(golden: Path, tmp_path: Path)
     [
         ([], "on which device?"),
         (["--to", "ascend", "--device", "cpu"], "on which device?"),
-        (["--device", "cpu", "--sim"], "--sim: which device"),
+        (["--device", "cpu", "--sim"], "--sim needs a device"),
         (["--device", "cpu", "--op", "nothing"], "has no call that"),
         (["--device", "tpu"], "tpu: not a device that can be used here"),
         (["--device", "cpu", "-o", "{golden}"], "replayed and overwritten at once"),
@@ -126,5 +126,5 @@ def test_a_disk_that_is_full(golden: Path, tmp_path: Path, capfd: pytest.Capture
         code = main(["replay", str(golden), "--device", "cpu", "-o", str(tmp_path / "new.h5")])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert code == 2 and "new.h5: can't be written (File too large)" in capfd.readouterr().err
+    assert code == 2 and "new.h5: can't be written: File too large" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []

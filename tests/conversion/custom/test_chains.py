@@ -65,9 +65,7 @@ def arguments(*rules: tuple[str, int, str]) -> dict[str, Any]:
             "import a\na.f.g()\n",
             id="the new name begins with the old one",
         ),
-        pytest.param(
-            names(("f", "f")), "import a\na.f()\n", "import a\na.f()\n", id="the name that it has already"
-        ),
+        pytest.param(names(("f", "f")), "import a\na.f()\n", "import a\na.f()\n", id="is the current name"),
         pytest.param(
             arguments(("f", 0, "1"), ("f", 0, "2")),
             "f(0)\n",

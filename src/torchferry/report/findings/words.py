@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchferry.finding import Kind, Severity
+from torchferry.finding import Kind, Severity, joined_chinese
 from torchferry.outcome import FileStatus
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
 from torchferry.text import Text
@@ -138,7 +138,7 @@ def work_time(minutes: int) -> Text:
 
 def about_time(minutes: int) -> Text:
     """The same in a sentence."""
-    return _ABOUT.format(time=work_time(minutes))
+    return joined_chinese(_ABOUT.format(time=work_time(minutes)))
 
 
 KIND_SHORT = {
