@@ -152,7 +152,7 @@ def test_bad_input_is_said_before_the_program_runs(
         (("--to", "intel", "--sim", "-o", ok, script), "it can't be simulated"),
         (("--to", "nobody", "-o", ok, script), "nobody"),
         (("--whole", "--first-step", 2, "-o", ok, script), "--whole and --first-step"),
-        (("--replay", tmp_path / "none.h5", "-o", ok, script), "no such file: none.h5"),
+        (("--replay", tmp_path / "none.h5", "-o", ok, script), "none.h5; give a recording"),
         (("--replay", mine, "-o", ok, script), "notes.h5"),
         (("--replay", statistics, "-o", ok, script), "holds only statistics"),
         (("--replay", example, "-o", example, script), "can't be replayed and overwritten at once"),
