@@ -48,7 +48,7 @@ def test_the_output_is_no_file_or_the_checkpoint_itself(
     assert main(["export", *_MODEL, "-o", "/dev/null", "--force"]) == 2
     assert "/dev/null: not a regular file" in capsys.readouterr().err
     assert main(["export", *_MODEL, "-o", str(checkpoint / "a.onnx")]) == 2
-    assert "can't be written (Not a directory)" in capsys.readouterr().err
+    assert "can't be written: Not a directory" in capsys.readouterr().err
     assert checkpoint.read_bytes() == b"weights" and list(tmp_path.iterdir()) == [checkpoint]
 
 

@@ -32,14 +32,13 @@ COLUMNS = {
     "device": Text("Device", "设备"),
     "plugin": Text("Plugin", "插件"),
     "backend": Text("Backend", "通信后端"),
-    "same": Text("Same", "同名"),
-    "renamed": Text("Renamed", "改名"),
-    "unsupported": Text("Lacking", "不支持"),
+    "has": Text("APIs", "接口"),
+    "lacks": Text("Lacking", "不支持"),
     "ops": Text("Operators", "算子"),
 }
 TITLE = Text(
-    "Known accelerators: how many torch.cuda APIs each has, and how many operators with a kernel",
-    "已知加速卡：各自支持的 torch.cuda 接口数，以及有内核的算子数",
+    "Known accelerators: how many torch.cuda APIs each has and lacks, and its operators with a kernel",
+    "已知加速卡：各自支持和不支持的 torch.cuda 接口数，以及有内核的算子数",
 )
 UNKNOWN = Text("unknown", "未知")
 NONE = Text("none", "无")
@@ -203,10 +202,9 @@ def summary(vendor: Vendor, ops: Ops) -> dict[str, Any]:
 def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
     from torchferry.report.terminal import empty_table, plain
 
-    supports = [support.value for support in Support if support.value in COLUMNS]
     table = empty_table()
     for column, text in COLUMNS.items():
-        is_number = column in (*supports, "ops")
+        is_number = column in ("has", "lacks", "ops")
         table.add_column(
             plain(text.in_language(language)),
             justify="right" if is_number else "left",
@@ -214,14 +212,15 @@ def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], langu
             overflow="fold",
         )
     for vendor, ops in zip(vendors, tables, strict=True):
-        row = summary(vendor, ops)
+        apis = summary(vendor, ops)["apis"]
         table.add_row(
             vendor.name,
             vendor.company_name.in_language(language),
             vendor.device_type,
             vendor.plugin or IN_TREE.in_language(language),
             vendor.dist_backend,
-            *(str(row["apis"][support]) for support in supports),
+            str(apis[Support.SAME.value] + apis[Support.RENAMED.value]),
+            str(apis[Support.UNSUPPORTED.value]),
             ops_count(ops).in_language(language),
         )
     screen.part(plain(TITLE.in_language(language), "bold"), "", table, "")
