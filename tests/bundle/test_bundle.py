@@ -257,7 +257,7 @@ def _pipe(folder: Path) -> Path:
         (write_wrong, ["--call", "9"], "has no call 9; choose one of 1 to 5"),
         (write_wrong, ["--call", "4", "-o", "issue.rar"], "unknown archive format; end the name in .zip or .tar.gz"),
         (write_wrong, ["--call", "4", "-o", "none/issue.zip"], "can't be written there"),
-        (write_wrong, ["--call", "4", "--most", "lots"], "'lots' is no size"),
+        (write_wrong, ["--call", "4", "--most", "lots"], "'lots' is not a size"),
         (write_wrong, ["--call", "4", "--to", "asend"], "asend"),
         (write_wrong, ["--call", "4", "npu.h5"], "a second operator"),
         (_statistics, [], "holds only statistics"),

@@ -171,7 +171,7 @@ def test_fallback(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--list"], "--list lists the calls of a file"),
         (["aten::maxx", "--to", "ascend"], "did you mean aten::max"),
         (["max", "--to", "ascend", "--input", "3x4", "-o", "case.txt"], "a test's file ends in .py"),
-        (["max", "--to", "ascend", "--input", "3x4", "-o", "no/test_x.py"], "there is no folder no"),
+        (["max", "--to", "ascend", "--input", "3x4", "-o", "no/test_x.py"], "no such folder: no"),
         (["max", "--to", "ascend", "--input", "3x4", "--init", "3"], "is no module"),
         (["max", "--to", "ascend", "--input", "3x4:flaot16"], "did you mean `float16`?"),
     ],

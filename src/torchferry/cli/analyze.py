@@ -13,6 +13,7 @@ from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, need
 from torchferry.cli.output import exit_code as code_of
+from torchferry.cli.paths import expanded
 from torchferry.errors import InputError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
@@ -133,7 +134,13 @@ def run(args: argparse.Namespace) -> int:
     check_reports(REPORTS, args.output)
     with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as on_progress:
         report = analyze_paths(
-            args.paths, args.baseline, args.rank, args.select, args.ignore, args.top, on_progress
+            expanded([*map(str, args.paths)]),
+            args.baseline,
+            args.rank,
+            args.select,
+            args.ignore,
+            args.top,
+            on_progress,
         )
     deliver(REPORTS, report, args)
     return exit_code(report.analyses, args.check)

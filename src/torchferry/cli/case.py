@@ -68,7 +68,7 @@ _NOTATION = Section(
             "LAYOUT",
             Text(
                 "transposed, channels_last, channels_last_3d, expanded, sliced, strides(1,20), offset(3)",
-                "transposed、channels_last、channels_last_3d、expanded、sliced、strides(1,20)、offset(3)",
+                "布局：transposed、channels_last、channels_last_3d、expanded、sliced、strides(1,20)、offset(3)",
             ),
         ),
         (

@@ -39,7 +39,7 @@ _DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 ABOUT = About(
     Text(
         "Writes a converted copy of a project with report.html and findings.json. The input is not changed, unless you "
-        "ask for --in-place. Version control, caches and environments are left out of the copy; links stay links; "
+        "use --in-place. Version control, caches and environments are left out of the copy; links stay links; "
         "files that can't be read or parsed are reported, and the others are converted.",
         "写出项目的转换副本，并附 report.html 和 findings.json。除非使用 --in-place，输入保持不变。版本库、缓存和虚拟环境不进入"
         "副本；链接仍为链接；无法读取或解析的文件会列入报告，其余文件照常转换。",

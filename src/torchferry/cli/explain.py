@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, exit_code
+from torchferry.cli.paths import expanded
 from torchferry.errors import InputError
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
@@ -156,7 +157,7 @@ def _explanation(args: argparse.Namespace, book: RuleBook) -> Explanation:
             ) from None
     if len(args.logs) == 1 and _is_message(args.logs[0]):
         return explain_text(args.logs[0], book)
-    paths = [Path(log) for log in args.logs]
+    paths = expanded(args.logs)
     with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
         return explain_logs(paths, book, progress)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser
 from torchferry.cli.output import check_reports, deliver, exit_code
+from torchferry.cli.paths import expanded
 from torchferry.report.progress import Counted, long_task
 from torchferry.text import Text
 
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     vendor, forms = host_log_of(named.name if named else None, args.vendor_path)
     warm_up = WarmUp(args.after, args.warmup, args.shapes)
     with long_task(_READING, args.quiet, Counted.BYTES, options.language_of(args)) as progress:
-        log = read_oplog(args.logs, vendor, forms, warm_up, progress)
+        log = read_oplog(expanded([*map(str, args.logs)]), vendor, forms, warm_up, progress)
     if args.op_info is not None:
         write_file(args.op_info, to_summary(log))
     deliver(REPORTS, log, args)

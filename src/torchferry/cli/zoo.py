@@ -193,34 +193,57 @@ def _new(args: argparse.Namespace) -> int:
     with long_task(_MAKING, args.quiet, language=options.language_of(args)):
         made = make_delivery(request, vendor, table, plan_for_zoo(request, vendor, chosen))
     for line in _told(args, made, table.address or table.name):
-        print(one_line(line))
+        print(one_line(line.in_language(options.language_of(args))))
     return 3 if made.outcome.failed else 0
 
 
-def _told(args: argparse.Namespace, made: NewDelivery, address: str) -> Iterator[str]:
+_MADE = Text(
+    "made {path}: {changed} files converted, {added} added",
+    "已生成 {path}：转换 {changed} 个文件，新增 {added} 个",
+)
+_TRAINS = Text(
+    "trains: {script}; say --main if it is another", "训练脚本：{script}；如不正确请用 --main 指定"
+)
+_ONLY_NOTEBOOKS = Text(
+    "none found, only notebooks: make a script of one, as with `jupyter nbconvert --to script`",
+    "没有找到，只有 notebook：请先转为脚本，例如 `jupyter nbconvert --to script`",
+)
+_NONE_FOUND = Text("none found", "没有找到")
+_UNCLEAR = Text(
+    "note: which script trains is not clear: {known}; say --main, or fill it in",
+    "说明：无法确定训练脚本：{known}；请用 --main 指定，或自行填写",
+)
+_LEFT_OUT = Text("left out: {names}", "未包含：{names}")
+_MORE = Text("{names}, and {count} more", "{names}，另有 {count} 个")
+_NOT_REQUIRED = Text(
+    "taken out of requirements.txt: {names}; the vendor brings its own",
+    "已从 requirements.txt 中移除：{names}；由厂商提供",
+)
+_SEND = Text(
+    "then: put it into your fork of {address}, commit it, and open a pull request",
+    "然后：将其放入您 fork 的 {address}，提交并发起合并请求",
+)
+
+
+def _told(args: argparse.Namespace, made: NewDelivery, address: str) -> Iterator[Text]:
     changed = sum(item.new_data is not None for item in made.outcome.outcomes)
-    yield f"made {args.path}: {changed} files converted, {len(made.outcome.added)} added"
+    yield _MADE.format(path=args.path, changed=changed, added=len(made.outcome.added))
     if made.main:
-        chosen = [str(each) for each in made.candidates if each.path == made.main and not args.main]
-        yield from (f"trains: {each}; say --main if it is another" for each in chosen)
+        chosen = [each for each in made.candidates if each.path == made.main and not args.main]
+        yield from (_TRAINS.format(script=each) for each in chosen)
     else:
-        known = ", ".join(map(str, made.candidates[:_SHOWN]))
-        if not known and made.notebooks:
-            known = (
-                "none found, only notebooks: make a script of one, as with `jupyter nbconvert --to script`"
-            )
-        yield f"note: which script trains is not clear: {known or 'none found'}; say --main, or fill it in"
+        known: Text | str = ", ".join(map(str, made.candidates[:_SHOWN]))
+        yield _UNCLEAR.format(known=known or (_ONLY_NOTEBOOKS if made.notebooks else _NONE_FOUND))
     if made.left_out:
-        names = [f"{name} ({why})" for name, why in made.left_out[:_SHOWN]]
-        more = f", and {len(made.left_out) - _SHOWN} more" if len(made.left_out) > _SHOWN else ""
-        yield f"left out: {', '.join(names)}{more}"
+        names: Text | str = ", ".join(f"{name} ({why})" for name, why in made.left_out[:_SHOWN])
+        if len(made.left_out) > _SHOWN:
+            names = _MORE.format(names=names, count=len(made.left_out) - _SHOWN)
+        yield _LEFT_OUT.format(names=names)
     if made.not_required:
-        taken = ", ".join(made.not_required)
-        yield f"taken out of requirements.txt: {taken}; the vendor brings its own"
+        yield _NOT_REQUIRED.format(names=", ".join(made.not_required))
     given = ["--to", args.to] if args.to else []
-    said = next_step("zoo", "check", args.path, *given, *vendor_path_words(args.vendor_path))
-    yield said.in_language(options.language_of(args))
-    yield f"then: put it into your fork of {address}, commit it, and open a pull request"
+    yield next_step("zoo", "check", args.path, *given, *vendor_path_words(args.vendor_path))
+    yield _SEND.format(address=address)
 
 
 def _check(args: argparse.Namespace) -> int:
