@@ -52,7 +52,7 @@ def test_noop(source: str) -> None:
 def test_mixed_precision_that_is_there(head: str) -> None:
     (found,) = left(head + _STEP)
     assert found[0] == "info"
-    assert "stays as it is" in found[2]
+    assert "stays unchanged" in found[2]
 
 
 @pytest.mark.parametrize(

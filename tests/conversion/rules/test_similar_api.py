@@ -193,9 +193,9 @@ def test_optimizers(to: str, call: str, after: str) -> None:
         ("SGD(p, **settings)", "not all written out"),
         ("SGD(*everything)", "not all written out"),
         ("SGD(p, maximize=True)", "`maximize` has no place"),
-        ("SGD(p, 0.1, newest=1)", "`newest` is not known"),
+        ("SGD(p, 0.1, newest=1)", "`newest` is unknown"),
         ("Adam(p, maximize=flag)", "`maximize` has no place"),
-        ("SGD((p), 0.1, fused=True)", "parentheses of its own"),
+        ("SGD((p), 0.1, fused=True)", "its own parentheses"),
         (
             "SGD(p, 0.1,  # rate\n    fused=True  # fast\n    , momentum=0.9)",
             "between an argument and its comma",
@@ -281,7 +281,7 @@ def test_names_are_written_as_the_module_writes_them() -> None:
     [
         ("@torch.jit.script\ndef f(a, b):\n    return torch.fmax(a + 1, b)\n", "compiled by torch.jit"),
         ("y = torch.hypot(x, 2.0)\n", "`other` is a constant"),
-        ("y = torch.fmax(a, b, out=c)\n", "`out` is not known"),
+        ("y = torch.fmax(a, b, out=c)\n", "`out` is unknown"),
     ],
 )
 def test_what_would_not_run(source: str, reason: str) -> None:
