@@ -254,7 +254,7 @@ def _pipe(folder: Path) -> Path:
     ("make", "options", "said"),
     [
         (write_wrong, [], "which of its 5 calls? Name one with --call N"),
-        (write_wrong, ["--call", "9"], "has no call 9; choose one of 1 to 5"),
+        (write_wrong, ["--call", "9"], "no call 9; choose one of 1 to 5"),
         (write_wrong, ["--call", "4", "-o", "issue.rar"], "unknown archive format; end the name in .zip or .tar.gz"),
         (write_wrong, ["--call", "4", "-o", "none/issue.zip"], "can't be written there"),
         (write_wrong, ["--call", "4", "--most", "lots"], "'lots' is not a size"),

@@ -109,7 +109,7 @@ def test_what_can_not_be_done_writes_nothing(asked: Repair, said: str, tmp_path:
 
 def test_safetensors_holds_no_epochs(tmp_path: Path) -> None:
     source = samples.nested(tmp_path / "a.pth")
-    with pytest.raises(InputError, match="add --only state_dict"):
+    with pytest.raises(InputError, match="add --part state_dict"):
         repair(source, tmp_path / "b.safetensors", Repair())
     assert not (tmp_path / "b.safetensors").exists()
 

@@ -18,7 +18,7 @@ def nothing_set_up(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (("emulate", "info", "--wheel", "x.whl"), ("--wheel: only with setup",)),
+        (("emulate", "info", "--wheel", "x.whl"), ("unknown option --wheel", "ferry emulate info --help")),
         (("emulate", "setup", "--to", "cambricon"), ("cambricon", "no emulation", "--sim")),
         (("emulate", "setup", "--to", "ascnd"), ("did you mean 'ascend'",)),
         (("emulate", "setup", "--wheel", "nowhere.whl"), ("no such wheel", "torch_npu-")),
@@ -28,7 +28,7 @@ def nothing_set_up(tmp_path: Path) -> dict[str, str]:
         (("run", "--to", "ascend", "--native", "train.py"), ("--native", "--emulate")),
         (
             ("run", "--to", "ascend", "--emulate", "--native", "--converted", "train.py"),
-            ("only one of them",),
+            ("--native and --converted",),
         ),
         (("run", "--to", "ascend", "--emulate", "--strict", "train.py"), ("--strict", "--sim")),
         (("prove", "--to", "ascend", "--emulate", "train.py"), ("ferry emulate setup",)),

@@ -39,7 +39,7 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, s
 def test_the_verdict_comes_first(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capfd, "host", "--to", "ascend", "--lang", "en")
     assert (code, err) == (0, "")
-    assert out.splitlines()[0] == "2 settings reduce speed: CPU governor, ASCEND_GLOBAL_LOG_LEVEL"
+    assert out.splitlines()[0] == "settings that reduce speed (2): CPU governor, ASCEND_GLOBAL_LOG_LEVEL"
     assert "1\\x1b[31m" in out
     assert run(capfd, "host", "--to", "ascend", "--lang", "zh")[1].startswith("2 项设置降低速度")
 

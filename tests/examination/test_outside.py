@@ -92,7 +92,7 @@ def test_commands_whose_libraries_are_not_mounted(tmp_path: Path) -> None:
         (CommandOutput(0, "warning\ncomputed 0\ncomputed 1\n"), Status.FINE, "computed on 2 devices"),
         (CommandOutput(0, ""), Status.BLOCKS, "the import works, but no device is seen"),
         (CommandOutput(1, "Traceback\nImportError: libhccl.so\n"), Status.BLOCKS, "ImportError: libhccl.so"),
-        (CommandOutput(-11, ""), Status.BLOCKS, "ended by SIGSEGV: -"),
+        (CommandOutput(-11, ""), Status.BLOCKS, "killed by SIGSEGV: -"),
         (CommandOutput(None, ""), Status.BLOCKS, "no response within 180 s"),
     ],
 )
@@ -113,7 +113,7 @@ def test_the_network(tmp_path: Path) -> None:
 
     assert results(RANK_TABLE_FILE="/etc/ranks.json")["RANK_TABLE_FILE"].status is Status.FINE
     assert "not valid JSON" in results(RANK_TABLE_FILE="/etc/broken.json")["RANK_TABLE_FILE"].found.en
-    assert "no file" in results(HCCL_WHITELIST_FILE="/etc/none")["HCCL_WHITELIST_FILE"].found.en
+    assert "not a readable file" in results(HCCL_WHITELIST_FILE="/etc/none")["HCCL_WHITELIST_FILE"].found.en
     assert results(MASTER_ADDR="node-1")["MASTER_ADDR"].status is Status.DOUBT
     assert "MASTER_ADDR" not in results(MASTER_ADDR="10.0.0.1")
     assert results(MASTER_PORT="99999")["MASTER_PORT"].status is Status.DOUBT

@@ -76,7 +76,7 @@ def test_codes(capfd: pytest.CaptureFixture[str]) -> None:
         == "ascend.hccl-connect"
     )
     code, _, err = run(capfd, "--code", "999999")
-    assert code == 2 and "no vendor's error code" in err
+    assert code == 2 and "unknown error code" in err
 
 
 def test_list(capfd: pytest.CaptureFixture[str]) -> None:

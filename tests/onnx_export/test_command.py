@@ -27,8 +27,8 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--run"], "there is no vendor; add --to"),
-        (["--run", "--to", "tecorigin"], "the converter of tecorigin is unknown here"),
+        (["--run"], "--run needs a vendor; add --to"),
+        (["--run", "--to", "tecorigin"], "the converter of tecorigin is unknown"),
         (["--to", "ascent"], "did you mean"),
         (["--dynamic", "0"], "--dynamic 0: write a name"),
     ],
@@ -46,9 +46,9 @@ def test_the_output_is_no_file_or_the_checkpoint_itself(
     assert main(["export", str(checkpoint), *_MODEL, "-o", str(checkpoint), "--force"]) == 2
     assert "this is the checkpoint itself" in capsys.readouterr().err
     assert main(["export", *_MODEL, "-o", "/dev/null", "--force"]) == 2
-    assert "/dev/null: not a file" in capsys.readouterr().err
+    assert "/dev/null: not a regular file" in capsys.readouterr().err
     assert main(["export", *_MODEL, "-o", str(checkpoint / "a.onnx")]) == 2
-    assert "can't be written (Not a directory)" in capsys.readouterr().err
+    assert "can't be written: Not a directory" in capsys.readouterr().err
     assert checkpoint.read_bytes() == b"weights" and list(tmp_path.iterdir()) == [checkpoint]
 
 

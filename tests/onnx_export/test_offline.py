@@ -91,7 +91,7 @@ def test_a_converter_is_asked_for_before_the_export(
     with pytest.raises(RunError, match="needs the chip's name"):
         check_tool(atc, "")
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(RunError, match="atc is not here"):
+    with pytest.raises(RunError, match="atc is not installed here"):
         check_tool(atc, "Ascend310P3")
 
 

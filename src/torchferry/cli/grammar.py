@@ -179,6 +179,7 @@ class Parser(Group):
         self.others: dict[str, Parser] = {}  # that the command tells from a program of that name by itself
         self.language: Language = user_language()
         self._words: list[str] = []
+        self._verb_dest = "action"
         self._verb_readers: argparse._SubParsersAction[_WordReader] | None = None
 
     def group(self, title: Text) -> Group:
@@ -191,6 +192,7 @@ class Parser(Group):
         self, name: str, summary: Text, about: About, dest: str = "action", required: bool = True
     ) -> Parser:
         """A command below this one, such as `ferry checkpoint info`."""
+        self._verb_dest = dest
         if self._verb_readers is None:
             self._verb_readers = self.reader.add_subparsers(dest=dest, metavar="ACTION", required=required)
         reader = self._verb_readers.add_parser(name)
@@ -236,7 +238,7 @@ class Parser(Group):
         self._words = list(words)
         space, left = self._read(self._with_values(words))
         if left:
-            raise self._unknown(left, getattr(space, "action", ""))
+            raise self._unknown(left, getattr(space, self._verb_dest, ""))
         return space
 
     def _read(self, words: list[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -72,7 +72,7 @@ def called(subject: str) -> Text:
 
 
 _HOST_TITLE = Text("Host settings that affect speed", "主机设置对速度的影响")
-_COSTS = Text("{count} settings reduce speed: {names}", "{count} 项设置降低速度：{names}")
+_COSTS = Text("settings that reduce speed ({count}): {names}", "{count} 项设置降低速度：{names}")
 _NOTHING_SURE = Text(
     "no host setting is known to reduce speed; {could} may be faster with another value",
     "没有已知会降低速度的主机设置；{could} 项换一种设置可能更快",

@@ -166,18 +166,27 @@ def drawn(table: Table, words: Words, longest: int = 0) -> RenderableType:
     from torchferry.report.terminal import empty_table
 
     drawn = empty_table()
-    for column in table.columns:
+    for place, column in enumerate(table.columns):
         drawn.add_column(
             words.plain(column.head),
             justify="right" if column.is_right else "left",
-            no_wrap=column.is_right or column.is_whole,
+            no_wrap=column.is_whole,
             overflow="fold",
+            min_width=_figures_width(table, place, words) if column.is_right else None,
         )
     for row in table.cells:
         texts = (cell.say(words.language) for cell in row)
         shown = (shortened(text, longest) if longest else text for text in texts)
         drawn.add_row(*(words.plain(text, cell.style) for text, cell in zip(shown, row, strict=True)))
     return drawn
+
+
+def _figures_width(table: Table, place: int, words: Words) -> int:
+    """How wide a column of figures must be: its head may be broken between words, its figures never."""
+    from rich.cells import cell_len
+
+    figures = (row[place].say(words.language) for row in table.cells)
+    return max(map(cell_len, (*words.say(table.columns[place].head).split(), *figures)), default=1)
 
 
 def to_markdown(page: Page, options: Options) -> str:

@@ -152,7 +152,11 @@ def test_the_whole_way(
     assert (found["first"]["call"]["operator"], found["first"]["call"]["place"]) == ("aten::log", "bad.py:6")
     assert found["processes"][0]["device"] == "npu" and found["case_file"] == "test_log.py"
     assert "aten::log" in Path("test_log.py").read_text("utf-8")
-    assert shlex.split(found["case"]) == ["ferry", "case", "aten::log", "--to", "ascend", "--from", "bad.h5"]
+    case = ["ferry", "case", "aten::log", "--to", "ascend", "--from", "bad.h5"]
+    assert shlex.split(found["case"]) == [
+        *case,
+        "--force",
+    ]  # in the place of the test that is written already
 
 
 @pytest.mark.long
