@@ -153,7 +153,7 @@ def finding_of(
 
 _WORD = re.compile(r"[a-z]+(?=[\s,;:])")
 _BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，。：；（）]) (?=[\u4e00-\u9fff])")
-_DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)")
+_DOUBLED = re.compile(r"(?<!\.)\.\.(?=\s|$)")
 
 
 def sentences(text: Text) -> Text:
