@@ -74,7 +74,7 @@ def test_another_dtype_is_said_rather_than_a_distance() -> None:
 
 def test_chinese() -> None:
     text = render_text(sample(), "zh")
-    assert text.splitlines()[0] == "ascend (npu): 逐位相等，比较了 20 步"
+    assert text.splitlines()[0] == "ascend (npu): 逐位一致，比较了 20 步"
     assert "Parameters" not in text
 
 
