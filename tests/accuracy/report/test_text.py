@@ -53,6 +53,7 @@ def test_a_fault() -> None:
 def test_a_fault_in_chinese() -> None:
     text = to_text(faulty(), "zh")
     assert text.startswith("aten::relu 计算错误：从某个元素起直到末尾都错\n")
+    assert "  → 列出所有调用：\n" in text and "\n说明：待测记录：运行被中断\n" in text
     assert "误差  自身 0.25（相对双精度）；标杆自身为 3.0e-08；正常上限为 1.2e-07" in text
     for word in ("wrong", "Verdict", "call", "normal", "note", "suspicious", "whole"):
         assert word not in text.replace("ferry", "").replace("--call", "").replace(".call2.", "")
