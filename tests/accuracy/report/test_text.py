@@ -110,7 +110,9 @@ def test_statistics_name_step_and_module_and_what_to_record_next() -> None:
         "ferry record --to ascend --sim --first-step 2 --steps 1 --in-module layers.0 -o 'run a.step2.h5' train.py --lr 0.1"
         in found
     )
-    assert "ferry record --first-step 2 --steps 1 --in-module layers.0 -o b.step2.h5 train.py --lr 0.1" in found
+    assert (
+        "ferry record --first-step 2 --steps 1 --in-module layers.0 -o b.step2.h5 train.py --lr 0.1" in found
+    )
     assert "largest difference: 1.0e-06 in step 1, 0.5 in step 2" in found
 
 
