@@ -294,7 +294,7 @@ def _equivalents(folder: Folder) -> Iterator[tuple[str, Text]]:
         ]
         raises = limits.missing_operator is MissingOperator.RAISES
         if version != limits.operator_version or listed or not ops.complete:
-            yield SIMILAR_FILE, Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有内核")
+            yield SIMILAR_FILE, Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有 kernel")
         elif ("raises" if raises else "runs on the CPU") not in entry.why.en:
             lacks = Text(f"why of {entry.cuda}: what the device does", f"{entry.cuda} 的 why：设备的行为")
             yield SIMILAR_FILE, lacks
