@@ -165,7 +165,7 @@ def changed(*path: str | int, to: Any) -> str:
         ('{"format": "torchferry-operators", "version": 1, "capture": 3}', "capture not a capture of operators"),
         (changed("version", to=99), "written by a newer TorchFerry (format 99"),
         (changed("program", to=3), "program must be a string"),
-        (changed("steps", to=True), "steps must be a whole number"),
+        (changed("steps", to=True), "steps must be an integer"),
         (changed("seconds", to="long"), "seconds must be a number of seconds"),
         (changed("seconds", to={"float": "nan"}), "seconds must be a number of seconds from 0 to 1e+12"),
         (changed("seconds", to=10**400), "seconds must be a number of seconds"),

@@ -68,7 +68,7 @@ def only(vendor: Vendor, *uses: Use, version: str = "") -> UseJudgement:
         ("aten::mkldnn_convolution", OperatorSupport.KERNEL, "aten::convolution_overrideable"),
         ("aten::cudnn_convolution", OperatorSupport.KERNEL, "aten::convolution_overrideable"),
         ("aten::cudnn_convolution_backward", OperatorSupport.FALLBACK, "on the CPU"),  # as old traces call it
-        ("aten::_scaled_dot_product_flash_attention_for_cpu", OperatorSupport.KERNEL, "Every adapter"),
+        ("aten::_scaled_dot_product_flash_attention_for_cpu", OperatorSupport.KERNEL, "Every plugin"),
         (
             "aten::mkldnn_rnn_layer",
             OperatorSupport.FALLBACK,
@@ -76,7 +76,7 @@ def only(vendor: Vendor, *uses: Use, version: str = "") -> UseJudgement:
         ),  # a recurrent layer that the table lacks
         ("aten::std", OperatorSupport.COMPOSITE, "other operators"),
         ("aten::lgamma", OperatorSupport.FALLBACK, "on the CPU"),
-        ("aten::hspmm", OperatorSupport.FALLBACK, "sparse tensors only"),
+        ("aten::hspmm", OperatorSupport.FALLBACK, "only for sparse tensors"),
         ("aten::_index_put_impl_", OperatorSupport.LIMITED, "not in place"),
         ("aten::no_such_operator", OperatorSupport.UNKNOWN, "not in PyTorch's"),
         ("torchvision::nms", OperatorSupport.KERNEL, "lists a kernel"),
@@ -112,7 +112,7 @@ def test_what_is_missing_raises_if_the_adapter_is_told_so(
 def test_versions_of_the_adapter(acme: Vendor) -> None:
     assert only(acme, call("aten::lgamma", ROW), version="2.1").support is OperatorSupport.STRUCTURED
     assert judge(capture(), acme).version == "2.4"
-    with pytest.raises(InputError, match=r"acme's adapter 2\.9 .*give one of 2\.1, 2\.4"):
+    with pytest.raises(InputError, match=r"acme's plugin 2\.9; choose one of 2\.1, 2\.4"):
         judge(capture(), acme, "2.9")
 
 
@@ -126,7 +126,7 @@ def test_dtypes_of_one_kernel(acme: Vendor) -> None:
     judgement = only(acme, call("aten::convolution", double))
     assert (judgement.support, judgement.reason.en) == (
         OperatorSupport.LIMITED,
-        "The kernel accepts only float32 , here it gets float64.",
+        "The kernel accepts only float32, here it gets float64.",
     )
     assert only(acme, call("aten::convolution", ROW, double)).support is OperatorSupport.KERNEL
 

@@ -200,7 +200,7 @@ def test_the_roofline_of_a_known_device() -> None:
     least = max(flops / 67e12, nbytes / 4800e9, 5e-6)
     assert (
         line.en
-        == f"forward: NVIDIA H200 needs at least {least * 1e6:.2f} µs at best; {least / 1e-3:.1%} of that speed"
+        == f"forward: NVIDIA H200 needs at least {least * 1e6:.2f} µs; it reaches {least / 1e-3:.1%} of that speed"
     )
     unknown = Times({"cpu": [1.0], "npu": [1.0]}, operators=calls, names={"npu": "Nobody's"})
     assert list(roofline_sentences(unknown, _least_seconds)) == []
@@ -208,4 +208,4 @@ def test_the_roofline_of_a_known_device() -> None:
 
 def test_options_that_need_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["case", "torch.mm", "--to", "ascend", "--save-times", "x.json"]) == 2
-    assert "go with --time" in capsys.readouterr().err
+    assert "--save-times and --times-of need --time" in capsys.readouterr().err

@@ -79,7 +79,7 @@ def test_a_training_step_has_an_optimizer_and_only_that() -> None:
     assert checked(ModelRequest("a:b")).optimizer == ""
     with pytest.raises(InputError, match="--backward"):
         checked(ModelRequest("a:b", optimizer="Adam"))
-    with pytest.raises(InputError, match="--amp float8"):
+    with pytest.raises(InputError, match="--autocast float8"):
         checked(ModelRequest("a:b", amp="float8"))
     with pytest.raises(InputError, match="--sim"):
         checked(ModelRequest("a:b", fake=True, device="npu"))

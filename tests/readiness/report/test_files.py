@@ -101,7 +101,7 @@ def test_workbook() -> None:
 def test_workbook_in_chinese_and_twice_the_same() -> None:
     book = workbook(one_device(), "zh")
     assert book.sheetnames == ["unsupported_op", "概览", "算子", "调用"]
-    assert book["unsupported_op"]["G2"].value == "回退 CPU"
+    assert book["unsupported_op"]["G2"].value == "回退到 CPU"
     assert render("xlsx", one_device()) == render("xlsx", one_device())
 
 
