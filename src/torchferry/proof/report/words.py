@@ -100,7 +100,7 @@ SCOPE_EMULATED = Text(
     "使用厂商官方插件，运行于使用 CPU 内核计算的仿真 {device}。未涉及：厂商自身内核 "
     "的舍入与缺陷、速度、显存、之后的步、其他参数。",
 )
-SCOPE_STEPS = Text("{count} steps", " {count} 步")
+SCOPE_STEPS = Text("{count} steps", "{count} 步")
 SCOPE_RANKS = Text("{count} steps of {processes} processes in total", "{processes} 个进程共 {count} 步")
 SCOPE_ARGUMENTS = Text("these arguments", "这些命令行参数")
 SCOPE_NO_ARGUMENTS = Text("no arguments", "无命令行参数")

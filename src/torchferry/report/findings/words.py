@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchferry.finding import Kind, Severity, joined_chinese
+from torchferry.finding import Kind, Severity
 from torchferry.outcome import FileStatus
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
-from torchferry.text import Text
+from torchferry.text import Text, joined_chinese
 
 KIND = {
     Kind.CHANGE: Grade(Text("rewrite", "改写"), GOOD, meaning=Text("Done for you.", "已为您自动完成。")),
