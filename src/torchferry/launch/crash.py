@@ -75,7 +75,9 @@ _COMPILES = Text(
     "{place} compiles its own CUDA kernels, which can't be redirected",
     "{place} 自行编译 CUDA kernel，无法重定向",
 )
-_EXTENSION = Text("{company} builds such kernels with {extension}", "{company} 使用 {extension} 编译此类 kernel")
+_EXTENSION = Text(
+    "{company} builds such kernels with {extension}", "{company} 使用 {extension} 编译此类 kernel"
+)
 _ASKS_FOR_CUDA = Text(
     "{place} uses CUDA in a way that is not redirected to {vendor}; `ferry run --list-redirects --to {vendor}` lists what is "
     "redirected, `ferry scan --to {vendor}` shows how to write that line",

@@ -21,7 +21,8 @@ _BUILDS = Message(
 _TOOLKIT = Message(
     Text("`{name}`: path of the CUDA toolkit", "`{name}`：CUDA 工具包的路径"),
     why=Text(
-        "The toolkit builds kernels that {company} can't run.", "该工具包构建的 kernel 不能在 {company} 上运行。"
+        "The toolkit builds kernels that {company} can't run.",
+        "该工具包构建的 kernel 不能在 {company} 上运行。",
     ),
     do=Text(
         "Build these kernels only if CUDA is there, or replace them.",

@@ -17,7 +17,9 @@ from torchferry.vendors.phrases import phrase
 CUDA_SOURCE = report_rule(
     "TF801",
     "cuda-source",
-    Text("Reports CUDA source files, whose kernels must be rewritten", "报告 CUDA 源文件，其 kernel 需要重写"),
+    Text(
+        "Reports CUDA source files, whose kernels must be rewritten", "报告 CUDA 源文件，其 kernel 需要重写"
+    ),
 )
 TEXT_FILE = report_rule(
     "TF802",
