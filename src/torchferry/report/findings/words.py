@@ -173,7 +173,6 @@ FILES_READ = (Text("{count} file", "{count} 个文件"), Text("{count} files", "
 FILES_SEEN = Text("Files seen", "扫描的文件")
 FILES_CHANGED = Text("Files changed", "修改的文件")
 FILES_TO_CHANGE = Text("Files to change", "需要修改的文件")
-FILES_ADDED = Text("Files added", "新增的文件")
 FILES_FAILED = Text("Files not processed", "未能处理的文件")
 RULES = Text("Rules", "规则")
 RULE = Text("Rule", "规则")
