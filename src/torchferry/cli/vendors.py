@@ -39,7 +39,7 @@ COLUMNS = {
 COUNTS = ("has", "lacks", "ops")  # columns of numbers
 TITLE = Text(
     "Known accelerators: how many torch.cuda APIs each has and lacks, and its operators with a kernel",
-    "已知加速卡：各自支持和不支持的 torch.cuda 接口数，以及有内核的算子数",
+    "已知加速卡：各自支持和不支持的 torch.cuda 接口数，以及有 kernel 的算子数",
 )
 UNKNOWN = Text("unknown", "未知")
 NONE = Text("none", "无")

@@ -294,7 +294,10 @@ def _equivalents(folder: Folder) -> Iterator[tuple[str, Text]]:
         ]
         does = "raises" if limits.missing_operator is MissingOperator.RAISES else "falls back to the CPU"
         if version != limits.operator_version or listed or not ops.complete:
-            yield SIMILAR_FILE, Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有内核")
+            yield (
+                SIMILAR_FILE,
+                Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有 kernel"),
+            )
         elif does not in entry.why.en:
             lacks = Text(f'"{does}" in why of {entry.cuda}', f"{entry.cuda} 的 why 中写明“{does}”")
             yield SIMILAR_FILE, lacks

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchferry.finding import Kind, Severity, joined_chinese
+from torchferry.finding import Kind, Severity
 from torchferry.outcome import FileStatus
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
-from torchferry.text import Text
+from torchferry.text import Text, joined_chinese
 
 KIND = {
     Kind.CHANGE: Grade(Text("rewrite", "改写"), GOOD, meaning=Text("Done for you.", "已为您自动完成。")),
@@ -173,7 +173,6 @@ FILES_READ = (Text("{count} file", "{count} 个文件"), Text("{count} files", "
 FILES_SEEN = Text("Files seen", "扫描的文件")
 FILES_CHANGED = Text("Files changed", "修改的文件")
 FILES_TO_CHANGE = Text("Files to change", "需要修改的文件")
-FILES_ADDED = Text("Files added", "新增的文件")
 FILES_FAILED = Text("Files not processed", "未能处理的文件")
 RULES = Text("Rules", "规则")
 RULE = Text("Rule", "规则")
