@@ -34,7 +34,7 @@ HALF = Text(
     "`float16` and `bfloat16` are examined where PyTorch has the operator on the CPU or on CUDA. Where the CPU has "
     "no kernel for them, the device computes that step in `float32` and rounds, and so does the CPU that it is compared "
     "with. The other dtypes are examined where the CPU has them.",
-    "`float16` 和 `bfloat16`：只要 PyTorch 在 CPU 或 CUDA 上支持该算子就参与检查。CPU 没有相应内核时，设备将该步用 `float32` "
+    "`float16` 和 `bfloat16`：只要 PyTorch 在 CPU 或 CUDA 上支持该算子就参与检查。CPU 没有相应 kernel 时，设备将该步用 `float32` "
     "计算后舍入，作为对照的 CPU 也这样计算。其他数据类型只检查 CPU 支持的算子。",
 )
 MADE = Text(

@@ -45,7 +45,7 @@ NOTHING_LACKS = Text(
     "call: by the tables, nothing of a step falls back to the CPU. That says that there is a kernel, not that it is "
     "fast or exact.",
     "{vendors} 的算子表列出了插件的全部算子；这些模型调用的算子在表中没有缺失，也没有限制：按表判断，训练步中没有"
-    "算子回退到 CPU。这只说明有内核，不说明它的速度和精度。",
+    "算子回退到 CPU。这只说明有 kernel，不说明它的速度和精度。",
 )
 PROOF = Text(
     "How far such a prediction can be trusted, tables that do lack operators show. `tests/readiness/matrix` trains the same "
@@ -54,7 +54,7 @@ PROOF = Text(
     "back. The operators that fall back there, and how often, must be those that were predicted from the CPU; one name "
     "or one call of difference fails the test.",
     "这种预测是否可信，要靠确实缺少算子的表来检验。`tests/readiness/matrix` 在模拟设备上训练每个模型的同一步：分别使用每个完整的"
-    "厂商算子表、去掉了多数模型都会调用的算子的表，以及空表（凡需要内核的算子全部回退）。在那里回退的算子及其次数必须与"
+    "厂商算子表、去掉了多数模型都会调用的算子的表，以及空表（凡需要 kernel 的算子全部回退）。在那里回退的算子及其次数必须与"
     "根据 CPU 捕获所作的预测相同；名称或次数有一处不同，测试即失败。",
 )
 INCOMPLETE = Text(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from torchferry.text import Text
+from torchferry.text import Text, joined_chinese
 
 NO_TEXT = Text("", "")
 
@@ -152,7 +152,6 @@ def finding_of(
 
 
 _WORD = re.compile(r"[a-z]+(?=[\s,;:])")
-_BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，。：；（）]) (?=[\u4e00-\u9fff])")
 _DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)")
 
 
@@ -169,11 +168,6 @@ def sentences(text: Text) -> Text:
     english = english if english.endswith((".", "!", "?")) else f"{english}."
     chinese = chinese if chinese.endswith(("。", "！", "？")) else f"{chinese}。"
     return Text(english, chinese)
-
-
-def joined_chinese(text: Text) -> Text:
-    """Without the blanks that a template has around a name, where the name is Chinese."""
-    return Text(text.en, _BETWEEN_CHINESE.sub("", text.zh))
 
 
 def undone(finding: Finding) -> Finding:

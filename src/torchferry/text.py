@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TextIO
@@ -29,12 +30,24 @@ class Text(NamedTuple):
 
 NOTHING = Text("", "")
 
+_BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，。：；（）]) (?=[\u4e00-\u9fff])")
+
 
 def did_you_mean(names: Sequence[str], fallback: Text = NOTHING) -> Text:
     """A question about a name that was misspelled; the fallback where nothing is similar."""
     if not names:
         return fallback
     return Text(f"did you mean {' or '.join(names)}?", f"是否要输入 {' 或 '.join(names)}？")
+
+
+def joined_chinese(text: Text) -> Text:
+    """Without the blanks that a template has around a name, where the name is Chinese."""
+    return Text(text.en, _BETWEEN_CHINESE.sub("", text.zh))
+
+
+def named(name: Text, text: Text | str) -> Text:
+    """A name and what it holds, with a colon between them."""
+    return Text("{name}: {text}", "{name}：{text}").format(name=name, text=text)
 
 
 def then(first: Text, second: Text) -> Text:

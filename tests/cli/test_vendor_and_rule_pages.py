@@ -16,6 +16,7 @@ def test_every_vendor_is_a_row(tmp_path: Path) -> None:
     assert main(["vendors", "-o", str(tmp_path / "all.csv"), "-o", str(tmp_path / "all.html")]) == 0
     rows = list(csv.reader((tmp_path / "all.csv").read_text("utf-8-sig").splitlines()))
     assert [row[0] for row in rows[1:]] == vendor_names()
+    assert len(set(map(len, rows))) == 1 and all(rows[0])
     assert "torch_npu" in (tmp_path / "all.html").read_text()
 
 

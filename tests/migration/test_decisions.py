@@ -15,7 +15,7 @@ def finding(rule: str, path: str, line: int, severity: str = "blocker") -> dict[
         "line": line,
         "severity": severity,
         "title": "CUDA kernel",
-        "title_zh": "CUDA 内核",
+        "title_zh": "CUDA kernel",
     }
 
 

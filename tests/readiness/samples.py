@@ -218,7 +218,7 @@ def whole_or_parts() -> list[Readiness]:
     parts = judged(capture, "ascend", by_name(nll_loss_forward=OperatorSupport.FALLBACK))
     (whole,) = [replace(use, seconds=0.02) for use in capture.uses if use.expanded]
     judgements = [each for each in parts.judgements if each.use.site.inside != whole.operator]
-    judgements.append(UseJudgement(whole, OperatorSupport.KERNEL, Text("it has a kernel", "有内核")))
+    judgements.append(UseJudgement(whole, OperatorSupport.KERNEL, Text("it has a kernel", "有 kernel")))
     return [parts, replace(parts, vendor="cambricon", judgements=tuple(judgements))]
 
 

@@ -94,7 +94,7 @@ def test_text_of_hostile_code_is_shown_not_obeyed() -> None:
 
 
 def test_text_of_nothing() -> None:
-    assert "Nothing in this project means CUDA." in shown(empty_report(), "text")
+    assert "No code in this project uses CUDA." in shown(empty_report(), "text")
     assert "Nothing to decide; 1 place done" in shown(one_finding(), "text")
 
 

@@ -22,7 +22,7 @@ def page(*rows: tuple[Cell, ...], left_out: int = 0) -> Page:
 
 def test_an_empty_table_is_left_out() -> None:
     assert to_text(page(), Options("en")) == "a verdict\nnote: so it is\n"
-    assert to_markdown(page(), Options("zh")) == "# 标题\n\n- 结论\n\n- 说明: 如此\n"
+    assert to_markdown(page(), Options("zh")) == "# 标题\n\n- 结论\n\n- 说明：如此\n"
 
 
 def test_brackets_are_no_markup_and_escapes_are_shown() -> None:

@@ -211,7 +211,7 @@ def test_hostile_text_is_text(open_page: Open) -> None:
 
 def test_empty(open_page: Open) -> None:
     page = open_page(empty_report())
-    assert "Nothing in this project means CUDA" in page.inner_text(".headline")
+    assert "No code in this project uses CUDA" in page.inner_text(".headline")
     assert page.locator("#filters").count() == 0
 
 

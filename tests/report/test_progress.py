@@ -67,8 +67,9 @@ class Terminal:
 
 def test_a_pipe_gets_a_line_now_and_then() -> None:
     stream = io.StringIO()
-    with LongTask(NAME, Counted.CALLS, stream, "en") as task:
-        task(12, 102, "aten::mm")
+    task = LongTask(NAME, Counted.CALLS, stream, "en")
+    task(12, 102, "aten::mm")
+    with task:
         until(lambda: stream.getvalue().count("\n") >= 2)
     first = stream.getvalue().splitlines()[0]
     assert first.startswith("ferry: comparing: aten::mm, 12 of 102 calls (11%), 0 s so far, about ")
@@ -106,8 +107,9 @@ def test_a_look_finds_out_how_far_it_is() -> None:
 
 def test_on_a_terminal_the_line_is_written_over_and_gone_at_the_end() -> None:
     terminal = Terminal()
-    with LongTask(NAME, Counted.CALLS, terminal.stream, "en") as task:
-        task(51, 102)
+    task = LongTask(NAME, Counted.CALLS, terminal.stream, "en")
+    task(51, 102)
+    with task:
         until(lambda: terminal.read().count("\r") >= 3)
     shown = terminal.read()
     terminal.close()
@@ -118,8 +120,9 @@ def test_on_a_terminal_the_line_is_written_over_and_gone_at_the_end() -> None:
 
 def test_a_terminal_that_is_not_utf8_gets_ascii_and_english() -> None:
     terminal = Terminal("latin-1")
-    with LongTask(NAME, Counted.CALLS, terminal.stream, "zh") as task:
-        task(51, 102)
+    task = LongTask(NAME, Counted.CALLS, terminal.stream, "zh")
+    task(51, 102)
+    with task:
         until(lambda: terminal.read().count("\r") >= 2)
     shown = terminal.read()
     terminal.close()
@@ -130,8 +133,9 @@ def test_a_terminal_that_is_not_utf8_gets_ascii_and_english() -> None:
 def test_a_line_is_never_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     terminal = Terminal()
-    with LongTask(NAME, Counted.CALLS, terminal.stream, "zh") as task:
-        task(51, 102, "模块" * 80)
+    task = LongTask(NAME, Counted.CALLS, terminal.stream, "zh")
+    task(51, 102, "模块" * 80)
+    with task:
         until(lambda: terminal.read().count("\r") >= 2)
     lines = terminal.read().split("\r\x1b[K")
     terminal.close()

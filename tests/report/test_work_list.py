@@ -50,14 +50,14 @@ def test_another_title_or_severity_is_another_cause() -> None:
 
 def test_the_worst_comes_first_then_the_largest_effort() -> None:
     small = replace(_DECISION, title=Text("Small", "小"), effort=5)
-    blocker = replace(_DECISION, title=Text("Kernel", "内核"), severity=Severity.BLOCKER, effort=1)
+    blocker = replace(_DECISION, title=Text("Kernel", "kernel"), severity=Severity.BLOCKER, effort=1)
     items = work_list(report_of(_DONE, small, _DECISION, blocker)).items
     assert [item.title.en for item in items] == ["Kernel", "Wrapped", "Small", "The device is npu."]
 
 
 def test_the_headline_counts_places_and_files() -> None:
     blocker = replace(
-        _DECISION, severity=Severity.BLOCKER, title=Text("Kernel", "内核"), path="k.cu", effort=240
+        _DECISION, severity=Severity.BLOCKER, title=Text("Kernel", "kernel"), path="k.cu", effort=240
     )
     work = work_list(report_of(_DONE, blocker, *(replace(_DECISION, line=line) for line in range(20, 23))))
     assert headline(work, "convert") == Text(

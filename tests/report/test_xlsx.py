@@ -26,7 +26,7 @@ def test_sheets() -> None:
     assert book["Findings"].max_row == len(report.findings) + 1
     assert book["Files"].max_row == len(report.files) + 1
     facts = dict(book["Summary"].iter_rows(min_row=2, values_only=True))
-    assert (facts["Project"], facts["Places that mean CUDA"], facts["Share done automatically"]) == (
+    assert (facts["Project"], facts["Places that use CUDA"], facts["Share done automatically"]) == (
         "resnet-trainer",
         56,
         "82.1%",

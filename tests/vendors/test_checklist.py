@@ -1,4 +1,4 @@
-"""`ferry vendors --check`: what is asked of a vendor that TorchFerry brings along, and what to write where it is not there."""
+"""`ferry vendors --check`: what a built-in vendor must say, and what to write where something is missing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.vendors.test_cli_vendors import ferry_vendors
 from torchferry.vendors.checklist import DEMANDS, Folder
+from torchferry.vendors.registry import get_vendor
 
 ACME = Path(__file__).parents[2] / "examples" / "vendors" / "acme"
 
@@ -39,7 +40,7 @@ def test_a_vendor_of_which_only_the_names_are_known(acme: Path, capsys: pytest.C
         'apis.toml: [apis] "torch.cuda.set_device" = "same"',
         'replacements.toml: [[replacements]] cuda = "flash_attn", use = ""',
         "yes Operators",
-        "acme works with --vendor-path as it is; to be brought along it lacks the",
+        "acme works with --vendor-path as it is; to be included in TorchFerry, it lacks the",
     ):
         assert line in out
 
@@ -73,6 +74,18 @@ def test_what_to_write(file: str, old: str, new: str, said: str, complete: Path)
     folder = Folder(complete)
     lacking = [f"{its}: {what.en}" for demand in DEMANDS for its, what in demand.lacking(folder)]
     assert (len(lacking) >= 1 and any(said in line for line in lacking)) if said else not lacking
+
+
+def test_why_of_an_equivalent_says_that_the_operator_falls_back(tmp_path: Path) -> None:
+    ascend = Path(shutil.copytree(get_vendor("ascend").folder, tmp_path / "ascend"))
+    similar = ascend / "similar.toml"
+    why = "aten::huber_loss has no device kernel and falls back to the CPU"
+    text = similar.read_text("utf-8").replace(why, "aten::huber_loss is slow", 1)
+    similar.write_text(text, "utf-8")
+    lacking = [what.en for demand in DEMANDS for _, what in demand.lacking(Folder(ascend))]
+    assert len(lacking) == 1 and lacking[0].startswith(
+        '"falls back to the CPU" in why of torch.nn.functional.huber_loss'
+    )
 
 
 def test_as_json(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ class Dumper:
                 Text(
                     "dumper: load_with_acl_dump needs a simulated device (ferry run --sim); on a real device only "
                     "its runtime can dump kernels: call its dump functions around the operator",
-                    "dumper：load_with_acl_dump 需要模拟设备（ferry run --sim）；真实设备的内核只能由其运行时 "
+                    "dumper：load_with_acl_dump 需要模拟设备（ferry run --sim）；真实设备的 kernel 只能由其运行时 "
                     "dump：请在算子前后调用运行时的 dump 函数",
                 )
             )

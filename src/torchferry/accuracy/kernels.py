@@ -100,11 +100,11 @@ def _shapes(launch: Launch) -> Shapes:
 FORMATS = ("text", "csv", "json")
 _TITLE = Text(
     "{operators} operators launched {kernels} kernels on {device}; {without} launched none",
-    "{operators} 次算子调用在 {device} 上下发了 {kernels} 个内核；{without} 次未下发",
+    "{operators} 次算子调用在 {device} 上下发了 {kernels} 个 kernel；{without} 次未下发",
 )
 _CALL_FIELDS = ("number", "operator", "module", "place")
 _USE_FIELDS = ("operator", "shapes", "dtypes", "calls", "microseconds", "module", "place", "kernels")
-_NOTHING = Text("no operator launched a kernel", "没有算子下发内核")
+_NOTHING = Text("no operator launched a kernel", "没有算子下发 kernel")
 
 
 def kernel_report(trace: Path, operator: str, format_: str, language: Language) -> str:

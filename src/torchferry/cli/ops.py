@@ -34,7 +34,7 @@ ABOUT = About(
         "Runs a program for one step, or calls a model, and asks the vendors' tables for every operator: its own "
         "kernel, a fallback to the CPU, or missing; what to write instead is said with it. A trace or an earlier "
         "capture will do as well.",
-        "运行程序一步或调用模型，针对每个算子查询厂商的算子表：有自己的内核、回退到 CPU，还是缺失，并给出替代写法。也可以使用 "
+        "运行程序一步或调用模型，针对每个算子查询厂商的算子表：有自己的 kernel、回退到 CPU，还是缺失，并给出替代写法。也可以使用 "
         "trace 或先前的采集结果。",
     ),
     (

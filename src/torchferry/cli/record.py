@@ -612,20 +612,20 @@ def kernels_parser() -> Parser:
         Text(
             "Shows which kernels of the device each operator launched, from a trace of torch.profiler or of a vendor's "
             "profiler.",
-            "根据 torch.profiler 或厂商性能工具的 trace，显示每个算子启动了设备的哪些内核。",
+            "根据 torch.profiler 或厂商性能工具的 trace，显示每个算子启动了设备的哪些 kernel。",
         ),
         (
             Example(
-                "ferry record kernels trace.json --op conv", Text("Kernels of convolutions", "卷积的内核")
+                "ferry record kernels trace.json --op conv", Text("Kernels of convolutions", "卷积的 kernel")
             ),
             Example(
                 "ferry record kernels trace.json --of npu.h5",
-                Text("Kernels of each call of a recording", "记录中每次调用的内核"),
+                Text("Kernels of each call of a recording", "记录中每次调用的 kernel"),
             ),
         ),
         page="how-to/record.md",
     )
-    summary = Text("Show which kernels each operator launched", "显示每个算子启动了哪些内核")
+    summary = Text("Show which kernels each operator launched", "显示每个算子启动了哪些 kernel")
     parser = Parser(f"{_COMMAND} {_KERNELS}", summary, about)
     text = Text("Trace of the same step, .json or .json.gz", "同一步的 trace，.json 或 .json.gz")
     parser.add("trace", type=Path, metavar="TRACE", text=text)
@@ -638,7 +638,7 @@ def kernels_parser() -> Parser:
     text = Text(
         "List the calls of this recording, each with its kernels: the n-th call of an operator with some shapes in a "
         "step is the n-th of the trace",
-        "列出该记录的调用及其内核：一步中某算子某种形状的第 n 次调用对应 trace 中的第 n 次",
+        "列出该记录的调用及其 kernel：一步中某算子某种形状的第 n 次调用对应 trace 中的第 n 次",
     )
     parser.add("--of", type=Path, metavar="RECORD", text=text)
     options.add_format(parser, FORMATS)

@@ -96,7 +96,7 @@ _IN_MODULE = Text(" in {module}", "（{module}）")
 _MORE = Text("... and {count} more", "……另有 {count} 个")
 _FELL_BACK = Text(
     "computed on the CPU, because the device has no kernel: {operators}",
-    "设备没有内核、在 CPU 上计算：{operators}",
+    "设备没有 kernel、在 CPU 上计算：{operators}",
 )
 
 

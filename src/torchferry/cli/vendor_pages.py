@@ -9,7 +9,7 @@ from torchferry.cli import vendors as printed
 from torchferry.report.formats import Options, Reports
 from torchferry.report.page import Cell, Column, Page, Table
 from torchferry.text import Text
-from torchferry.vendors.model import Support, Vendor
+from torchferry.vendors.model import Vendor
 from torchferry.vendors.ops import Ops
 
 _TITLE, _VENDORS = Text("Known accelerators", "已知加速卡"), Text("Vendors", "厂商")
@@ -35,7 +35,7 @@ def page_of(listing: VendorListing, options: Options) -> Page:
     if listing.is_one:
         return _of_one(listing.vendors[0], listing.tables[0])
     columns = tuple(
-        Column(head, is_number=name in {"ops", *(each.value for each in Support)}, is_whole=name == "name")
+        Column(head, is_number=name in printed.COUNTS, is_whole=name == "name")
         for name, head in printed.COLUMNS.items()
     )
     rows = tuple(_row(vendor, ops) for vendor, ops in zip(listing.vendors, listing.tables, strict=True))
@@ -46,17 +46,16 @@ def page_of(listing: VendorListing, options: Options) -> Page:
 
 
 def _row(vendor: Vendor, ops: Ops) -> tuple[Cell, ...]:
-    known = printed.summary(vendor, ops)
-    supports = {each.value: Cell(f"{known['apis'][each.value]:,}") for each in Support}
+    has, lacks = printed.has_and_lacks(vendor)
     cells = {
         "name": Cell(vendor.name, is_code=True),
         "company": Cell(vendor.company_name),
         "device": Cell(vendor.device_type, is_code=True),
         "plugin": Cell(vendor.plugin or printed.IN_TREE, is_code=bool(vendor.plugin)),
         "backend": Cell(vendor.dist_backend, is_code=True),
+        "has": Cell(f"{has:,}"),
+        "lacks": Cell(f"{lacks:,}"),
         "ops": Cell(printed.ops_count(ops), value=len(ops.kernels)),
-        "source": Cell(known["source"]),
-        **supports,
     }
     return tuple(cells[name] for name in printed.COLUMNS)
 

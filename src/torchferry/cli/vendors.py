@@ -33,12 +33,13 @@ COLUMNS = {
     "plugin": Text("Plugin", "插件"),
     "backend": Text("Backend", "通信后端"),
     "has": Text("APIs", "接口"),
-    "lacks": Text("Lacking", "不支持"),
+    "lacks": Text("Lacks", "不支持"),
     "ops": Text("Operators", "算子"),
 }
+COUNTS = ("has", "lacks", "ops")  # columns of numbers
 TITLE = Text(
     "Known accelerators: how many torch.cuda APIs each has and lacks, and its operators with a kernel",
-    "已知加速卡：各自支持和不支持的 torch.cuda 接口数，以及有内核的算子数",
+    "已知加速卡：各自支持和不支持的 torch.cuda 接口数，以及有 kernel 的算子数",
 )
 UNKNOWN = Text("unknown", "未知")
 NONE = Text("none", "无")
@@ -54,12 +55,12 @@ INCOMPLETE = Text(
 YES = Text("yes", "有")
 NO = Text("no", "缺")
 COMPLETE = Text(
-    "{vendor} can be brought along: move its folder to src/torchferry/vendors/ and run `make docs`",
-    "{vendor} 可随 TorchFerry 提供：把文件夹移到 src/torchferry/vendors/ 并运行 `make docs`",
+    "{vendor} can be included in TorchFerry: move its folder to src/torchferry/vendors/ and run `make docs`",
+    "{vendor} 可收入 TorchFerry：把文件夹移到 src/torchferry/vendors/ 并运行 `make docs`",
 )
 LACKS = Text(
-    "{vendor} works with --vendor-path as it is; to be brought along it lacks the {count} above",
-    "{vendor} 可直接配合 --vendor-path 使用；若要随 TorchFerry 提供，还缺以上 {count} 项",
+    "{vendor} works with --vendor-path as it is; to be included in TorchFerry, it lacks the {count} above",
+    "{vendor} 可直接配合 --vendor-path 使用；若要收入 TorchFerry，还缺以上 {count} 项",
 )
 
 SECTIONS = {
@@ -160,7 +161,7 @@ def _write_files(args: argparse.Namespace, vendors: list[Vendor], tables: list[O
 
 
 def _check(path: Path, language: Language, as_json: bool) -> int:
-    """Print the demands on a vendor that is brought along, and what to write where one is not met."""
+    """Print the demands on a vendor that is included in TorchFerry, and what to write where one is not met."""
     from torchferry.vendors.checklist import DEMANDS, Folder
 
     folder = Folder(path)
@@ -199,12 +200,18 @@ def summary(vendor: Vendor, ops: Ops) -> dict[str, Any]:
     }
 
 
+def has_and_lacks(vendor: Vendor) -> tuple[int, int]:
+    """How many torch.cuda APIs the vendor has, by the same or another name, and how many it lacks."""
+    counts = Counter(api.support for api in vendor.apis.values())
+    return counts[Support.SAME] + counts[Support.RENAMED], counts[Support.UNSUPPORTED]
+
+
 def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], language: Language) -> None:
     from torchferry.report.terminal import empty_table, plain
 
     table = empty_table()
     for column, text in COLUMNS.items():
-        is_number = column in ("has", "lacks", "ops")
+        is_number = column in COUNTS
         table.add_column(
             plain(text.in_language(language)),
             justify="right" if is_number else "left",
@@ -212,15 +219,15 @@ def _print_table(screen: Screen, vendors: list[Vendor], tables: list[Ops], langu
             overflow="fold",
         )
     for vendor, ops in zip(vendors, tables, strict=True):
-        apis = summary(vendor, ops)["apis"]
+        has, lacks = has_and_lacks(vendor)
         table.add_row(
             vendor.name,
             vendor.company_name.in_language(language),
             vendor.device_type,
             vendor.plugin or IN_TREE.in_language(language),
             vendor.dist_backend,
-            str(apis[Support.SAME.value] + apis[Support.RENAMED.value]),
-            str(apis[Support.UNSUPPORTED.value]),
+            str(has),
+            str(lacks),
             ops_count(ops).in_language(language),
         )
     screen.part(plain(TITLE.in_language(language), "bold"), "", table, "")

@@ -73,9 +73,11 @@ _REPLACED = Text("{company} offers {use}", "{company} 提供 {use}")
 _NOT_REPLACED = Text("no public replacement is known", "没有已知的公开替代品")
 _COMPILES = Text(
     "{place} compiles its own CUDA kernels, which can't be redirected",
-    "{place} 自行编译 CUDA 内核，无法重定向",
+    "{place} 自行编译 CUDA kernel，无法重定向",
 )
-_EXTENSION = Text("{company} builds such kernels with {extension}", "{company} 使用 {extension} 编译此类内核")
+_EXTENSION = Text(
+    "{company} builds such kernels with {extension}", "{company} 使用 {extension} 编译此类 kernel"
+)
 _ASKS_FOR_CUDA = Text(
     "{place} uses CUDA in a way that is not redirected to {vendor}; `ferry run --list-redirects --to {vendor}` lists what is "
     "redirected, `ferry scan --to {vendor}` shows how to write that line",

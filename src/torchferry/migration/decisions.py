@@ -17,7 +17,7 @@ _BLOCKED = Text(
 _NO_KERNEL = Text(
     "{name} has no kernel on the device and no known replacement ({places}). Rewrite the call in the converted copy, or "
     "accept it: --accept {name}",
-    "设备没有 {name} 的内核，也没有已知的替代（{places}）。请在转换后的副本中改写该调用，或接受：--accept {name}",
+    "设备没有 {name} 的 kernel，也没有已知的替代（{places}）。请在转换后的副本中改写该调用，或接受：--accept {name}",
 )
 _MORE = Text("{places} and {count} more", "{places} 等 {count} 处")
 

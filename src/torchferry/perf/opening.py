@@ -316,7 +316,7 @@ _LOGS_WITH_FIRST = Text(
 )
 _NO_VENDORS = ("", "cpu", CUDA)
 _ONE_TABLE = {  # of which a process has one
-    InputKind.KERNELS: Text("a table of kernels", "内核表"),
+    InputKind.KERNELS: Text("a table of kernels", "kernel 表"),
     InputKind.MEMORY: Text("a table of operators' memory", "算子内存表"),
     InputKind.MEMORY_RECORD: Text("a record of memory", "内存记录"),
     InputKind.STEPS: Text("a table of steps", "步骤表"),

@@ -25,7 +25,7 @@ from torchferry.vendors.similar import load_similar
 
 OTHER_VERSION = Text(
     "The plugin for torch {versions} has a kernel for it.",
-    "torch {versions} 的插件有它的内核。",
+    "torch {versions} 的插件有它的 kernel。",
 )
 COMPOSITION = Text(
     "Write {name} with other operators, all of which the device supports.",

@@ -39,10 +39,10 @@ from torchferry.vendors.ops import load_ops
 
 # The sentences that say why an operator was judged as it was.
 
-LISTED = Text("The vendor's table lists a kernel for it.", "厂商的算子表中列有它的内核。")
+LISTED = Text("The vendor's table lists a kernel for it.", "厂商的算子表中列有它的 kernel。")
 SAME_KERNEL = Text(
     "The kernel of {entry}, listed in the vendor's table, computes it.",
-    "由厂商算子表中列出的 {entry} 的内核计算。",
+    "由厂商算子表中列出的 {entry} 的 kernel 计算。",
 )
 EQUIVALENT = Text(
     "On a device {entry} replaces it, which the vendor's table lists.",
@@ -54,7 +54,7 @@ COMPOSITE = Text(
     "PyTorch 用其他算子组成它，那些算子单独判断。",
 )
 NO_TENSOR = Text("It does not use tensors.", "它不涉及张量。")
-LIMIT = Text("A kernel exists, with a limit: {limit}.", "有内核，但有限制：{limit}。")
+LIMIT = Text("A kernel exists, with a limit: {limit}.", "有 kernel，但有限制：{limit}。")
 DTYPE_REFUSED = Text("The device rejects tensors of {dtype}.", "设备拒绝 {dtype} 张量。")
 DTYPE_NARROWER = Text("The device computes {dtype} as {becomes}.", "设备以 {becomes} 计算 {dtype}。")
 DTYPE_CAST = Text(
@@ -63,19 +63,19 @@ DTYPE_CAST = Text(
 )
 DTYPE_OF_OPERATOR = Text(
     "The kernel accepts only {allowed}, here it gets {dtype}.",
-    "该内核只接受 {allowed}，此处得到 {dtype}。",
+    "该 kernel 只接受 {allowed}，此处得到 {dtype}。",
 )
 FALLS_BACK = Text(
     "The vendor's table for {version} lists no kernel: the plugin computes it on the CPU.",
-    "厂商 {version} 的算子表中没有它的内核：插件在 CPU 上计算它。",
+    "厂商 {version} 的算子表中没有它的 kernel：插件在 CPU 上计算它。",
 )
 RAISES = Text(
     "The vendor's table for {version} lists no kernel: the plugin raises an error.",
-    "厂商 {version} 的算子表中没有它的内核：插件会报错。",
+    "厂商 {version} 的算子表中没有它的 kernel：插件会报错。",
 )
 ABSENT = Text(
     "The vendor's table for {version} lists no kernel, and how the plugin behaves then is unknown.",
-    "厂商 {version} 的算子表中没有它的内核，插件此时的行为未知。",
+    "厂商 {version} 的算子表中没有它的 kernel，插件此时的行为未知。",
 )
 SPECIAL_FALLS_BACK = Text(
     "The vendor's table for {version} lists it only for {kinds} tensors: the plugin computes others "
@@ -89,7 +89,7 @@ SPECIAL_RAISES = Text(
 )
 NOT_COMPLETE = Text(
     "This vendor publishes no complete list of kernels, and nothing was reported about this operator.",
-    "该厂商没有公开完整的内核列表，也没有关于这个算子的报告。",
+    "该厂商没有公开完整的 kernel 列表，也没有关于这个算子的报告。",
 )
 NOT_IN_PYTORCH = Text(
     "It is not in PyTorch's operator list, so the vendor's table does not cover it.",

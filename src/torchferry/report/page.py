@@ -10,7 +10,7 @@ from torchferry import units
 from torchferry.report.formats import Options
 from torchferry.report.records import GOOD, QUIET, Grade, tone_of
 from torchferry.report.safe import one_line, shortened
-from torchferry.text import Language, Text
+from torchferry.text import Language, Text, named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -199,7 +199,7 @@ def to_markdown(page: Page, options: Options) -> str:
         lines += ["", f"## {escape(options.say(table.title))}", "", *markdown_table(table, options)]
     if page.notes:
         lines.append("")
-    lines += [f"- {escape(options.say(NOTE))}: {escape(options.say(note))}" for note in page.notes]
+    lines += [f"- {escape(options.say(named(NOTE, note)))}" for note in page.notes]
     return "\n".join(lines) + "\n"
 
 
@@ -237,7 +237,7 @@ def to_xlsx(page: Page, options: Options) -> bytes:
     from torchferry.report.xlsx import Sheet, workbook
 
     said = [[options.say(verdict)] for verdict, _ in page.verdicts]
-    said += [[f"{options.say(NOTE)}: {options.say(note)}"] for note in page.notes]
+    said += [[options.say(named(NOTE, note))] for note in page.notes]
     sheets = [Sheet(options.say(_VERDICT), [(options.say(page.title), 120)], said)]
     for number, table in enumerate(page.filled, 1):
         title = options.say(table.title).translate(_NOT_IN_SHEET_NAMES)

@@ -10,7 +10,7 @@ from torchferry.report.formats import Options
 from torchferry.report.page import AND_MORE
 from torchferry.report.safe import one_line
 from torchferry.report.streams import WIDTH_OF_FILES, Styles
-from torchferry.text import Text
+from torchferry.text import Text, named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -111,7 +111,7 @@ class Words:
 
     def note(self, name: Text, text: Text | str) -> Styled:
         """A remark in the background."""
-        return plain(f"{self.say(name)}: {self.say(text)}", "dim")
+        return plain(self.say(named(name, text)), "dim")
 
 
 def plain(text: str, style: str = "") -> Styled:

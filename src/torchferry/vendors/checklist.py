@@ -1,4 +1,4 @@
-"""What a vendor that TorchFerry brings along must say, and what to write where one does not: `ferry vendors --check`."""
+"""What a built-in vendor must say, and what to write where something is missing: `ferry vendors --check`."""
 
 from __future__ import annotations
 
@@ -292,11 +292,14 @@ def _equivalents(folder: Folder) -> Iterator[tuple[str, Text]]:
             for name in names
             if (ops.has_kernel(name, version) if "." in name else (name, version) in bases)
         ]
-        raises = limits.missing_operator is MissingOperator.RAISES
+        does = "raises" if limits.missing_operator is MissingOperator.RAISES else "falls back to the CPU"
         if version != limits.operator_version or listed or not ops.complete:
-            yield SIMILAR_FILE, Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有内核")
-        elif ("raises" if raises else "runs on the CPU") not in entry.why.en:
-            lacks = Text(f"why of {entry.cuda}: what the device does", f"{entry.cuda} 的 why：设备的行为")
+            yield (
+                SIMILAR_FILE,
+                Text(f"nothing on {said[2]}, which has a kernel", f"删除 {said[2]}：它有 kernel"),
+            )
+        elif does not in entry.why.en:
+            lacks = Text(f'"{does}" in why of {entry.cuda}', f"{entry.cuda} 的 why 中写明“{does}”")
             yield SIMILAR_FILE, lacks
 
 

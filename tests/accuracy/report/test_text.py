@@ -43,7 +43,7 @@ def test_a_fault() -> None:
         "ferry record cut npu.h5 --call 2 -o npu.call2.h5",
         "ferry record cut gpu.h5 --call 2 -o gpu.call2.h5",
         "→ list every call:",
-        "ferry compare npu.h5 gpu.h5 --all",
+        "ferry compare npu.h5 gpu.h5 --verbose",
         "whole network, step 1: mean absolute difference of the output of the network 0.1, above the normal 1e-4",
         "whole network, step 1: mean absolute difference of the loss 3.0e-05, normal (<= 1e-4)",
         "note: mine: the run was interrupted",
@@ -53,6 +53,7 @@ def test_a_fault() -> None:
 def test_a_fault_in_chinese() -> None:
     text = to_text(faulty(), "zh")
     assert text.startswith("aten::relu 计算错误：从某个元素起直到末尾都错\n")
+    assert "  → 列出所有调用：\n" in text and "\n说明：待测记录：运行被中断\n" in text
     assert "误差  自身 0.25（相对双精度）；标杆自身为 3.0e-08；正常上限为 1.2e-07" in text
     for word in ("wrong", "Verdict", "call", "normal", "note", "suspicious", "whole"):
         assert word not in text.replace("ferry", "").replace("--call", "").replace(".call2.", "")
@@ -106,10 +107,12 @@ def test_statistics_name_step_and_module_and_what_to_record_next() -> None:
     found = lines(statistical())
     assert found[0] == "the runs diverge at step 2, Net: layers.0: aten::gelu, the values differ"
     assert (
-        "ferry record --to ascend --sim --from 2 --steps 1 --module layers.0 -o 'run a.step2.h5' train.py --lr 0.1"
+        "ferry record --to ascend --sim --first-step 2 --steps 1 --in-module layers.0 -o 'run a.step2.h5' train.py --lr 0.1"
         in found
     )
-    assert "ferry record --from 2 --steps 1 --module layers.0 -o b.step2.h5 train.py --lr 0.1" in found
+    assert (
+        "ferry record --first-step 2 --steps 1 --in-module layers.0 -o b.step2.h5 train.py --lr 0.1" in found
+    )
     assert "largest difference: 1.0e-06 in step 1, 0.5 in step 2" in found
 
 
@@ -118,7 +121,7 @@ def test_what_to_record_next_repeats_how_the_run_was_made() -> None:
     options = "--seed 3 --nproc-per-node 2 --vendor-path 'my vendors'"
     mine = replace(comparison.mine, options=options, rank=1, world=2)
     found = lines([replace(comparison, mine=mine, mine_path="a.rank1.h5")])
-    wanted = "--from 2 --steps 1 --module layers.0 -o a.step2.h5"
+    wanted = "--first-step 2 --steps 1 --in-module layers.0 -o a.step2.h5"
     assert f"ferry record --to ascend --sim {options} {wanted} train.py --lr 0.1" in found
 
 
@@ -126,7 +129,7 @@ def test_a_record_of_the_emulated_device_is_repeated_there() -> None:
     (comparison,) = statistical()
     mine = replace(comparison.mine, options="--emulate --seed 3", simulated=False)
     found = lines([replace(comparison, mine=mine, mine_path="a.h5")])
-    wanted = "--from 2 --steps 1 --module layers.0 -o a.step2.h5 train.py --lr 0.1"
+    wanted = "--first-step 2 --steps 1 --in-module layers.0 -o a.step2.h5 train.py --lr 0.1"
     assert f"ferry record --to ascend --emulate --seed 3 {wanted}" in found
 
 
@@ -142,7 +145,7 @@ def test_a_run_that_was_watched_names_the_steps_in_between() -> None:
     ]
     found = lines([replace(comparison, pairs=packed(pairs))])
     assert found[0] == "the runs diverge at step 20, Net: layers.0: its output, the values differ"
-    assert "ferry record --stats --from 11 --steps 10 -o b.steps11to20.h5 train.py --lr 0.1" in found
+    assert "ferry record --stats --first-step 11 --steps 10 -o b.steps11to20.h5 train.py --lr 0.1" in found
 
 
 def test_a_suspicion_is_no_certainty_and_a_replay_would_tell() -> None:
@@ -163,7 +166,7 @@ def test_a_part_of_a_network_is_not_the_whole() -> None:
 
 def test_a_record_alone() -> None:
     found = lines(alone())
-    assert "ferry compare npu.h5 --all" in found
+    assert "ferry compare npu.h5 --verbose" in found
     assert not any("counterpart" in line for line in lines(alone(), everything=True))
 
 
@@ -191,8 +194,14 @@ def test_a_terminal_is_not_overrun(name: str, width: int) -> None:
     from rich.cells import cell_len
     from rich.text import Text as Styled
 
-    shown = to_text(SAMPLES[name](), "zh", width=width, terminal=True).splitlines()
-    assert all(cell_len(Styled.from_ansi(line).plain) <= width for line in shown)
+    def shown_at(columns: int) -> list[str]:
+        text = to_text(SAMPLES[name](), "zh", width=columns, terminal=True)
+        return [Styled.from_ansi(line).plain for line in text.splitlines()]
+
+    commands = [line for line in shown_at(width) if line.startswith("      ferry ")]
+    assert all(cell_len(line) <= width for line in shown_at(width) if line not in commands)
+    # a broken command can't be copied: it may be longer than the terminal
+    assert commands == [line for line in shown_at(1000) if line.startswith("      ferry ")]
 
 
 def test_hostile_text_stays_on_its_line() -> None:

@@ -74,8 +74,12 @@ def test_another_dtype_is_said_rather_than_a_distance() -> None:
 
 def test_chinese() -> None:
     text = render_text(sample(), "zh")
-    assert text.splitlines()[0] == "ascend (npu): 逐位相等，比较了 20 步"
+    assert text.splitlines()[0] == "ascend (npu): 逐位一致，比较了 20 步"
     assert "Parameters" not in text
+    joined = "".join(line.strip() for line in text.splitlines())
+    assert "第 5 步：layer1.0.conv1.weight 的梯度相差 0.1" in joined
+    assert "（前向，layer1.0.conv1，train.py:57）" in joined
+    assert "比较范围：20 步的损失" in joined
 
 
 def test_the_middle_of_a_long_table_is_left_out() -> None:

@@ -35,7 +35,7 @@ def test_verdicts() -> None:
         "intel: unknown: the vendor's table lists none of the 6 operators",
     ]
     assert words.verdict(sample()[0]).zh == (
-        "ascend 2.13：82.0% 的算子时间有设备内核；"
+        "ascend 2.13：82.0% 的算子时间有设备 kernel；"
         "1 个算子回退到 CPU：aten::max_pool2d_with_indices_backward（每步搬运 67.4 MiB）"
     )
 

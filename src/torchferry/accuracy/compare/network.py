@@ -26,7 +26,7 @@ _HOW = Text("how calls were judged: {parts}", "各调用的判定方式：{parts
 _JUDGED_BY = {
     "equal": Text("{count} equal to golden bit for bit", "{count} 个与标杆逐位一致"),
     "golden": Text("{count} against golden", "{count} 个与标杆比较"),
-    "bits": Text("{count} equal to the CPU's kernel bit for bit", "{count} 个与 CPU 内核逐位一致"),
+    "bits": Text("{count} equal to the CPU's kernel bit for bit", "{count} 个与 CPU kernel 逐位一致"),
     "float32": Text("{count} against single precision", "{count} 个与单精度比较"),
     "float64": Text("{count} against double precision", "{count} 个与双精度比较"),
     "distribution": Text("{count} by their distribution", "{count} 个按分布判定"),

@@ -182,12 +182,12 @@ _COPIED = Text(
     "{name} was copied from the host earlier (call {number}, {place}): if `ferry case` finds this "
     "call correct, the kernel ran before the copy was complete, or the source was overwritten",
     "{name} 此前从主机复制而来（第 {number} 个调用，{place}）：如果 `ferry case` 认为此调用正确，"
-    "则说明内核运行时复制尚未完成，或源数据已被改写",
+    "则说明 kernel 运行时复制尚未完成，或源数据已被改写",
 )
 _LATE = Text(
     "{operator} (call {number}) read {name} as if its end were 0: the kernel ran before the copy was "
     "complete, or the source was overwritten",
-    "{operator}（第 {number} 个调用）读取 {name} 时其末尾如同为 0：内核运行时复制尚未完成，或源数据已被改写",
+    "{operator}（第 {number} 个调用）读取 {name} 时其末尾如同为 0：kernel 运行时复制尚未完成，或源数据已被改写",
 )
 _EXPLAINED = Text(
     "its input was not ready: call {number}, {place}", "其输入未及时就绪：第 {number} 个调用，{place}"

@@ -158,7 +158,7 @@ _BATCH_NORMS = ("aten::native_batch_norm", "aten::_native_batch_norm_legit", "at
 _AS_IF = Text("as if {name} were {value}, not {given}", "结果如同 {name} 为 {value}，而不是 {given}")
 _NOT_THERE = Text(
     "as if {name} were 0 from index {first} of its first dimension on: not ready when the kernel read it",
-    "结果如同 {name} 自第一维的 {first} 起为 0：内核读取时尚未就绪",
+    "结果如同 {name} 自第一维的 {first} 起为 0：kernel 读取时尚未就绪",
 )
 _FROM_N = Text("as if the variance were divided by n instead of n - 1", "结果如同方差除以 n，而不是 n - 1")
 

@@ -12,7 +12,7 @@ from torchferry.accuracy.report import sentences, words
 from torchferry.report.formats import Options
 from torchferry.report.safe import one_line
 from torchferry.report.terminal import Screen, Words, plain
-from torchferry.text import Text
+from torchferry.text import Text, named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,14 +40,15 @@ class _RankRows:
     def verdict(self) -> list[Styled]:
         """The verdict, what is known of the culprit, and what to do."""
         comparison = self._comparison
-        label = f"{self._say(self._label)}: " if self._label else ""
+        headline = sentences.headline(comparison)
+        said = named(self._label, headline) if self._label else headline
         style = "green" if comparison.culprit is None else _style(comparison.pairs[comparison.culprit])
-        lines = [plain(label + self._say(sentences.headline(comparison)), f"bold {style}")]
-        named = sentences.details(comparison)
-        column = max((self._words.width(name) for name, _ in named), default=0) + 2
-        lines += [plain(f"  {self._words.padded(name, column)}{self._say(text)}") for name, text in named]
+        lines = [self._words.plain(said, f"bold {style}")]
+        details = sentences.details(comparison)
+        column = max((self._words.width(name) for name, _ in details), default=0) + 2
+        lines += [plain(f"  {self._words.padded(name, column)}{self._say(text)}") for name, text in details]
         for what, commands in sentences.next_commands(comparison):
-            lines += [plain(f"  → {self._say(what)}:")]
+            lines += [plain(f"  → {self._say(named(what, '')).rstrip()}")]
             lines += [plain(f"      {command}", "bold") for command in commands]
         lines += [self._words.plain(text) for text in sentences.network(comparison)]
         grown = sentences.grown(comparison)
@@ -96,14 +97,14 @@ class _RankRows:
         verdict = self._words.plain(words.VERDICT[judgement.verdict].name, _style(pair))
         if sort.en:
             verdict.append(f"\n{self._say(sort)}", "dim")
-        named = plain(one_line(call.operator))
+        operator = plain(one_line(call.operator))
         if pair.mine and pair.golden and pair.mine.operator != pair.golden.operator:
-            named.append(f"\n= {one_line(pair.golden.operator)}")
+            operator.append(f"\n= {one_line(pair.golden.operator)}")
         if count > 1:
-            named.append(f"\n× {count}", "bold")
+            operator.append(f"\n× {count}", "bold")
         return [
             plain(str(call.number)),
-            named,
+            operator,
             verdict if sentences.is_judged(pair) else "",
             *(plain(units.short_number(each) if each is not None else "") for each in judgement.errors),
             plain("\n".join(filter(None, place))),

@@ -9,23 +9,24 @@ from torchferry.finding import Kind, Message, Severity
 from torchferry.text import Text
 
 _BUILDS = Message(
-    Text("Custom CUDA kernels compiled by `{name}`", "由 `{name}` 编译的自定义 CUDA 内核"),
-    why=Text("CUDA kernels do not run on {company}.", "CUDA 内核不能在 {company} 上运行。"),
+    Text("Custom CUDA kernels compiled by `{name}`", "由 `{name}` 编译的自定义 CUDA kernel"),
+    why=Text("CUDA kernels do not run on {company}.", "CUDA kernel 不能在 {company} 上运行。"),
     do=Text(
         "Replace the operator by PyTorch operators or by one of the vendor's, or rewrite the kernel with the "
         "vendor's tools.",
-        "请用 PyTorch 算子或厂商算子替换，或用厂商工具重写内核。",
+        "请用 PyTorch 算子或厂商算子替换，或用厂商工具重写 kernel。",
     ),
     severity=Severity.BLOCKER,
 )
 _TOOLKIT = Message(
     Text("`{name}`: path of the CUDA toolkit", "`{name}`：CUDA 工具包的路径"),
     why=Text(
-        "The toolkit builds kernels that {company} can't run.", "该工具包构建的内核不能在 {company} 上运行。"
+        "The toolkit builds kernels that {company} can't run.",
+        "该工具包构建的 kernel 不能在 {company} 上运行。",
     ),
     do=Text(
         "Build these kernels only if CUDA is there, or replace them.",
-        "请仅在有 CUDA 时构建这些内核，或将其替换。",
+        "请仅在有 CUDA 时构建这些 kernel，或将其替换。",
     ),
 )
 _MODULE = "torch.utils.cpp_extension."
@@ -49,7 +50,7 @@ RULE = Rule(
     name="cuda-extension",
     summary=Text(
         "Reports custom kernels built by `CUDAExtension`, `load` and `load_inline`",
-        "报告由 `CUDAExtension`、`load`、`load_inline` 构建的自定义内核",
+        "报告由 `CUDAExtension`、`load`、`load_inline` 构建的自定义 kernel",
     ),
     triggers=("cpp_extension",),
     tracks=frozenset({"torch.utils.cpp_extension"}),

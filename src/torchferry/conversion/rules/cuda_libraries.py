@@ -16,7 +16,7 @@ from torchferry.text import Text
 
 _LIBRARY = Message(
     Text("`{library}` runs on CUDA only", "`{library}` 只能在 CUDA 上运行"),
-    why=Text("Its kernels are written for NVIDIA GPUs.", "它的内核是为 NVIDIA GPU 编写的。"),
+    why=Text("Its kernels are written for NVIDIA GPUs.", "它的 kernel 是为 NVIDIA GPU 编写的。"),
 )
 _MONITOR = Message(
     Text("`{library}` reads NVIDIA's driver", "`{library}` 读取 NVIDIA 驱动"),

@@ -83,14 +83,14 @@ _BUILT_FOR_CUDA = Message(
     do=Text("Install `{plain}`, the package without CUDA.", "请安装不含 CUDA 的 `{plain}`。"),
 )
 _HAS_KERNELS = Message(
-    Text("`{package}` has CUDA kernels", "`{package}` 含有 CUDA 内核"),
+    Text("`{package}` has CUDA kernels", "`{package}` 含有 CUDA kernel"),
     why=Text(
         "Whether it runs on {company} depends on its version and build.",
         "能否在 {company} 上运行取决于版本和构建。",
     ),
     do=Text(
         "Look for a version that names {company}, and install it without the CUDA kernels otherwise.",
-        "请查找支持 {company} 的版本；否则请安装不含 CUDA 内核的版本。",
+        "请查找支持 {company} 的版本；否则请安装不含 CUDA kernel 的版本。",
     ),
 )
 

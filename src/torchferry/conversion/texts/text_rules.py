@@ -17,7 +17,9 @@ from torchferry.vendors.phrases import phrase
 CUDA_SOURCE = report_rule(
     "TF801",
     "cuda-source",
-    Text("Reports CUDA source files, whose kernels must be rewritten", "报告 CUDA 源文件，其内核需要重写"),
+    Text(
+        "Reports CUDA source files, whose kernels must be rewritten", "报告 CUDA 源文件，其 kernel 需要重写"
+    ),
 )
 TEXT_FILE = report_rule(
     "TF802",
@@ -67,11 +69,11 @@ NOTEBOOK = report_rule(
 )
 
 _KERNEL = Message(
-    Text("Custom CUDA kernels", "自定义 CUDA 内核"),
-    why=Text("CUDA kernels do not run on {company}.", "CUDA 内核不能在 {company} 上运行。"),
+    Text("Custom CUDA kernels", "自定义 CUDA kernel"),
+    why=Text("CUDA kernels do not run on {company}.", "CUDA kernel 不能在 {company} 上运行。"),
     do=Text(
         "Replace the operator by PyTorch operators or by one of the vendor's, or rewrite the kernel{how}.",
-        "请用 PyTorch 算子或厂商算子替换，或重写内核{how}。",
+        "请用 PyTorch 算子或厂商算子替换，或重写 kernel{how}。",
     ),
     severity=Severity.BLOCKER,
 )

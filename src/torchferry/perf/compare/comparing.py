@@ -238,7 +238,7 @@ def compare(compared: Run, baseline: Run) -> RunComparison:
             raise InputError(
                 Text(
                     f"{run.sources[0]!r} can't be compared; give a trace, a table of kernels or a table of operators",
-                    f"{run.sources[0]!r} 无法比较；请给出 trace、内核表或算子表",
+                    f"{run.sources[0]!r} 无法比较；请给出 trace、kernel 表或算子表",
                 )
             )
     with_shapes = has_shapes(baseline) and has_shapes(compared)

@@ -23,7 +23,7 @@ _NAME = re.compile(r"AiCpu|AICPU")
 _TITLE = Text("Operators run on the AI CPU", "算子运行在 AI CPU 上")
 _SUMMARY = Text(
     "{count} kernels run on the AI CPU of the device and take {share:.1%} of the time of a step.",
-    "{count} 个内核运行在设备的 AI CPU 上，占单步时间的 {share:.1%}。",
+    "{count} 个 kernel 运行在设备的 AI CPU 上，占单步时间的 {share:.1%}。",
 )
 _TYPES = Text(
     "Most run there because of their dtype: 64-bit integers, float64 or complex. Cast such tensors "

@@ -171,7 +171,7 @@ def all_described(trace: Trace, signatures: Ints) -> list[str]:
 
 NO_DEVICE_WORK = Text(
     "device activity: a trace of a device, or a table of its kernels",
-    "设备活动：设备的 trace，或其内核表（kernel_details.csv）",
+    "设备活动：设备的 trace，或其 kernel 表（kernel_details.csv）",
 )
 
 

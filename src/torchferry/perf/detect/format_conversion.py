@@ -67,7 +67,7 @@ _WEIGHTS = Text(
     "kernels: `torchferry.perf.affinity.cast_weights(model)`. On Ascend this casts Conv2d to "
     "FRACTAL_Z and Linear to NZ through torch_npu.npu_format_cast; current plugins keep such formats "
     "only with torch.npu.config.allow_internal_format = True.",
-    "权重（TransData）：在 model.to(device) 之后一次转换为设备内核的格式："
+    "权重（TransData）：在 model.to(device) 之后一次转换为设备 kernel 的格式："
     "`torchferry.perf.affinity.cast_weights(model)`。在 Ascend 上会通过 torch_npu.npu_format_cast 将 "
     "Conv2d 转为 FRACTAL_Z、Linear 转为 NZ；当前插件须设置 torch.npu.config.allow_internal_format = "
     "True 才保留这些格式。",

@@ -26,7 +26,7 @@ MOST_LOADER_SHARE = 0.10  # more: the data is the reason, not the batch
 _TITLE = Text("The device gets too little work at a time", "单次计算量对设备过小")
 _SUMMARY = Text(
     "The device computes for {busy:.1%} of the time, and {short:.0%} of its kernels take less than 10 µs.",
-    "设备仅 {busy:.1%} 的时间在计算，{short:.0%} 的内核不足 10 µs。",
+    "设备仅 {busy:.1%} 的时间在计算，{short:.0%} 的 kernel 不足 10 µs。",
 )
 _BATCH = Text(
     "Raise the batch size (apparently {batch} now), and adjust the learning rate.",

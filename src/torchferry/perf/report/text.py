@@ -14,7 +14,7 @@ from torchferry.report.formats import Options
 from torchferry.report.markdown import code, prose
 from torchferry.report.page import Table, drawn, markdown_table
 from torchferry.report.terminal import Screen, Words, plain
-from torchferry.text import Text
+from torchferry.text import Text, named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,7 +59,7 @@ def _all(report: RunsReport, lines: Words) -> list[RenderableType]:
     parts += _listing(tables.operators(shown), lines, limit=lines.limit)
     parts += _listing(tables.kernels(shown), lines, limit=lines.limit)
     missing = [
-        plain(f"{lines.say(words.NOT_CHECKED)}: {name} ({lines.say(why)})", "dim")
+        plain(lines.say(named(words.NOT_CHECKED, words.BECAUSE.format(name=name, why=why))), "dim")
         for name, why in sentences.unchecked_by_reason(shown)
     ]
     notes = [lines.note(words.NOTE, note) for note in shown.notes]
@@ -115,7 +115,7 @@ def _diagnosis(number: int, diagnosis: Diagnosis, lines: Words) -> list[Renderab
     found += _untitled(tables.evidence(diagnosis), lines)
     found += [plain(f"   → {lines.say(remedy)}") for remedy in diagnosis.remedies]
     gain = sentences.gain(diagnosis)
-    return [*found, plain(f"   {lines.say(words.GAIN)}: {lines.say(gain)}", "dim")] if gain else found
+    return [*found, plain(f"   {lines.say(named(words.GAIN, gain))}", "dim")] if gain else found
 
 
 def to_markdown(report: RunsReport, options: Options) -> str:
@@ -155,10 +155,10 @@ class _MarkdownReport:
         yield from self._titled(tables.operators(shown).without_empty_columns())
         yield from self._titled(tables.kernels(shown))
         missing = [
-            f"- {self._say(words.NOT_CHECKED)}: {code(name)} ({self._say(why)})"
+            f"- {self._say(named(words.NOT_CHECKED, words.BECAUSE.format(name=code(name), why=why)))}"
             for name, why in sentences.unchecked_by_reason(shown)
         ]
-        notes = [f"- {self._say(words.NOTE)}: {self._say(note)}" for note in shown.notes]
+        notes = [f"- {self._say(named(words.NOTE, note))}" for note in shown.notes]
         if missing or notes:
             yield from ("", *missing, *notes)
 
@@ -176,7 +176,7 @@ class _MarkdownReport:
         yield from ("", self._say(diagnosis.summary))
         yield from self._table(tables.evidence(diagnosis))
         yield ""
-        yield from (f"- {self._say(words.REMEDY)}: {self._say(remedy)}" for remedy in diagnosis.remedies)
+        yield from (f"- {self._say(named(words.REMEDY, remedy))}" for remedy in diagnosis.remedies)
         gain = sentences.gain(diagnosis)
         if gain:
-            yield f"- {self._say(words.GAIN)}: {self._say(gain)}"
+            yield f"- {self._say(named(words.GAIN, gain))}"

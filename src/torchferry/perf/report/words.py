@@ -71,6 +71,7 @@ RESERVED = Text("reserved", "已保留")
 LIMIT = Text("limit", "上限")
 TIMELINE = Text("Timeline", "时间线")
 NOT_CHECKED = Text("Not checked", "未检查")
+BECAUSE = Text("{name} ({why})", "{name}（{why}）")
 NOTE = Text("Note", "说明")
 SIMULATED = Text(
     "{device}, simulated: times are those of this machine's CPU", "{device}，模拟：时间为本机 CPU 的时间"

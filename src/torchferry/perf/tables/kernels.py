@@ -170,7 +170,7 @@ def read_kernels(path: Path) -> KernelTable:
     file = CsvFile(path)
     if not is_kernel_statistic(file):
         file.require(
-            Text("table of kernels (kernel_details.csv)", "内核表（kernel_details.csv）"),
+            Text("table of kernels (kernel_details.csv)", "kernel 表（kernel_details.csv）"),
             {"Name": NAME, "Duration(us)": DURATION},
         )
     reader = _ColumnReader(file)
@@ -179,7 +179,7 @@ def read_kernels(path: Path) -> KernelTable:
         raise InputError(
             Text(
                 f"{str(path)!r} holds no kernels; profile the device's activity too",
-                f"{str(path)!r} 没有内核；采集时请包含设备活动",
+                f"{str(path)!r} 没有 kernel；采集时请包含设备活动",
             )
         )
     joined = {key: np.concatenate([part[key] for part in columns]) for key in columns[0]}
@@ -193,7 +193,7 @@ def read_kernels(path: Path) -> KernelTable:
         raise InputError(
             Text(
                 f"{str(path)!r} holds no kernel with a duration; profile again",
-                f"{str(path)!r} 没有带耗时的内核；请重新采集",
+                f"{str(path)!r} 没有带耗时的 kernel；请重新采集",
             )
         )
     return KernelTable(

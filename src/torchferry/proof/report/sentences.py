@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from torchferry import units
@@ -23,7 +24,7 @@ from torchferry.proof.report import words
 from torchferry.proof.report.comparison import all_runs
 from torchferry.report.records import BAD, GOOD, Grade
 from torchferry.report.safe import both_on_one_line, one_line, shortened
-from torchferry.text import Text
+from torchferry.text import Text, joined_chinese
 
 MAX_NAME = 160
 
@@ -75,7 +76,7 @@ def scope(proof: Proof) -> Text | None:
         steps=form.format(count="/".join(map(str, counts)), processes=processes),
         seed=proof.request.seed,
         arguments=words.SCOPE_ARGUMENTS if arguments else words.SCOPE_NO_ARGUMENTS,
-        device=", ".join(shown(each.device_type) for each in equal),
+        device=_listed((shown(each.device_type) for each in equal), "、"),
     )
 
 
@@ -94,7 +95,7 @@ def explanations(result: VendorResult) -> list[Text]:
 def parting(difference: RunDifference) -> Text:
     """A sentence that says where the runs parted."""
     if difference.reference is None or difference.migrated is None:
-        said = words.NO_GRADIENT.format(step=difference.step, what=_what(difference))
+        said = joined_chinese(words.NO_GRADIENT.format(step=difference.step, what=_what(difference)))
     else:
         said = _sentence(words.PARTED_AT, difference)
     return _in_rank(difference, said)
@@ -151,10 +152,15 @@ def call(made: OperatorCall | None) -> Text:
     if made is None:
         return words.NO_CALL
     phase = words.PHASE.get(made.phase, Text(shown(made.phase), shown(made.phase)))
-    where = ", ".join(filter(None, (shown(made.module), shown(made.place))))
-    if not where:
+    where = _listed(filter(None, (shown(made.module), shown(made.place))))
+    if not where.en:
         return words.AT_PHASE.format(name=shown(made.name), phase=phase)
     return words.AT.format(name=shown(made.name), phase=phase, place=where)
+
+
+def _listed(names: Iterable[str], comma: str = "，") -> Text:
+    known = list(names)
+    return Text(", ".join(known), comma.join(known))
 
 
 def tensor(facts: TensorFacts) -> str:
@@ -168,13 +174,14 @@ def shown(text: str) -> str:
 
 
 def _sentence(form: Text, difference: RunDifference) -> Text:
-    return form.format(
+    said = form.format(
         step=difference.step,
         what=_what(difference),
         distance=units.number(difference.distance),
         relative=units.number(difference.relative),
         tolerance=units.number(difference.tolerance),
     )
+    return joined_chinese(said)
 
 
 def _what(difference: RunDifference) -> Text:

@@ -89,7 +89,7 @@ SCOPE = Text(
     "on a simulated {device} that uses the CPU's kernels. Not covered: rounding and bugs of the "
     "vendor's own kernels, speed, memory, later steps, other arguments.",
     "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，在使用 CPU "
-    "内核计算的模拟 {device} 设备上。未涉及：厂商自身内核的舍入与缺陷、速度、显存、之后的步、"
+    "kernel 计算的模拟 {device} 设备上。未涉及：厂商自身 kernel 的舍入与缺陷、速度、显存、之后的步、"
     "其他参数。",
 )
 SCOPE_EMULATED = Text(
@@ -97,10 +97,10 @@ SCOPE_EMULATED = Text(
     "with the vendor's own plugin on an emulated {device} that uses the CPU's kernels. Not covered: "
     "rounding and bugs of the vendor's own kernels, speed, memory, later steps, other arguments.",
     "比较范围：{steps}的损失、梯度、参数和小型缓冲区，随机种子 {seed}，{arguments}，"
-    "使用厂商官方插件，运行于使用 CPU 内核计算的仿真 {device}。未涉及：厂商自身内核 "
+    "使用厂商官方插件，运行于使用 CPU kernel 计算的仿真 {device}。未涉及：厂商自身 kernel "
     "的舍入与缺陷、速度、显存、之后的步、其他参数。",
 )
-SCOPE_STEPS = Text("{count} steps", " {count} 步")
+SCOPE_STEPS = Text("{count} steps", "{count} 步")
 SCOPE_RANKS = Text("{count} steps of {processes} processes in total", "{processes} 个进程共 {count} 步")
 SCOPE_ARGUMENTS = Text("these arguments", "这些命令行参数")
 SCOPE_NO_ARGUMENTS = Text("no arguments", "无命令行参数")

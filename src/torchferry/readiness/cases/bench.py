@@ -185,7 +185,7 @@ _SAID = {
     ),
     CaseVerdict.FALLS_BACK: Text(
         "falls back to the CPU: {device} has no kernel for {operators}; results are equal",
-        "回退到 CPU：{device}没有 {operators} 的内核；结果一致",
+        "回退到 CPU：{device}没有 {operators} 的 kernel；结果一致",
     ),
     CaseVerdict.DIFFERS: Text(
         "differs on {device}, {check}: {message}", "不一致（{device}，{check}）：{message}"

@@ -40,7 +40,7 @@ _ELSEWHERE = Text(
 _KERNELS = Text(
     "{which}: {one} takes {ratio} times as long as the kernels of {other} in {file}, {time} in {calls} calls of {operators} "
     "({low} to {high})",
-    "{which}：{one} 的用时是 {file} 中 {other} 内核的 {ratio} 倍，后者为 {time}（{operators} 的 {calls} 次调用；{low} 到 {high}）",
+    "{which}：{one} 的用时是 {file} 中 {other} kernel 的 {ratio} 倍，后者为 {time}（{operators} 的 {calls} 次调用；{low} 到 {high}）",
 )
 _MISSING = Text(
     "{which}: {file} has no {operators} on tensors of these shapes and dtypes; it has {known}",
@@ -160,7 +160,7 @@ def _of_trace(path: Path) -> OtherTimes:
         raise InputError(
             Text(
                 f"{path}: no operator launched a kernel; profile the device's activity too",
-                f"{path}：没有算子下发内核；采集时请包含设备活动",
+                f"{path}：没有算子下发 kernel；采集时请包含设备活动",
             )
         )
     return OtherTimes(
@@ -173,7 +173,7 @@ def _listed_kernels(path: Path) -> Iterator[KernelTimes]:
     wrong = InputError(
         Text(
             f"{path}: not a list of kernels with times; `ferry record kernels` writes one",
-            f"{path}：不是带耗时的内核列表；可用 `ferry record kernels` 生成",
+            f"{path}：不是带耗时的 kernel 列表；可用 `ferry record kernels` 生成",
         )
     )
     try:

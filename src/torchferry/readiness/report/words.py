@@ -25,16 +25,16 @@ from torchferry.text import Text
 
 SUPPORT = {
     OperatorSupport.KERNEL: Grade(
-        Text("kernel", "有内核"),
+        Text("kernel", "有 kernel"),
         GOOD,
         "✓",
-        Text("the device has a kernel for it", "设备有该算子的内核"),
+        Text("the device has a kernel for it", "设备有该算子的 kernel"),
     ),
     OperatorSupport.STRUCTURED: Grade(
         Text("structured", "结构化"),
         GOOD,
         "✓",
-        Text("the kernel of another overload computes it", "由另一重载的内核计算"),
+        Text("the kernel of another overload computes it", "由另一重载的 kernel 计算"),
     ),
     OperatorSupport.COMPOSITE: Grade(
         Text("composite", "复合"),
@@ -51,7 +51,7 @@ SUPPORT = {
         "!",
         Text(
             "a kernel exists, but not for this dtype, or with a limit",
-            "有内核，但不支持该数据类型，或有其他限制",
+            "有 kernel，但不支持该数据类型，或有其他限制",
         ),
         own_style="yellow",
     ),
@@ -65,13 +65,13 @@ SUPPORT = {
         Text("CPU fallback", "回退到 CPU"),
         DOUBT,
         "↩",
-        Text("no kernel: the plugin computes it on the CPU", "无内核：插件在 CPU 上计算"),
+        Text("no kernel: the plugin computes it on the CPU", "无 kernel：插件在 CPU 上计算"),
     ),
     OperatorSupport.MISSING: Grade(
         Text("missing", "缺失"),
         BAD,
         "✕",
-        Text("no kernel: the plugin raises an error", "无内核：插件报错"),
+        Text("no kernel: the plugin raises an error", "无 kernel：插件报错"),
     ),
 }  # the best first
 REMEDY = {
@@ -89,17 +89,17 @@ PHASE = {
     Phase.OPTIMIZER: Text("optimizer", "优化器"),
 }
 
-READY_TIME = Text("{share} of operator time has a device kernel", "{share} 的算子时间有设备内核")
+READY_TIME = Text("{share} of operator time has a device kernel", "{share} 的算子时间有设备 kernel")
 READY_CALLS = Text(
     "{share} of operator calls have a device kernel (times are unknown)",
-    "{share} 的算子调用有设备内核（没有时间数据）",
+    "{share} 的算子调用有设备 kernel（没有时间数据）",
 )
 KNOWN_TIME = Text(
-    "{share} of operator time is known to have a device kernel", "已知 {share} 的算子时间有设备内核"
+    "{share} of operator time is known to have a device kernel", "已知 {share} 的算子时间有设备 kernel"
 )
 KNOWN_CALLS = Text(
     "{share} of operator calls are known to have a device kernel (times are unknown)",
-    "已知 {share} 的算子调用有设备内核（没有时间数据）",
+    "已知 {share} 的算子调用有设备 kernel（没有时间数据）",
 )
 ALL_READY = Text("no operator falls back to the CPU or is missing", "没有算子回退到 CPU 或缺失")
 NOTHING_JUDGED = Text(
@@ -131,7 +131,7 @@ CLAUSES = {
     OperatorSupport.LIMITED: _forms(
         "{count} operator has a kernel with a limit: {names}",
         "{count} operators have kernels with a limit: {names}",
-        "{count} 个算子的内核有限制：{names}",
+        "{count} 个算子的 kernel 有限制：{names}",
     ),
 }
 UNLISTED = _forms(

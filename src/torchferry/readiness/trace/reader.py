@@ -173,7 +173,7 @@ def read_launches(path: Path) -> Launches:
             Text(
                 f"{str(path)!r} is a table or other text, but only a trace tells which kernels an operator "
                 "launched; give what the profiler's export_chrome_trace() wrote (.json, .json.gz)",
-                f"{str(path)!r} 是表格或其他文本，而只有 trace 才说明算子下发了哪些内核；请给出 profiler 的 "
+                f"{str(path)!r} 是表格或其他文本，而只有 trace 才说明算子下发了哪些 kernel；请给出 profiler 的 "
                 "export_chrome_trace() 写入的文件（.json、.json.gz）",
             )
         )

@@ -14,6 +14,7 @@ from torchferry.report.formats import Options
 from torchferry.report.safe import one_line, shortened
 from torchferry.report.streams import WIDEST, WIDTH_OF_FILES
 from torchferry.report.terminal import Screen, assembled, plain
+from torchferry.text import named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -132,7 +133,7 @@ class _Printer:
         yield self._line(item)
         for label, text in ((words.WHY, item.first.why), (words.DO, item.first.do)):
             if text.en:
-                said = assembled((f"{self.say(label)}: ", "bold"), one_line(self.say(text)))
+                said = assembled((self.say(named(label, "")), "bold"), one_line(self.say(text)))
                 yield Padding(said, (0, 0, 0, len(_INDENT)))
         if item.first.url:
             yield _unbroken(plain(f"{_INDENT}{one_line(item.first.url)}", "dim"))

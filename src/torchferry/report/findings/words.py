@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchferry.finding import Kind, Severity, joined_chinese
+from torchferry.finding import Kind, Severity
 from torchferry.outcome import FileStatus
 from torchferry.report.records import BAD, DOUBT, GOOD, QUIET, RISK, UNCLEAR, Grade
-from torchferry.text import Text
+from torchferry.text import Text, joined_chinese
 
 KIND = {
     Kind.CHANGE: Grade(Text("rewrite", "改写"), GOOD, meaning=Text("Done for you.", "已为您自动完成。")),
@@ -161,7 +161,7 @@ PROJECT = Text("Project", "项目")
 TARGET = Text("Target", "目标平台")
 COMMAND = Text("Command", "命令")
 SUMMARY = Text("Summary", "概览")
-SITES = Text("Places that mean CUDA", "涉及 CUDA 的位置")
+SITES = Text("Places that use CUDA", "涉及 CUDA 的位置")
 AUTOMATIC = Text("Done automatically", "自动完成")
 AUTOMATIC_SHARE = Text("Share done automatically", "自动完成比例")
 TO_DECIDE = Text("You decide", "需要您决定")
@@ -173,7 +173,6 @@ FILES_READ = (Text("{count} file", "{count} 个文件"), Text("{count} files", "
 FILES_SEEN = Text("Files seen", "扫描的文件")
 FILES_CHANGED = Text("Files changed", "修改的文件")
 FILES_TO_CHANGE = Text("Files to change", "需要修改的文件")
-FILES_ADDED = Text("Files added", "新增的文件")
 FILES_FAILED = Text("Files not processed", "未能处理的文件")
 RULES = Text("Rules", "规则")
 RULE = Text("Rule", "规则")
@@ -200,7 +199,7 @@ EFFORT_ONCE, EFFORT_EACH = Text("Minutes, once", "一次性分钟数"), Text("Mi
 TITLE_COLUMN, SOURCE_LINE = Text("Finding", "发现"), Text("Line of code", "代码行")
 SEVERITY_COLUMN = Text("Severity", "严重程度")
 CAUSE = Text("Cause", "原因")
-NOTHING_FOUND = Text("Nothing in this project means CUDA.", "此项目中没有涉及 CUDA 的代码。")
+NOTHING_FOUND = Text("No code in this project uses CUDA.", "此项目中没有涉及 CUDA 的代码。")
 AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 及另外 {rest} 处")
 MORE_CAUSES = Text(
     "… {count} more causes: {what}; --verbose lists all", "…… 另有 {count} 项：{what}；--verbose 列出全部"

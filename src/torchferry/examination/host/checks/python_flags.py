@@ -68,7 +68,7 @@ _FLAGS = {
         Status.COSTS,
         Text(
             "the host waits for every kernel; the runtime layer applies it to other devices",
-            "主机等待每个内核；运行时层会将其用于其他设备",
+            "主机等待每个 kernel；运行时层会将其用于其他设备",
         ),
     ),
 }
