@@ -49,8 +49,14 @@ def test_a_wheel_that_fits_is_kept_beside_the_environment(tmp_path: Path, cache:
         ({"version": "1.2.3"}, f"made for another PyTorch than the installed torch {TORCH}"),
         ({"version": f"{TORCH}1"}, "made for another PyTorch"),
         ({"version": f"{TORCH}.4"}, "made for another PyTorch"),
-        ({"tag": "cp27-cp27mu-manylinux2014_x86_64"}, "made for cp27-cp27mu-manylinux2014_x86_64, but this is cp3"),
-        ({"tag": TAG.replace("manylinux", "macosx")}, f"made for {TAG.replace('manylinux', 'macosx')}, but this is cp3"),
+        (
+            {"tag": "cp27-cp27mu-manylinux2014_x86_64"},
+            "made for cp27-cp27mu-manylinux2014_x86_64, but this is cp3",
+        ),
+        (
+            {"tag": TAG.replace("manylinux", "macosx")},
+            f"made for {TAG.replace('manylinux', 'macosx')}, but this is cp3",
+        ),
         ({"tag": TAG.rpartition("_")[0] + "_riscv"}, "riscv"),
         ({"module": "torch_mlu"}, "not a wheel of torch_npu"),
         ({"metadata": False}, "not a wheel of torch_npu"),
