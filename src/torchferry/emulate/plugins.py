@@ -139,7 +139,7 @@ def _check(wheel: Path, archive: zipfile.ZipFile, names: list[str], wanted: Want
             Text(
                 f"{wheel}: made for {', '.join(tags) or 'an unknown platform'}, but this is {python_tag()} on "
                 f"{platform.machine()}; give {wanted.pattern}",
-                f"{wheel}：对应平台为 {', '.join(tags) or 'an unknown platform'}，而当前为 {platform.machine()} "
+                f"{wheel}：对应平台为 {', '.join(tags) or '未知'}，而当前为 {platform.machine()} "
                 f"上的 {python_tag()}；请给出 {wanted.pattern}",
             )
         )

@@ -52,7 +52,7 @@ def numbers(path: str) -> list[int]:
         (
             ["--in-module", "layer", "--call", "5"],
             [],
-        ),  # of no model: --module fits none, as in `ferry record`
+        ),  # of no model: --in-module fits none, as in `ferry record`
     ],
 )
 def test_which_calls(here: Path, options: list[str], kept: list[int]) -> None:

@@ -145,7 +145,7 @@ def _in_fork(action: object) -> None:
         try:
             action()  # type: ignore[operator]
         except InputError as error:
-            os.write(writing, str(error).encode())
+            os.write(writing, error.to_json().encode())
         finally:
             os._exit(0)
     os.close(writing)
@@ -153,7 +153,7 @@ def _in_fork(action: object) -> None:
     with os.fdopen(reading) as said:
         text = said.read()
     if text:
-        raise InputError(text)
+        raise InputError.from_json(text)
 
 
 def test_a_file_cut_off_anywhere_is_read_to_its_last_complete_call(tmp_path: Path) -> None:

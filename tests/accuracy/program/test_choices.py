@@ -58,7 +58,7 @@ def test_the_first_module_that_differs_is_named_and_how_to_record_it(
     assert main(["compare", "mine.h5", "golden.h5", "-q"]) == 1
     printed = capsys.readouterr().out
     assert "the runs diverge at step 1, Net: norm: its output" in printed
-    assert "--from 1 --steps 1 --module norm -o mine.step1.h5 train.py" in printed
+    assert "--first-step 1 --steps 1 --in-module norm -o mine.step1.h5 train.py" in printed
 
 
 def test_a_record_of_modules_is_not_replayed(

@@ -225,7 +225,7 @@ def test_help_says_all(capsys: pytest.CaptureFixture[str]) -> None:
             "called no module that has parameters",
             marks=pytest.mark.long,
         ),
-        pytest.param("--from 4", f"{TRAINING}step()\n", "ended before step 4", marks=pytest.mark.long),
+        pytest.param("--first-step 4", f"{TRAINING}step()\n", "ended before step 4", marks=pytest.mark.long),
         ("", "raise SystemExit(7)\n", "ended with exit code 7 before anything was recorded"),
     ],
 )

@@ -31,7 +31,7 @@ def test_nothing_where_there_is_room(capsys: pytest.CaptureFixture[str]) -> None
 def test_after_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, 100, [GIB, 2 * GIB], 50 * GIB) == (
         "torchferry: gpu.h5: a step takes 1.0 GiB, so 100 steps take 100.0 GiB; the recording is limited to 50.0 GiB and ends "
-        "after about 50 steps. --modules-only, --module, --op, --slice and --every record less\n"
+        "after about 50 steps. Use --modules-only, --in-module, --op, --slice or --every to record less\n"
     )
     assert "ends after about 50 steps" in said(capsys, None, [GIB], 50 * GIB)
 

@@ -24,8 +24,8 @@ _HALF = Text(
     "{file}：前向需要 {half}，整步约为其两倍；记录上限为 {most}，将在这一步中结束。{less}",
 )
 _LESS = Text(
-    "--modules-only, --in-module, --op, --slice and --every record less",
-    "--modules-only、--in-module、--op、--slice 和 --every 可减少记录的内容",
+    "Use --modules-only, --in-module, --op, --slice or --every to record less",
+    "用 --modules-only、--in-module、--op、--slice 或 --every 可减少记录的内容",
 )
 _MANY = 1000  # steps, after which nobody minds that a record without an end has one
 

@@ -201,7 +201,7 @@ NEXT_DUMP = Text(
     "两侧都只导出此处的张量：在 msprobe 的 config.json 中写入",
 )
 NEXT_ALL = Text("list every call", "列出所有调用")
-NEXT_RECORD = Text("record only this place on both sides", "在两边准确记录此处")
+NEXT_RECORD = Text("record only this place on both sides", "在两边只记录此处")
 NEXT_NARROW = Text(
     "nothing was recorded between steps {good} and {bad}: record statistics of these steps on both "
     "sides and compare them",
