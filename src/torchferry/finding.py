@@ -152,7 +152,7 @@ def finding_of(
 
 
 _WORD = re.compile(r"[a-z]+(?=[\s,;:])")
-_DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)")
+_DOUBLED = re.compile(r"(?<!\.)\.\.(?=\s|$)")
 
 
 def sentences(text: Text) -> Text:

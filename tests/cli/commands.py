@@ -78,7 +78,7 @@ def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr
     for part in parts:
-        assert part in result.stderr
+        assert part in result.stderr, result.stderr
 
 
 def make(folder: Path, **files: str | bytes) -> Path:

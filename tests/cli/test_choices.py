@@ -47,7 +47,7 @@ def test_several_paths_and_patterns(project: Path) -> None:
 
 def test_quiet_leaves_the_result(project: Path) -> None:
     result = ferry("scan", project, "-q")
-    assert "train.py" in result.stdout and "next:" not in result.stdout and result.stderr == ""
+    assert "2 places are automatic" in result.stdout and "next:" not in result.stdout and result.stderr == ""
 
 
 def test_select_and_ignore(project: Path) -> None:
@@ -75,7 +75,10 @@ def test_exclude(project: Path, tmp_path: Path, pattern: str) -> None:
 
 def test_bad_usage(project: Path) -> None:
     one_line(run("ferry", "scan", project, "--to", "asend"), "asend")
-    one_line(ferry("scan", project, "--rules", project / "none.json"), "no such rule file: none.json")
+    one_line(
+        ferry("scan", project, "--rules", project / "none.json"),
+        f"no such rule file: {project / 'none.json'}; check the path",
+    )
     assert run("ferry", "scan", project).returncode == 2
     assert ferry("scan", project, "-j", "0").returncode == 2
     one_line(run("ferry", "cnvert"), "did you mean `convert`?")

@@ -28,7 +28,7 @@ def repository(project: Path) -> Path:
 
 def test_needs_git(project: Path) -> None:
     before = tree(project)
-    one_line(ferry("convert", project, "--in-place"), "--in-place needs a git repository", "or say --force")
+    one_line(ferry("convert", project, "--in-place"), "--in-place needs a git repository", "or add --force")
     assert tree(project) == before
 
 
@@ -63,7 +63,9 @@ def test_a_file_that_git_ignores_has_no_way_back(repository: Path) -> None:
 
 def test_a_single_file(repository: Path, tmp_path: Path) -> None:
     make(repository, other=TRAIN)
-    one_line(ferry("convert", repository / "other.py", "--in-place"), "not committed")
+    one_line(
+        ferry("convert", repository / "other.py", "--in-place"), "has uncommitted changes; commit them first"
+    )
     assert ferry("convert", repository / "train.py", "--in-place").returncode == 0
     assert (repository / "train.py").read_text() == CONVERTED
     assert (repository / "other.py").read_text() == TRAIN

@@ -106,6 +106,6 @@ def test_an_output_that_came_up_meanwhile_is_not_replaced(wide_project: Path, tm
     (tmp_path / "out" / "mine").write_text("x")
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 2
-    assert "is not empty" in errors
+    assert "out: not empty; choose another folder" in errors
     assert names(tmp_path / "out") == ["mine"]
     assert names(tmp_path) == ["out"]

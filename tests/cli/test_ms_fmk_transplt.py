@@ -180,9 +180,12 @@ def test_operators_of_extensions_are_listed(tmp_path: Path) -> None:
 def test_main_must_be_part_of_the_input(script: Path, tmp_path: Path) -> None:
     other = make(tmp_path / "other", main=TRAIN)
     before = tree(tmp_path)
-    one_line(convert("-i", script, "-o", tmp_path, "distributed", "-m", "none.py"), "none.py: no such file")
+    one_line(
+        convert("-i", script, "-o", tmp_path, "distributed", "-m", "none.py"),
+        "no such file: none.py; -m names",
+    )
     outside = convert("-i", script, "-o", tmp_path, "distributed", "--main", other / "main.py")
-    one_line(outside, "other/main.py: is not in")
+    one_line(outside, "other/main.py: not in")
     assert convert("-i", script, "-o", tmp_path, "distributed").returncode == 2
     assert tree(tmp_path) == before
 
@@ -206,7 +209,7 @@ def test_what_is_not_ours_stays(script: Path, tmp_path: Path) -> None:
     one_line(convert("-i", script, "-o", tmp_path), "net_msft: exists and was not made by TorchFerry")
     assert tree(tmp_path) == before
     one_line(convert("-i", tmp_path / "none", "-o", tmp_path), "ms_fmk_transplt: ", "no such file or folder")
-    one_line(convert("-i", script, "-o", script / "main.py"), "main.py is no folder")
+    one_line(convert("-i", script, "-o", script / "main.py"), "main.py is not a folder")
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("", 2)])

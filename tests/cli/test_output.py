@@ -32,13 +32,13 @@ def test_output_is_the_input(project: Path) -> None:
 
 
 def test_input_inside_output(project: Path) -> None:
-    refused(project, project.parent, says="holds the input")
-    refused(project, project.parent, "--force", says="holds the input")
+    refused(project, project.parent, says="contains the input")
+    refused(project, project.parent, "--force", says="contains the input")
 
 
 def test_output_exists(project: Path, tmp_path: Path) -> None:
     make(tmp_path / "out", mine="x")
-    refused(project, tmp_path / "out", says="is not empty")
+    refused(project, tmp_path / "out", says="not empty; choose another folder")
     refused(project, tmp_path / "out", "--force", says="was not made by TorchFerry")
 
 
@@ -58,7 +58,7 @@ def test_an_empty_folder_will_do(project: Path, tmp_path: Path) -> None:
 def test_force_replaces_what_a_run_has_made(project: Path, tmp_path: Path) -> None:
     assert ferry("convert", project, "-o", tmp_path / "out").returncode == 0
     (project / "train.py").rename(project / "renamed.py")
-    refused(project, tmp_path / "out", says="say --force")
+    refused(project, tmp_path / "out", says="add --force to replace it")
     assert ferry("convert", project, "-o", tmp_path / "out", "--force").returncode == 0
     assert names(tmp_path / "out") == ["README.md", "findings.json", "pkg", "renamed.py", "report.html"]
     assert names(tmp_path) == ["out", "project"]
@@ -147,7 +147,7 @@ def test_a_file_that_goes_away_during_the_run_is_named(project: Path, tmp_path: 
 def test_output_is_a_file_or_a_link(project: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     refused(project, tmp_path / "file", says="is a file, but the output is a folder")
-    refused(project, tmp_path / "file" / "out", says="is no folder")
+    refused(project, tmp_path / "file" / "out", says="is not a folder")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     refused(project, tmp_path / "link", says="is a link")
     refused(project, tmp_path / "new.py", says="looks like a file")

@@ -254,7 +254,7 @@ def test_a_wrong_operator_is_judged_and_its_tensors_are_kept(tmp_path: Path) -> 
     record = [
         "ferry record",
         "--to ascend --sim",
-        "--seed 0 --from 1 --steps 1 --module 1 -o ascend.h5 train.py",
+        "--seed 0 --first-step 1 --steps 1 --in-module 1 -o ascend.h5 train.py",
     ]
     assert f"\n    {' '.join(record)}\n" in result.stdout
     with open_record(tmp_path / "proof" / judgement["record"]) as kept:

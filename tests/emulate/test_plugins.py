@@ -12,6 +12,7 @@ from tests.emulate.wheels import TAG, TORCH, wheel
 from torchferry.emulate import plugins
 from torchferry.errors import FerryError, InputError, RunError
 from torchferry.files.user_folder import VARIABLE as CACHE_VARIABLE
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 ASCEND = get_vendor("ascend")
@@ -25,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def set_up(file: Path | None) -> plugins.Plugin:
-    said: list[str] = []
+    said: list[Text] = []
     return plugins.set_up(ASCEND, file, said.append)
 
 
@@ -49,8 +50,14 @@ def test_a_wheel_that_fits_is_kept_beside_the_environment(tmp_path: Path, cache:
         ({"version": "1.2.3"}, f"made for another PyTorch than the installed torch {TORCH}"),
         ({"version": f"{TORCH}1"}, "made for another PyTorch"),
         ({"version": f"{TORCH}.4"}, "made for another PyTorch"),
-        ({"tag": "cp27-cp27mu-manylinux2014_x86_64"}, "is for cp27"),
-        ({"tag": TAG.replace("manylinux", "macosx")}, "is for"),
+        (
+            {"tag": "cp27-cp27mu-manylinux2014_x86_64"},
+            "made for cp27-cp27mu-manylinux2014_x86_64, but this is cp3",
+        ),
+        (
+            {"tag": TAG.replace("manylinux", "macosx")},
+            f"made for {TAG.replace('manylinux', 'macosx')}, but this is cp3",
+        ),
         ({"tag": TAG.rpartition("_")[0] + "_riscv"}, "riscv"),
         ({"module": "torch_mlu"}, "not a wheel of torch_npu"),
         ({"metadata": False}, "not a wheel of torch_npu"),
@@ -66,7 +73,7 @@ def test_a_wheel_that_does_not_fit_is_refused(
         set_up(file)
     message = str(caught.value)
     assert words in message
-    assert f"torch_npu-{TORCH}" in message.partition("bring ")[2]
+    assert f"torch_npu-{TORCH}" in message.rpartition("; give ")[2]
     assert "\n" not in message
     assert kept(cache) == []
     assert not list(tmp_path.rglob("evil.py"))

@@ -16,7 +16,7 @@ from torchferry.vendors.similar import Similar, load_similar
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = load_similar(get_vendor("ascend").folder)
-ON_THE_CPU = "runs on the CPU"
+ON_THE_CPU = "falls back to the CPU"
 # Calls of what the table says has no kernel: x and y are matrices of 4 x 4 on the device.
 WITHOUT_KERNEL = {
     "torch.nn.functional.huber_loss": "torch.nn.functional.huber_loss(x, y)",

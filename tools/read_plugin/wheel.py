@@ -38,7 +38,10 @@ def read_wheel(file: Path, vendor: Vendor) -> Plugin:
     table = root.joinpath(vendor.plugin, *_TABLE.split("/"))
     if not table.is_file():
         raise WheelError(
-            Text(f"{file}: has no {vendor.plugin}/{_TABLE}", f"{file}：没有 {vendor.plugin}/{_TABLE}")
+            Text(
+                f"{file}: has no {vendor.plugin}/{_TABLE}; give a wheel of {vendor.plugin}",
+                f"{file}：没有 {vendor.plugin}/{_TABLE}；请给出 {vendor.plugin} 的 wheel",
+            )
         )
     about = _metadata(root, vendor.plugin)
     operators = set(_operators(table.read_text("utf-8")))

@@ -244,7 +244,7 @@ class Parser(Group):
     def _read(self, words: list[str]) -> tuple[argparse.Namespace, list[str]]:
         """Files may stand before and after options: `ferry bundle npu.h5 --call 12 logs/`."""
         if any(each.action.nargs in ("*", "+") for each in self.all_arguments if not each.flags):
-            return self.reader.parse_known_intermixed_args(words)
+            return self.reader.parse_known_intermixed_args(_without_separator(words))
         return self.reader.parse_known_args(words)
 
     def speak(self, language: Language) -> None:
@@ -304,6 +304,12 @@ class Parser(Group):
             )
             whole.append(f"{word}={option.const}" if option is not None and is_left_out else word)
         return whole
+
+
+def _without_separator(words: Sequence[str]) -> list[str]:
+    """`-- -project` as `./-project`: argparse forgets `--` where files may stand between options."""
+    place = words.index("--") if "--" in words else len(words)
+    return [*words[:place], *(f"./{each}" if each.startswith("-") else each for each in words[place + 1 :])]
 
 
 def close_to(word: str, known: Sequence[str]) -> str:

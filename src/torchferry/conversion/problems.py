@@ -91,7 +91,7 @@ _OUTSIDE = Message(
         "它指向 {target}，原样保留；在副本中可能失效。{more}",
     ),
 )
-_MORE = Text("There are {count} such links.", "此类链接共 {count} 个。")
+_MORE = Text(" There are {count} such links.", "此类链接共 {count} 个。")
 
 
 def left_out_finding(path: str, reason: Text, target: Target) -> Finding:

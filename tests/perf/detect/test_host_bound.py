@@ -128,4 +128,4 @@ def test_real_runs() -> None:
     assert the(DETECTOR, real_run(FAST_LOADER)).share == pytest.approx(0.22, abs=0.005)
     small_model = the(DETECTOR, real_run(VENDORS_TIMELINE))
     assert small_model.share > 0.6
-    assert "276 pieces of work" in small_model.summary.en
+    assert "276 tasks per step" in small_model.summary.en

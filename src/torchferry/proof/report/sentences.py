@@ -33,7 +33,8 @@ def verdict(result: VendorResult) -> Text:
     """The verdict, and how much it rests on."""
     said = words.VERDICT[result.verdict].name
     if result.verdict in (ProofVerdict.EQUAL, ProofVerdict.CLOSE, ProofVerdict.PARTED):
-        compared = words.COMPARED.format(count=result.compared_steps)
+        steps = result.compared_steps
+        compared = words.COMPARED_ONE if steps == 1 else words.COMPARED.format(count=steps)
         said = Text(f"{said.en}, {compared.en}", f"{said.zh}，{compared.zh}")
     return said
 

@@ -112,7 +112,10 @@ IN_ONE_LINE = Text(
 A_SIMULATED, AN_EMULATED = Text("a simulated device", "模拟设备"), Text("an emulated device", "仿真设备")
 FAILED_FOR = Text("{vendor}: {verdict}", "{vendor}：{verdict}")
 NOTHING = Text("Nothing was compared.", "没有进行任何比较。")
-COMPARED = Text("{count} steps compared", "比较了 {count} 步")
+COMPARED_ONE, COMPARED = (
+    Text("1 step compared", "比较了 1 步"),
+    Text("{count} steps compared", "比较了 {count} 步"),
+)
 PARTED_AT = Text(
     "step {step}: {what} differs by {distance} ({relative} of its norm; the tolerance is {tolerance})",
     "第 {step} 步：{what} 相差 {distance}（为其范数的 {relative}；容差为 {tolerance}）",
