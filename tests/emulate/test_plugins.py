@@ -12,6 +12,7 @@ from tests.emulate.wheels import TAG, TORCH, wheel
 from torchferry.emulate import plugins
 from torchferry.errors import FerryError, InputError, RunError
 from torchferry.files.user_folder import VARIABLE as CACHE_VARIABLE
+from torchferry.text import Text
 from torchferry.vendors.registry import get_vendor
 
 ASCEND = get_vendor("ascend")
@@ -25,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def set_up(file: Path | None) -> plugins.Plugin:
-    said: list[str] = []
+    said: list[Text] = []
     return plugins.set_up(ASCEND, file, said.append)
 
 

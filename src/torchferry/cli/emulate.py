@@ -138,7 +138,7 @@ def _set_up(args: argparse.Namespace, vendor: Vendor) -> int:
         with long_task(
             _FETCHING.format(plugin=vendor.plugin), args.quiet, language=options.language_of(args)
         ):
-            plugin = plugins.set_up(vendor, args.wheel, lambda line: say(args, _COMMAND, Text(line, line)))
+            plugin = plugins.set_up(vendor, args.wheel, lambda text: say(args, _COMMAND, text))
     build.library_folder(vendor, plugin.folder, silent if args.quiet else None)
     say(args, _COMMAND, _IS_SET_UP.format(plugin=vendor.plugin, version=plugin.version, vendor=vendor.name))
     return 0

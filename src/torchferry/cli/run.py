@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torchferry.vendors.model import Vendor
 
 _OF_THE_LAYER = ("--type-checks", "--capability", "--cuda-version", "--list-redirects")
-_OF_SOME_DEVICES = ("native", "converted", "devices", "memory", "card", "strict", "summary")
+_OF_SOME_DEVICES = ("native", "converted", "devices", "memory", "card", "strict", "output")
 _SIGNALS = 128  # as shells count: exit codes above it are signals
 
 
@@ -137,7 +137,7 @@ def _add_device(group: Group) -> None:
     )
     options.add_switch(group, "--strict", text)
     text = Text("Write what the run used of the device to FILE.json", "将运行对设备的使用情况写入 FILE.json")
-    group.add("-o", "--output", old=("--summary",), dest="summary", type=Path, metavar="FILE.json", text=text)
+    group.add("-o", "--output", old=("--summary",), type=Path, metavar="FILE.json", text=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -161,8 +161,8 @@ def run(args: argparse.Namespace) -> int:
     plugin.refuse_unfit(vendor, choice.kind, {name: getattr(args, name) for name in _OF_SOME_DEVICES})
     if words_of(args) or not args.list_redirects:
         program = program_of(args, "ferry run --to VENDOR (SCRIPT | -m MODULE)")
-    if args.summary:
-        check_writable(args.summary)
+    if args.output:
+        check_writable(args.output)
     place = _place(args, vendor, choice.kind)
     if args.list_redirects:
         from torchferry.launch.environment import environment_at
@@ -241,8 +241,8 @@ def _show(args: argparse.Namespace, place: Place, summary: RunSummary) -> None:
             say(args, "torchferry", LEFT_RUNNING.format(count=summary.outcome.left_running))
         tell_made(args, "run", summary.outcome.exit_code, vendor=place.vendor_name, device=place.kind.value)
         return
-    if args.summary:
-        write_whole(args.summary, to_json(summary).encode())
+    if args.output:
+        write_whole(args.output, to_json(summary).encode())
     if args.format == JSON:
         write(to_json(summary))
     elif not args.quiet:

@@ -16,7 +16,7 @@ from torchferry.building.toolchain import TorchInstallation, common_flags, find_
 from torchferry.emulate import plugins, toolkits
 from torchferry.emulate.toolkits import Toolkit, ToolkitLibrary
 from torchferry.errors import BuildError, FerryError
-from torchferry.text import Text
+from torchferry.text import Text, user_language
 from torchferry.vendors.model import Vendor
 
 CACHE = "emulate"
@@ -146,7 +146,9 @@ def _main(arguments: list[str] | None = None) -> int:
 
     try:
         vendor = get_vendor(args.to)
-        plugin = plugins.found(vendor) or plugins.set_up(vendor, None, _say)
+        plugin = plugins.found(vendor) or plugins.set_up(
+            vendor, None, lambda text: _say(text.in_language(user_language()))
+        )
         print(plugin.folder if args.plugin_only else library_folder(vendor, plugin.folder))
     except BuildError as error:
         _say(error.shown)

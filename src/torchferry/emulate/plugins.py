@@ -31,6 +31,10 @@ from torchferry.vendors.model import Vendor
 VARIABLE = "TORCHFERRY_PLUGIN"
 CACHE = "plugins"
 _RELEASE = re.compile(r"\d+\.\d+(\.\d+)?")
+_WAITING = Text("waiting for another process", "正在等待另一个进程")
+_FETCHING = Text(
+    "fetching {package} for torch {torch}, once", "正在获取适用于 torch {torch} 的 {package}（仅此一次）"
+)
 _SPARE_BYTES = 1 << 24
 _MOST_BYTES = 1 << 32  # no plugin is larger when it is unpacked
 _MOST_METADATA = 1 << 22
@@ -345,7 +349,7 @@ def _installed(vendor: Vendor) -> Plugin | None:
     return plugin if plugin is not None and plugin.version else None
 
 
-def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Plugin:
+def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[Text], None]) -> Plugin:
     """Put the plugin into our folder: from a wheel that the user has, or fetched as pip is set up to fetch. It is
     there whole or not at all."""
     refuse_without_emulation(vendor)
@@ -355,7 +359,7 @@ def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Pl
     place = cache / kept_folder(vendor).name
     wanted = Wanted(vendor.plugin, package, torch)
     lock = place.with_name(f"{place.name}.lock")
-    with build_cache.locked(lock, lambda: say("waiting for another process")):
+    with build_cache.locked(lock, lambda: say(_WAITING)):
         remove_leftovers(cache)
         if wheel is None:
             there = _plugin_in(place, vendor, is_kept=True)
@@ -363,7 +367,7 @@ def set_up(vendor: Vendor, wheel: Path | None, say: Callable[[str], None]) -> Pl
                 return there
         with folder_aside(cache) as aside:
             if wheel is None:
-                say(f"fetching {package} for torch {torch}, once")
+                say(_FETCHING.format(package=package, torch=torch))
                 wheel = fetch(wanted, aside.path / "fetched", vendor.name)
             unpacked = aside.path / "unpacked"
             unpack(wheel, wanted, unpacked)

@@ -127,7 +127,7 @@ def check_doing_it_again_does_nothing(target: Target) -> None:
 def check_another_vendor_is_refused(target: Target) -> None:
     runtime.activate(target.vendor.name)
     other = next(name for name in VENDORS if name != target.vendor.name)
-    with pytest.raises(RunError, match=f"CUDA means {target.vendor.name} in this process"):
+    with pytest.raises(RunError, match=f"CUDA already means {target.vendor.name} in this process"):
         runtime.activate(other)
     assert torch.device("cuda").type == target.type and runtime.is_active()
 
