@@ -222,7 +222,7 @@ def test_help_says_all(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.param(
             "",
             "import torch\ntorch.ones(1) + 1\n",
-            "called no module that has parameters",
+            "called no module with parameters",
             marks=pytest.mark.long,
         ),
         pytest.param("--first-step 4", f"{TRAINING}step()\n", "ended before step 4", marks=pytest.mark.long),
