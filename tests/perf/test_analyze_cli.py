@@ -168,7 +168,7 @@ def test_normalize(slow: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     fixed = tmp_path / "fixed.json"
     assert main(["analyze", "--normalize", str(slow), "-o", str(fixed)]) == 0
     assert min(event["ts"] for event in json.loads(fixed.read_text())["traceEvents"]) == 0
-    assert "its end was cut off and has been mended" in capsys.readouterr().err
+    assert "the end was cut off and has been repaired" in capsys.readouterr().err
     assert main(["analyze", "--normalize", str(slow)]) == 2
     assert "-o fixed.json" in capsys.readouterr().err
 

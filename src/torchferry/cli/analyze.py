@@ -15,8 +15,8 @@ from torchferry.cli.output import check_reports, deliver, need
 from torchferry.cli.output import exit_code as code_of
 from torchferry.cli.paths import expanded
 from torchferry.errors import InputError
-from torchferry.report.progress import Counted, long_task
-from torchferry.text import Text
+from torchferry.report.progress import Counted, long_task, print_line
+from torchferry.text import NOTHING, Text
 
 if TYPE_CHECKING:
     from torchferry.perf.model import Analysis
@@ -180,7 +180,14 @@ def _normalize(args: argparse.Namespace) -> int:
     target = args.output[0]
     done = normalize(args.paths[0], target)
     if not args.quiet:
-        dropped = f", {done.dropped:,} damaged ones left out" if done.dropped else ""
-        repaired = "; its end was cut off and has been mended" if done.is_repaired else ""
-        print(f"{target}: {done.events:,} events{dropped}{repaired}", file=sys.stderr)
+        dropped = _DAMAGED.format(count=f"{done.dropped:,}") if done.dropped else NOTHING
+        repaired = _REPAIRED if done.is_repaired else NOTHING
+        events = f"{done.events:,}"
+        line = _NORMALIZED.format(file=target, events=events, dropped=dropped, repaired=repaired)
+        print_line(line.in_language(options.language_of(args)))
     return 0
+
+
+_NORMALIZED = Text("{file}: {events} events{dropped}{repaired}", "{file}：{events} 个事件{dropped}{repaired}")
+_DAMAGED = Text(", {count} damaged events left out", "，略去 {count} 个损坏的事件")
+_REPAIRED = Text("; the end was cut off and has been repaired", "；末尾被截断，已修复")

@@ -299,7 +299,8 @@ def run(args: argparse.Namespace) -> int:
             if args.shrink:
                 _shrink(args, case, facts, frame, outcome, bench, Path(scratch), vendor)
         except KeyboardInterrupt as stop:  # the file is there already
-            stop.args = ("interrupted" if args.output == _STDOUT else f"interrupted; {file} stays as it is",)
+            said = _STOPPED if args.output == _STDOUT else _STOPPED_WITH_FILE.format(file=file)
+            stop.args = (said.in_language(options.language_of(args)),)
             raise
     code = int(args.check and outcome.kind.is_failure)
     if args.check and outcome.kind in (CaseVerdict.NO_DEVICE, CaseVerdict.INVALID):
@@ -531,6 +532,10 @@ def _shrink(
     if not found.steady:
         _say(args, NOT_STEADY)
     _write(argparse.Namespace(**{**vars(args), "shrink": False}), found.case, facts, frame, scratch)
+
+
+_STOPPED = Text("interrupted", "已中断")
+_STOPPED_WITH_FILE = Text("interrupted; {file} stays as it is", "已中断；{file} 保持不变")
 
 
 def _say(args: argparse.Namespace, *texts: Text) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Parser, WrongValue
-from torchferry.cli.output import check_reports, deliver, show
+from torchferry.cli.output import check_reports, deliver, show, warn_of_pickle
 from torchferry.errors import RunError
 from torchferry.report.progress import long_task
 from torchferry.text import Text
@@ -219,7 +218,7 @@ def _fix(args: argparse.Namespace) -> int:
             )
         ) from None
     if args.allow_pickle:
-        print("ferry: --allow-pickle: code that the file names may run", file=sys.stderr)
+        warn_of_pickle()
     asked = Repair(
         args.only,
         tuple(args.strip),

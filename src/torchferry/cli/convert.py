@@ -30,8 +30,9 @@ from torchferry.report.findings.lists import make_lists
 from torchferry.report.progress import long_task
 from torchferry.report.safe import one_line
 from torchferry.report.streams import reader_may_leave
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
+_INTERRUPTED = Text("interrupted; the conversion is complete", "已中断；转换已经完成")
 _WRITTEN = Text("written to {output}", "已写入 {output}")
 _DETAILS = Text("; open {page} for the details", "；详情见 {page}")
 
@@ -165,7 +166,8 @@ def run(args: argparse.Namespace) -> int:
         _show(args, outcome, plan, diff, is_single)
         conversion.note_unused_rules([outcome], plan.custom)
     except KeyboardInterrupt as stop:
-        raise type(stop)("" if writes_nothing else "interrupted; the conversion is complete") from None
+        said = NOTHING if writes_nothing else _INTERRUPTED
+        raise type(stop)(said.in_language(options.language_of(args))) from None
     changed = bool(outcome.added) or any(item.new_data is not None for item in outcome.outcomes)
     return exit_code(is_found=args.check and changed, is_partial=bool(done.vanished) or outcome.failed)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from pathlib import Path
 
 from torchferry.cli import options
 from torchferry.cli.grammar import About, Example, Group, Parser, WrongValue
-from torchferry.cli.output import show
+from torchferry.cli.output import show, warn_of_pickle
 from torchferry.errors import InputError
 from torchferry.report.progress import beside_program
 from torchferry.text import Text
@@ -175,7 +174,7 @@ def run(args: argparse.Namespace) -> int:
         )
     check_output(args.output, args.checkpoint, args.force)
     if args.allow_pickle:
-        print("ferry: --allow-pickle: code that the checkpoint names may run", file=sys.stderr)
+        warn_of_pickle()
     if args.run and table.has_tool:
         check_tool(table, args.chip)
     request = ExportRequest(

@@ -191,7 +191,7 @@ def _answered(name: str, work: Callable[[], int]) -> int:
     try:
         return work()
     except KeyboardInterrupt as stop:
-        _complain(name, str(stop) or "interrupted; nothing was written")
+        _complain(name, str(stop) or _in_user_language(_INTERRUPTED))
         return int(getattr(stop, "exit_code", 130))
     except OSError as error:
         from torchferry.report.streams import discard_stdout
@@ -203,7 +203,7 @@ def _answered(name: str, work: Callable[[], int]) -> int:
         _complain(name, f"{place}{error.strerror or error}")
         return 2
     except MemoryError:
-        _complain(name, "there is not enough memory for this input on this machine; nothing was written")
+        _complain(name, _in_user_language(_NO_MEMORY))
         return 2
     except Exception as error:
         from torchferry.errors import FerryError
@@ -213,6 +213,19 @@ def _answered(name: str, work: Callable[[], int]) -> int:
         for line in error.lines:
             _complain(name, line)
         return error.exit_code
+
+
+def _in_user_language(said: tuple[str, str]) -> str:
+    from torchferry.text import Text, user_language
+
+    return Text(*said).in_language(user_language())
+
+
+_INTERRUPTED = ("interrupted; nothing was written", "已中断；未写出任何内容")
+_NO_MEMORY = (
+    "not enough memory on this machine for this input; nothing was written",
+    "此机器的内存不足以处理该输入；未写出任何内容",
+)
 
 
 def _complain(name: str, problem: str) -> None:

@@ -30,6 +30,16 @@ def say(args: argparse.Namespace, command: str, *lines: Text) -> None:
 _NOTE = Text("note: {said}", "说明：{said}")
 
 
+_CODE_MAY_RUN = Text(
+    "--allow-pickle: code that the checkpoint names may run", "--allow-pickle：检查点引用的代码可能会被执行"
+)
+
+
+def warn_of_pickle() -> None:
+    """A remark that nothing silences: the user has allowed a file to run code."""
+    print_line(f"ferry: {_CODE_MAY_RUN.in_language(user_language())}")
+
+
 def note(said: Text) -> None:
     """A remark on stderr, on one line."""
     print_line(one_line(_NOTE.format(said=said).in_language(user_language())))

@@ -14,7 +14,7 @@ from torchferry.cli.output import exit_code, say, write
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of
 from torchferry.errors import FerryError
 from torchferry.report.progress import beside_program
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
 DEFAULT_OUTPUT = "overflow.h5"
 _LAST = 20
@@ -99,6 +99,7 @@ def add_arguments(parser: Parser) -> None:
 _COMMAND = "ferry overflow"
 
 
+_INTERRUPTED = Text("interrupted; what was found until then is above", "已中断；到此为止的发现见上方")
 _CHECKING = Text("checking every operator", "正在检查每个算子")
 
 
@@ -137,9 +138,7 @@ def run(args: argparse.Namespace) -> int:
         vendor, language = args.to or "", options.language_of(args)
         is_json = args.format == "json"
         write(to_json(checked, vendor, case) if is_json else to_text(checked, language, vendor, case))
-    stop_if_told(
-        checked.ending, "interrupted; what was found until then is above" if checked.processes else ""
-    )
+    stop_if_told(checked.ending, _INTERRUPTED if checked.processes else NOTHING)
     return exit_code(is_found=event is not None, is_partial=bool(checked.failed))
 
 

@@ -14,7 +14,7 @@ from torchferry.cli.output import say
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of, say_if_simulated
 from torchferry.errors import RunError
 from torchferry.report.progress import beside_program
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
 DEFAULT_OUTPUT = "prof"
 _DEFAULT_STEPS = "10:12"
@@ -123,6 +123,7 @@ _KEPT = Text(
 )
 
 
+_INTERRUPTED = Text("interrupted; {output} is complete", "已中断；{output} 是完整的")
 _PROFILING = Text("profiling", "正在采集性能数据")
 
 
@@ -158,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
         say(args, _COMMAND, *sentences(output, settings, profiled.traces, code))
     if profiled.kept:
         say(args, _COMMAND, _KEPT.format(path=profiled.kept))
-    stop_if_told(profiled.ending, f"interrupted; {output} is complete" if profiled.is_written else "")
+    stop_if_told(profiled.ending, _INTERRUPTED.format(output=output) if profiled.is_written else NOTHING)
     if not profiled.is_written:
         raise RunError(nothing_profiled(program, settings, profiled))
     is_whole = all(each.last_step >= last for each in profiled.traces)

@@ -20,7 +20,7 @@ from torchferry.cli.program import USAGE, add_place, add_program, place_of, prog
 from torchferry.errors import OutputError, RunError
 from torchferry.report.progress import Counted, beside_program, long_task
 from torchferry.report.streams import reader_may_leave
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import CutRequest
@@ -240,7 +240,7 @@ def run(args: argparse.Namespace) -> int:
         say(args, _COMMAND, *sentences(outcome, was_repaired, settings.steps))
     say(args, _COMMAND, *noted(filter(None, [note])))
     ending = recorded.ending
-    stop_if_told(ending, "interrupted; what was recorded until then is kept" if outcomes else "")
+    stop_if_told(ending, _INTERRUPTED if outcomes else NOTHING)
     if not outcomes:
         raise RunError(nothing_recorded(program, settings, recorded))
     is_early = any(outcome.problem or not outcome.is_over for outcome in outcomes)
@@ -433,6 +433,7 @@ def _described(record: Record) -> Iterator[str]:
     yield from (f"  {count:>8,}  {one_line(name)}" for name, count in operators.most_common())
 
 
+_INTERRUPTED = Text("interrupted; what was recorded until then is kept", "已中断；保留到此为止的记录")
 _CONVERTING = Text("converting the recording", "正在转换记录")
 
 

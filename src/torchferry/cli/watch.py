@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -25,7 +24,7 @@ from torchferry.cli.output import (
 from torchferry.cli.program import USAGE, add_place, add_program, place_of, program_of
 from torchferry.errors import InputError, RunError
 from torchferry.report.progress import Counted, long_task
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text
 
 if TYPE_CHECKING:
     from torchferry.accuracy.curves.live import LivePage
@@ -141,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     if live is not None and recorded.files:
         _finish_page(args, live)
     ending = recorded.ending
-    stop_if_told(ending, "interrupted; what was watched until then is kept" if recorded.files else "")
+    stop_if_told(ending, _INTERRUPTED if recorded.files else NOTHING)
     if recorded.files:
         from torchferry.cli.record import made_files
 
@@ -399,6 +398,10 @@ def run_convert(words: list[str]) -> int:
                 count = export(run, folder, show or _silent)
         finally:
             run.close()
-        if not args.quiet:
-            print(f"{_COMMAND}: {folder}: {count:,} curves, {len(run.steps):,} steps", file=sys.stderr)
+        written = _CURVES.format(folder=folder, curves=f"{count:,}", steps=f"{len(run.steps):,}")
+        say(args, _COMMAND, written)
     return 0
+
+
+_INTERRUPTED = Text("interrupted; what was watched until then is kept", "已中断；保留到此为止的监视数据")
+_CURVES = Text("{folder}: {curves} curves, {steps} steps", "{folder}：{curves} 条曲线，{steps} 步")

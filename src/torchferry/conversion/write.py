@@ -32,7 +32,7 @@ from torchferry.files.aside import (
     remove_leftovers,
     uninterrupted,
 )
-from torchferry.text import Text
+from torchferry.text import Text, user_language
 
 Reports = Mapping[str, bytes]  # file name -> content
 # Reports that every converted copy carries: the canonical one, and the page to read -> their formats.
@@ -282,7 +282,8 @@ def _said_if_interrupted(out: Path, new: Path) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         if new.exists():
             raise
-        raise type(stop)(f"interrupted; {out} is complete") from None
+        said = Text(f"interrupted; {out} is complete", f"已中断；{out} 是完整的")
+        raise type(stop)(said.in_language(user_language())) from None
 
 
 def write_in_place(outcome: ProjectOutcome) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from torchferry.errors import RunError, system_reason
-from torchferry.text import Text
+from torchferry.text import NOTHING, Text, user_language
 
 Stream = IO[bytes] | IO[str] | int | None  # None: this process's own
 
@@ -53,10 +53,10 @@ class EndRequest(KeyboardInterrupt):
         self.exit_code = 128 + number  # as shells count
 
 
-def stop_if_told(ending: Ending, kept: str = "") -> None:
+def stop_if_told(ending: Ending, kept: Text = NOTHING) -> None:
     """End the command if a signal has come while the program ran; `kept` says what there is nevertheless."""
     if ending.signal:
-        raise EndRequest(ending.signal, kept)
+        raise EndRequest(ending.signal, kept.in_language(user_language()))
 
 
 def own_stderr() -> int | None:

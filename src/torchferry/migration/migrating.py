@@ -238,7 +238,7 @@ class Migrating:
         environment = {**os.environ, BY_HAND: by_hand}
         with log.open("wb") as output, open(os.devnull, "rb") as nothing:
             ending = run_supervised(command, environment, output, output, nothing, is_ours=True, cwd=cwd)
-        stop_if_told(ending, _INTERRUPTED.format(step=name).en)
+        stop_if_told(ending, _INTERRUPTED.format(step=name))
         return ending.exit_code
 
     # What a step comes to.
