@@ -257,7 +257,7 @@ def _torch(folder: Path, version: str, symbols: bytes = b"") -> TorchInstallatio
 
 
 def test_an_old_torch_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"torch 2\.3\.1 is too old: .* 2\.4 or newer"):
+    with pytest.raises(BuildError, match=r"torch 2\.3\.1 is too old; .* need torch 2\.4 or newer"):
         _torch(tmp_path, "2.3.1")
 
 
