@@ -194,7 +194,7 @@ def test_imagenet_reports_data_parallel(target: str, convert: Convert) -> None:
     out = convert(IMAGENET, target)
     findings = json.loads((out / "findings.json").read_text("utf-8"))["findings"]
     (found,) = [item for item in findings if item["rule"] == "TF204"]
-    assert "--data-parallel single" in found["message"]  # it has DistributedDataParallel already
+    assert "--data-parallel single" in found["do"]  # it has DistributedDataParallel already
 
 
 def test_finetune_trains_on_the_cpu(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_the_text_in_english() -> None:
         "peak memory of one process (allocated, reserved, limit):",
         "  npu:0     1.0 GiB     2.0 GiB    32.0 GiB",
         "  npu:1     1.0 GiB     2.0 GiB    32.0 GiB",
-        "out of memory: 2",
+        "out-of-memory errors: 2",
         "operators that fell back to the CPU, with counts:",
         "      1,200  aten::b",
         "missing operators (they raised an error):",

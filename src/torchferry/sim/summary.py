@@ -60,7 +60,7 @@ _MEMORY = Text(
     "peak memory of one process (allocated, reserved, limit):", "单个进程的内存峰值（已分配，已预留，上限）："
 )
 _DEVICE = Text(*["{device}:{index}  {allocated:>10}  {reserved:>10}  {limit:>10}"] * 2)
-_FAILURES = Text("out of memory: {count} times", "内存不足：{count} 次")
+_FAILURES = Text("out-of-memory errors: {count}", "内存不足：{count} 次")
 _FELL_BACK = Text("operators that fell back to the CPU, with counts:", "回退到 CPU 运行的算子及次数：")
 _NONE_FELL_BACK = Text("operators that fell back to the CPU: none", "回退到 CPU 运行的算子：无")
 _RAISED = Text("missing operators (they raised an error):", "缺失算子（已报错）：")
