@@ -107,7 +107,7 @@ def check_a_graph_is_captured_before_it_is_replayed(target: Target) -> None:
     value = torch.zeros(2, device=target.type)
     with torch.no_grad():
         graph.capture_begin()
-        with pytest.raises(RuntimeError, match="captured already"):
+        with pytest.raises(RuntimeError, match="a graph capture is already in progress"):
             _graph(target).capture_begin()
         view = value[:1]
         view.add_(1)
