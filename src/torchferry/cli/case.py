@@ -535,7 +535,7 @@ def _shrink(
 
 
 _STOPPED = Text("interrupted", "已中断")
-_STOPPED_WITH_FILE = Text("interrupted; {file} stays as it is", "已中断；{file} 保持不变")
+_STOPPED_WITH_FILE = Text("interrupted; {file} was not changed", "已中断；{file} 保持不变")
 
 
 def _say(args: argparse.Namespace, *texts: Text) -> None:
