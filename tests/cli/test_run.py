@@ -80,7 +80,7 @@ def test_a_script(tmp_path: Path) -> None:
     assert result.stdout == f"__main__ 3 {' '.join(arguments)} {tmp_path / 'program'}\n"
     assert "npu:1" in result.stderr
     assert "2  aten::geqrf" in result.stderr
-    assert "out of memory: 1" in result.stderr
+    assert "out-of-memory errors: 1" in result.stderr
     content = summary_of(report)
     assert (content["vendor"], content["device_type"], content["exit_code"]) == ("ascend", "npu", 7)
     assert [device["index"] for device in content["devices"]] == [1, 2]
