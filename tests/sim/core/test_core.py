@@ -47,7 +47,7 @@ def test_activating_twice(second: str, expected: str) -> None:
         ("s.activate('intel')", "PyTorch itself has the device `xpu`"),
         (
             "s.activate('ascend', devices=0)",
-            "the number of simulated devices must be 1 to 64 simulated devices",
+            "the number of simulated devices must be 1 to 64, not 0",
         ),
         ("s.activate('ascend', memory='lots')", "'lots' is not a memory size"),
         ("s.activate('ascent')", "did you mean 'ascend'?"),
