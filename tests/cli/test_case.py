@@ -146,7 +146,7 @@ def test_interrupted_when_the_file_is_there(
     monkeypatch.setattr(Bench, "probe", lambda *_: TrialFacts())
     monkeypatch.setattr(Bench, "run", interrupted)
     assert main(["case", "torch.abs", "--input", "3x4", "--to", "ascend"]) == 130
-    assert capsys.readouterr().err == "ferry: interrupted; test_abs.py stays as it is\n"
+    assert capsys.readouterr().err == "ferry: interrupted; test_abs.py was not changed\n"
     assert os.listdir(folder) == ["test_abs.py"]
 
 

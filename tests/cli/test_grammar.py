@@ -175,7 +175,7 @@ def test_the_language_of_an_error_can_be_asked_for(
 OLD = [
     ("prove", "--to npu --original a.py --converted b.py", {"original": "a.py", "converted": "b.py"}),
     ("run", "--to npu --explain", {"list_redirects": True}),
-    ("run", "--to npu --summary s.json a.py", {"summary": Path("s.json")}),
+    ("run", "--to npu --summary s.json a.py", {"output": Path("s.json")}),
     (
         "record",
         "--as-is cpu --from 3 --module m.* a.py",

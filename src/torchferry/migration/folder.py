@@ -19,16 +19,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchferry.errors import InputError, OutputError
 from torchferry.files.aside import folder_aside, put_numbered, remove_leftovers, write_whole
 from torchferry.files.user_folder import is_trusted
 from torchferry.migration.model import BODY, DOCUMENT, KeptRun
-from torchferry.report.bodies import PageBody
 from torchferry.report.json import head
 from torchferry.settings import decode, encode, from_plain
 from torchferry.text import Text
+
+if TYPE_CHECKING:
+    from torchferry.report.bodies import PageBody
 
 NAME = ".ferry"
 INDEX = "index.html"
@@ -104,6 +106,8 @@ class MigrationFolder:
 
     def body(self, run: KeptRun) -> PageBody:
         """What the page of a run's report shows."""
+        from torchferry.report.bodies import PageBody
+
         return from_plain(PageBody, self._read(run, BODY))
 
     def _read(self, run: KeptRun, name: str) -> Any:
