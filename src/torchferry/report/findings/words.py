@@ -202,7 +202,7 @@ CAUSE = Text("Cause", "原因")
 NOTHING_FOUND = Text("No code in this project uses CUDA.", "此项目中没有涉及 CUDA 的代码。")
 AND_MORE_PLACES = Text("{places} and {rest} more", "{places} 及另外 {rest} 处")
 MORE_CAUSES = Text(
-    "… {count} more causes: {what}; --verbose lists all", "…… 另有 {count} 项：{what}；--verbose 列出全部"
+    "… {count} more: {what}; --verbose lists all", "…… 另有 {count} 项：{what}；--verbose 列出全部"
 )
 ROWS_LEFT_OUT = Text(
     "{count} more findings do not fit into a sheet", "另有 {count} 条发现超出工作表的行数限制"
