@@ -20,12 +20,13 @@ from torchferry.cli.program import USAGE, add_place, add_program, place_of, prog
 from torchferry.errors import OutputError, RunError
 from torchferry.report.progress import Counted, beside_program, long_task
 from torchferry.report.streams import reader_may_leave
-from torchferry.text import NOTHING, Text
+from torchferry.text import NOTHING, Text, named
 
 if TYPE_CHECKING:
     from torchferry.accuracy.cutting import CutRequest
     from torchferry.accuracy.file.reader import Record
     from torchferry.accuracy.record.outputs import WrittenRecord
+    from torchferry.report.terminal import Words
 
 DEFAULT_OUTPUT = "record.h5"
 
@@ -389,48 +390,83 @@ def run_files(verb: str, words: list[str]) -> int:
 
 def _info(args: argparse.Namespace) -> int:
     from torchferry.accuracy.file.reader import open_records
+    from torchferry.report.formats import Options
+    from torchferry.report.terminal import Words
 
+    words = Words(Options(args.lang))
     with reader_may_leave():
         for record in open_records(args.file):
             with record:
-                for line in _described(record):
+                for line in _described(record, words):
                     print(line)
     return 0
 
 
-def _described(record: Record) -> Iterator[str]:
+_PROGRAM, _OPTIONS, _DEVICE = Text("program", "程序"), Text("options", "选项"), Text("device", "设备")
+_TORCH, _RANK, _KEEPS = Text("torch", "PyTorch"), Text("rank", "rank"), Text("keeps", "保留")
+_INPUTS_OF, _SELECTED = Text("inputs of", "输入取自"), Text("selected", "已选择")
+_IN_PART, _COMPLETE = Text("in part", "部分保留"), Text("complete", "完整")
+_SIZE, _NOTES, _STEP = Text("size", "大小"), Text("notes", "说明"), Text("step {step:<5}", "步 {step:<5}")
+_KEPT = {
+    "statistics": Text("statistics", "统计量"),
+    "tensors": Text("tensors", "张量"),
+    "inputs": Text("inputs", "输入"),
+}
+_OF_MODULES = Text("{kept} of modules", "模块的{kept}")
+_OF_VENDOR = Text("{device} of {vendor}", "{device}，{vendor}")
+_SIMULATED = Text("{device} (simulated)", "{device}（模拟）")
+_RANK_OF = Text("{rank} of {world}", "{rank}，共 {world} 个")
+_YES = Text("yes", "是")
+_NO = Text("no: its process was ended before it could end the file", "否：进程在写完文件之前已结束")
+_OTHERWISE = Text(
+    "{size}; {raw} if equal tensors were not written once", "{size}；若相同张量不只写一次则为 {raw}"
+)
+_COUNTED = Text("{count:,} calls", "{count:,} 次调用")
+_LABEL = 10  # columns
+
+
+def _described(record: Record, words: Words) -> Iterator[str]:
     from torchferry.accuracy.model import kept_nbytes
     from torchferry.report.safe import one_line
     from torchferry.units import size
 
-    header = record.header
     steps, phases, operators, raw = Counter[int](), Counter[str](), Counter[str](), 0
     for call in record.calls:
         steps[call.step] += 1
         phases[call.phase] += 1
         operators[call.operator] += 1
         raw += sum(map(kept_nbytes, (*call.inputs, *call.outputs)))
-    simulated = " (simulated)" if header.simulated else ""
-    facts = {
-        "program": header.program,
-        "options": header.options,
-        "device": f"{header.device}{simulated}" + (f" of {header.vendor}" if header.vendor else ""),
-        "torch": header.torch,
-        "rank": f"{header.rank} of {header.world}",
-        "keeps": header.kept.value + (" of modules" if header.modules_only else ""),
-        "inputs of": header.replayed,
-        "selected": header.selected,
-        "in part": header.in_part,
-        "complete": "yes" if header.complete else "no: its process was ended before it could end the file",
-        "size": f"{size(record.size())}"
-        + (f"; {size(raw)} if equal tensors were not written once" if raw else ""),
-        "notes": "; ".join(header.notes),
-    }
-    yield f"{one_line(str(record.path))}: {len(record.calls):,} calls"
-    yield from (f"  {name:<10} {one_line(value)}" for name, value in facts.items() if value)
-    yield from (f"  step {step:<5} {count:,} calls" for step, count in sorted(steps.items()))
-    yield from (f"  {one_line(phase) or '?':<10} {count:,} calls" for phase, count in phases.items())
+    taken = size(record.size())
+    facts = [*_facts(record), (_SIZE, _OTHERWISE.format(size=taken, raw=size(raw)) if raw else taken)]
+    facts.append((_NOTES, "; ".join(record.header.notes)))
+
+    def calls(count: int) -> str:
+        return words.say(_COUNTED.format(count=count))
+
+    path = str(record.path)
+    yield words.say(named(Text(path, path), _COUNTED.format(count=len(record.calls))))
+    yield from (f"  {words.padded(name, _LABEL)} {words.say(value)}" for name, value in facts if value)
+    yield from (
+        f"  {words.say(_STEP.format(step=step))} {calls(count)}" for step, count in sorted(steps.items())
+    )
+    yield from (f"  {one_line(phase) or '?':<{_LABEL}} {calls(count)}" for phase, count in phases.items())
     yield from (f"  {count:>8,}  {one_line(name)}" for name, count in operators.most_common())
+
+
+def _facts(record: Record) -> Iterator[tuple[Text, Text | str]]:
+    header = record.header
+    device: Text | str = _SIMULATED.format(device=header.device) if header.simulated else header.device
+    kept = _KEPT[header.kept.value]
+    yield _PROGRAM, header.program
+    yield _OPTIONS, header.options
+    yield _DEVICE, _OF_VENDOR.format(device=device, vendor=header.vendor) if header.vendor else device
+    yield _TORCH, header.torch
+    yield _RANK, _RANK_OF.format(rank=header.rank, world=header.world)
+    yield _KEEPS, _OF_MODULES.format(kept=kept) if header.modules_only else kept
+    yield _INPUTS_OF, header.replayed
+    yield _SELECTED, header.selected
+    yield _IN_PART, header.in_part
+    yield _COMPLETE, _YES if header.complete else _NO
 
 
 _INTERRUPTED = Text("interrupted; what was recorded until then is kept", "已中断；保留到此为止的记录")

@@ -79,6 +79,9 @@ def test_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.chdir(tmp_path)
     assert main(["record", "info", "out.h5"]) == 0
     assert "in part    2 slices of tensors over 2.0 KiB" in capsys.readouterr().out
+    assert main(["record", "info", "out.h5", "--lang", "zh"]) == 0
+    said = capsys.readouterr().out
+    assert "  完整       是\n" in said and "calls" not in said and "device" not in said
     main(["replay", "out.h5", "--device", "cpu", "-o", "replay.h5", "-q"])
     assert main(["compare", "replay.h5", "out.h5", "-q"]) == 0
     with open_record(tmp_path / "replay.h5") as replayed:
