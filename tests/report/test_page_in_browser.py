@@ -82,6 +82,14 @@ def test_a_cause_shows_why_what_to_do_and_the_line_of_each_place(open_page: Open
     assert page.locator(".cause h3 code").first.inner_text() == "DataParallel"
 
 
+def test_a_page_with_nothing_to_do_begins_with_the_changes(open_page: Open) -> None:
+    done = open_page(one_finding(kind=Kind.CHANGE))
+    assert done.locator("#view-files").is_visible() and not done.locator("#view-work").is_visible()
+    done.click("[data-view=work]")
+    assert "view=work" in done.url
+    assert open_page(one_finding(kind=Kind.TODO)).locator("#view-work").is_visible()
+
+
 def test_ticks_are_kept_and_can_be_exported(open_page: Open) -> None:
     page = open_page(sample_report())
     page.locator(".group.doubt .tick, .group.todo .tick").first.check()

@@ -21,7 +21,9 @@ for (const file of FILES) {
   file.open = file.findings.filter(isOpen).length;
 }
 const ticks = new Ticks(DATA.key);
-const state = { view: "work", severities: new Set(), rule: "", query: "", file: "", line: 0 };
+// Where nothing is left to do, the changes are what a reader wants to see.
+const FIRST_VIEW = FINDINGS.some(isOpen) || !FILES.length ? "work" : "files";
+const state = { view: FIRST_VIEW, severities: new Set(), rule: "", query: "", file: "", line: 0 };
 
 function isOpen(finding) {
   return finding.item.severity.open;

@@ -24,7 +24,7 @@ const hasAddress = !root.dataset.prefix;
 function writeHash() {
   if (!hasAddress) return;
   const parameters = new URLSearchParams();
-  if (state.view !== "work") parameters.set("view", state.view);
+  if (state.view !== FIRST_VIEW) parameters.set("view", state.view);
   if (state.severities.size) parameters.set("severity", [...state.severities].join(","));
   for (const key of ["rule", "file", "line"]) if (state[key]) parameters.set(key, state[key]);
   if (state.query) parameters.set("q", state.query);
@@ -37,7 +37,7 @@ function readHash() {
   const parameters = new URLSearchParams(location.hash.slice(1));
   const severities = (parameters.get("severity") || "").split(",");
   const known = (name, values) => (values.includes(parameters.get(name)) ? parameters.get(name) : "");
-  state.view = known("view", ["work", "files", "rules"]) || "work";
+  state.view = known("view", ["work", "files", "rules"]) || FIRST_VIEW;
   state.severities = new Set(SEVERITIES.map((severity) => severity.id).filter((id) => severities.includes(id)));
   state.rule = known("rule", DATA.rules.map((rule) => rule.id));
   state.file = known("file", FILES.map((file) => file.path));
